@@ -148,7 +148,8 @@ def _locate(
         try:
             batch.log = _find(context, key, data.index)
         except KafkaError as error:
-            batch.error = error
+            # Its frames would be kept too, for each of thousands of partitions.
+            batch.error = error.with_traceback(None)
         if data.records is None and batch.error is None:
             # Kafka fails on null records and sends no response. Here the connection is closed, which is clearer to
             # the client.

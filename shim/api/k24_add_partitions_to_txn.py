@@ -8,12 +8,13 @@ older versions return INVALID_PRODUCER_EPOCH. v3 is flexible. v4-5 come from bro
 
 from __future__ import annotations
 
-from kafka_shim.authorization import authorized, is_authorized, require_on_cluster
+from kafka_shim.authorization import authorized_in_steps, is_authorized, require_on_cluster
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.internal_topics import INTERNAL_TOPICS
 from kafka_shim.outcome import Outcome
 from kafka_shim.protocol.messages.add_partitions_to_txn_request import (
     AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
 )
 from kafka_shim.protocol.messages.add_partitions_to_txn_response import (
@@ -23,32 +24,42 @@ from kafka_shim.protocol.messages.add_partitions_to_txn_response import (
     AddPartitionsToTxnTopicResult,
 )
 from kafka_shim.security.acl import AclOperation, ResourceType
+from kafka_shim.turns import at_once
 from kafka_shim.txn.transaction import TV0, TV2
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from kafka_shim.context import Context
     from kafka_shim.outcome import Flush
+    from kafka_shim.turns import Steps
     from kafka_shim.txn.transaction import TopicPartition
 
 KEY, MIN, MAX = 24, 0, 5
 REQUEST, RESPONSE = AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 
 FIRST_OF_BROKERS = 4
+PARTITIONS_PER_STEP = 64
 
 
-def handle(context: Context, request: AddPartitionsToTxnRequest) -> Outcome[AddPartitionsToTxnResponse]:
+def handle(
+    context: Context, request: AddPartitionsToTxnRequest
+) -> Outcome[AddPartitionsToTxnResponse] | Steps[Outcome[AddPartitionsToTxnResponse]]:
+    steps = _in_steps(context, request)
+    return steps if context.is_large else at_once(steps)
+
+
+def _in_steps(context: Context, request: AddPartitionsToTxnRequest) -> Steps[Outcome[AddPartitionsToTxnResponse]]:
+    """Each transaction is decided in one step, and its partitions are looked up and answered in others."""
     flushes: list[Flush] = []
     if context.api_version >= FIRST_OF_BROKERS:
         require_on_cluster(context, AclOperation.CLUSTER_ACTION)
-        results = [
-            AddPartitionsToTxnResult(
-                transactional_id=transaction.transactional_id, topic_results=_add(context, transaction, TV2, flushes)
-            )
-            for transaction in request.transactions
-        ]
+        results = []
+        for one in request.transactions:
+            found = yield from _add(context, one, TV2, flushes)
+            results.append(AddPartitionsToTxnResult(transactional_id=one.transactional_id, topic_results=found))
+            yield
         return Outcome(AddPartitionsToTxnResponse(results_by_transaction=results), flushes)
     transaction = AddPartitionsToTxnTransaction(
         transactional_id=request.v3_and_below_transactional_id,
@@ -56,66 +67,86 @@ def handle(context: Context, request: AddPartitionsToTxnRequest) -> Outcome[AddP
         producer_epoch=request.v3_and_below_producer_epoch,
         topics=request.v3_and_below_topics,
     )
-    topics = _add(context, transaction, TV0, flushes)
+    topics = yield from _add(context, transaction, TV0, flushes)
     return Outcome(AddPartitionsToTxnResponse(results_by_topic_v3_and_below=topics), flushes)
 
 
 def _add(
     context: Context, transaction: AddPartitionsToTxnTransaction, client_version: int, flushes: list[Flush]
-) -> list[AddPartitionsToTxnTopicResult]:
+) -> Steps[list[AddPartitionsToTxnTopicResult]]:
     image = context.broker.metadata.image
-    partitions = frozenset((topic.name, partition) for topic in transaction.topics for partition in topic.partitions)
-    names = {topic.name for topic in transaction.topics}
+    partitions: set[TopicPartition] = set()
+    names: dict[str, None] = {}
+    for topic, some in _parts(transaction):
+        partitions.update((topic.name, partition) for partition in some)
+        names[topic.name] = None
+        yield
     allowed: Collection[str] = names
     if context.api_version < FIRST_OF_BROKERS:
         if not is_authorized(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transaction.transactional_id):
-            return _results(transaction, lambda partition: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+            denied = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+            return (yield from _results(transaction, lambda partition: denied))
         # No client adds an internal topic by name. AddOffsetsToTxn adds the group's partition.
-        allowed = authorized(context, AclOperation.WRITE, ResourceType.TOPIC, names - INTERNAL_TOPICS)
-    codes = {
-        partition: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if partition[0] in allowed
-        else ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        for partition in partitions
-        if partition[0] not in allowed or image.partition(*partition) is None
-    }
+        asked = (name for name in names if name not in INTERNAL_TOPICS)
+        allowed = yield from authorized_in_steps(context, AclOperation.WRITE, ResourceType.TOPIC, asked)
+    codes: dict[TopicPartition, ErrorCode] = {}
+    for topic, some in _parts(transaction):
+        for partition in some:
+            if topic.name not in allowed:
+                codes[topic.name, partition] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            elif image.partition(topic.name, partition) is None:
+                codes[topic.name, partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        yield
     transactions = context.broker.transactions
     producer = transaction.transactional_id, transaction.producer_id, transaction.producer_epoch
     if codes:
-        topic, index = min(codes)
-        code = codes[topic, index]
+        name, index = min(codes)
+        code = codes[name, index]
         why = "do not exist" if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else "are refused"
-        reason = f"{len(codes)} of {len(partitions)} partitions {why}, the first is {topic}-{index}"
+        reason = f"{len(codes)} of {len(partitions)} partitions {why}, the first is {name}-{index}"
         transactions.note_refusal("AddPartitionsToTxn", producer[0], KafkaError(code, reason), producer[1:])
-        return _results(transaction, lambda partition: codes.get(partition, ErrorCode.OPERATION_NOT_ATTEMPTED))
+        return (yield from _results(transaction, lambda one: codes.get(one, ErrorCode.OPERATION_NOT_ATTEMPTED)))
+    missing: Collection[TopicPartition] = ()
     try:
-        if not transaction.verify_only:
-            flushes += transactions.add_partitions(*producer, partitions, client_version)
-            return _results(transaction, lambda partition: ErrorCode.NONE)
-        missing = transactions.missing_partitions(*producer, partitions)
+        if transaction.verify_only:
+            missing = transactions.missing_partitions(*producer, frozenset(partitions))
+        else:
+            flushes += transactions.add_partitions(*producer, frozenset(partitions), client_version)
     except KafkaError as error:
         code = error.code
         if code is ErrorCode.PRODUCER_FENCED and context.api_version < 2:
             code = ErrorCode.INVALID_PRODUCER_EPOCH
-        return _results(transaction, lambda partition: code)
-    return _results(
-        transaction,
-        lambda partition: ErrorCode.TRANSACTION_ABORTABLE if partition in missing else ErrorCode.NONE,
+        return (yield from _results(transaction, lambda partition: code))
+    return (
+        yield from _results(
+            transaction,
+            lambda partition: ErrorCode.TRANSACTION_ABORTABLE if partition in missing else ErrorCode.NONE,
+        )
     )
+
+
+def _parts(
+    transaction: AddPartitionsToTxnTransaction,
+) -> Iterator[tuple[AddPartitionsToTxnTopic, Sequence[int]]]:
+    for topic in transaction.topics:
+        for start in range(0, len(topic.partitions) or 1, PARTITIONS_PER_STEP):
+            yield topic, topic.partitions[start : start + PARTITIONS_PER_STEP]
 
 
 def _results(
     transaction: AddPartitionsToTxnTransaction, code_of: Callable[[TopicPartition], ErrorCode]
-) -> list[AddPartitionsToTxnTopicResult]:
-    return [
-        AddPartitionsToTxnTopicResult(
-            name=topic.name,
-            results_by_partition=[
-                AddPartitionsToTxnPartitionResult(
-                    partition_index=partition, partition_error_code=code_of((topic.name, partition))
-                )
-                for partition in topic.partitions
-            ],
-        )
-        for topic in transaction.topics
-    ]
+) -> Steps[list[AddPartitionsToTxnTopicResult]]:
+    results: list[AddPartitionsToTxnTopicResult] = []
+    last = None
+    for topic, some in _parts(transaction):
+        if topic is not last:
+            results.append(AddPartitionsToTxnTopicResult(name=topic.name))
+            last = topic
+        results[-1].results_by_partition += [
+            AddPartitionsToTxnPartitionResult(
+                partition_index=partition, partition_error_code=code_of((topic.name, partition))
+            )
+            for partition in some
+        ]
+        yield
+    return results

@@ -15,6 +15,7 @@ from kafka_shim.protocol.messages.write_txn_markers_response import (
     WritableTxnMarkerTopicResult,
     WriteTxnMarkersResponse,
 )
+from kafka_shim.turns import at_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,13 +25,16 @@ if TYPE_CHECKING:
     from kafka_shim.broker import Broker
     from kafka_shim.context import Context
     from kafka_shim.outcome import Flush
+    from kafka_shim.turns import Steps
 
 KEY, MIN, MAX = 27, 1, 2
 NOBODY = -1
 REQUEST, RESPONSE = WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
 
-def handle(context: Context, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse | Coroutine[Any, Any, Any]:
+def handle(
+    context: Context, request: WriteTxnMarkersRequest
+) -> Steps[WriteTxnMarkersResponse | Coroutine[Any, Any, WriteTxnMarkersResponse]]:
     for marker in request.markers:
         if NOBODY in (marker.producer_id, marker.producer_epoch) and any(
             topic.partition_indexes for topic in marker.topics
@@ -47,7 +51,8 @@ def handle(context: Context, request: WriteTxnMarkersRequest) -> WriteTxnMarkers
                 of_topic[partition], flush = _write(context.broker, marker, topic.name, partition)
                 if flush is not None:
                     flushes.append((of_topic, partition, flush))
-    return _after_flush(codes, flushes) if flushes else _response(codes)
+                yield
+    return _after_flush(codes, flushes) if flushes else (yield from _response(codes))
 
 
 async def _after_flush(
@@ -62,28 +67,21 @@ async def _after_flush(
             await asyncio.shield(asyncio.wrap_future(flush))
         except OSError:
             of_topic[partition] = ErrorCode.KAFKA_STORAGE_ERROR
-    return _response(codes)
+    return at_once(_response(codes))
 
 
-def _response(codes: dict[int, dict[str, dict[int, ErrorCode]]]) -> WriteTxnMarkersResponse:
-    return WriteTxnMarkersResponse(
-        markers=[
-            WritableTxnMarkerResult(
-                producer_id=producer_id,
-                topics=[
-                    WritableTxnMarkerTopicResult(
-                        name=name,
-                        partitions=[
-                            WritableTxnMarkerPartitionResult(partition_index=partition, error_code=code)
-                            for partition, code in of_topic.items()
-                        ],
-                    )
-                    for name, of_topic in of_producer.items()
-                ],
-            )
-            for producer_id, of_producer in codes.items()
-        ]
-    )
+def _response(codes: dict[int, dict[str, dict[int, ErrorCode]]]) -> Steps[WriteTxnMarkersResponse]:
+    response = WriteTxnMarkersResponse()
+    for producer_id, of_producer in codes.items():
+        marker = WritableTxnMarkerResult(producer_id=producer_id)
+        response.markers.append(marker)
+        for name, of_topic in of_producer.items():
+            topic = WritableTxnMarkerTopicResult(name=name)
+            marker.topics.append(topic)
+            for partition, code in of_topic.items():
+                topic.partitions.append(WritableTxnMarkerPartitionResult(partition_index=partition, error_code=code))
+                yield
+    return response
 
 
 def _write(broker: Broker, marker: WritableTxnMarker, topic: str, partition: int) -> tuple[ErrorCode, Flush | None]:

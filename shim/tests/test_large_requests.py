@@ -162,6 +162,7 @@ def test_steps_that_change_nothing_end_with_their_client() -> None:
     assert go_on == {
         "delete_records",
         "alter_replica_log_dirs",
+        "write_txn_markers",
         "alter_client_quotas",
         "alter_user_scram_credentials",
     }
