@@ -8,7 +8,7 @@ they are in order. From v5 a topic over the partition mutation quota (KIP-599) i
 
 from __future__ import annotations
 
-from kafka_shim.authorization import authorized, may_on_cluster
+from kafka_shim.authorization import authorized_in_steps, may_on_cluster
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.metadata.topics import UNKNOWN_TOPIC_ID_MESSAGE, UNKNOWN_TOPIC_MESSAGE
 from kafka_shim.protocol.message import ZERO_UUID
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from kafka_shim.context import Context
+    from kafka_shim.turns import Steps
 
     # A requested topic, by its name or by its id, and the topic to delete or the error.
     Resolved = tuple[str | None, bytes, str | KafkaError]
@@ -30,6 +31,14 @@ REQUEST, RESPONSE = DeleteTopicsRequest, DeleteTopicsResponse
 
 
 async def handle(context: Context, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
+    response = await context.broker.turns.run(_delete(context, request), context.throttle)
+    metadata = context.broker.metadata
+    await metadata.logs_settled()
+    await metadata.flushed()
+    return response
+
+
+def _delete(context: Context, request: DeleteTopicsRequest) -> Steps[DeleteTopicsResponse]:
     if request.timeout_ms <= 0:
         raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, None)
     response = DeleteTopicsResponse()
@@ -41,24 +50,26 @@ async def handle(context: Context, request: DeleteTopicsRequest) -> DeleteTopics
         response.responses = [_failed(name, topic_id, disabled) for name, topic_id in wanted]
         return response
     quota = None if context.throttle is None else context.throttle.mutation_quota(is_strict=context.api_version >= 5)
-    for name, topic_id, outcome in _resolve(context, wanted):
+    resolved = yield from _resolve(context, wanted)
+    for name, topic_id, outcome in resolved:
+        yield
         if isinstance(outcome, KafkaError):
             response.responses.append(_failed(name, topic_id, outcome))
             continue
         try:
+            # Another request may have deleted it meanwhile, and made one of this name anew.
+            topic = metadata.topic_by_id(topic_id)
             if quota is not None:
-                quota.record(len(metadata.topic(outcome).partitions))
+                quota.record(len(topic.partitions))
             metadata.delete_topic(outcome, later=True)
         except KafkaError as err:
             response.responses.append(_failed(outcome, topic_id, err))
         else:
             response.responses.append(DeletableTopicResult(name=outcome, topic_id=topic_id))
-    await metadata.logs_settled()
-    await metadata.flushed()
     return response
 
 
-def _resolve(context: Context, wanted: list[tuple[str | None, bytes]]) -> list[Resolved]:
+def _resolve(context: Context, wanted: list[tuple[str | None, bytes]]) -> Steps[list[Resolved]]:
     """Returns (name, id, topic to delete or the error) for each different requested topic, as
     ControllerApis.deleteTopics does. The name is None if the topic was requested by its id. The client cannot learn of
     a topic that it may not describe: neither that it exists, nor its name, nor its id."""
@@ -67,6 +78,7 @@ def _resolve(context: Context, wanted: list[tuple[str | None, bytes]]) -> list[R
     names: dict[str, bool] = {}  # True: requested more than once
     ids: dict[bytes, bool] = {}
     for name, topic_id in wanted:
+        yield
         if name is not None and topic_id != ZERO_UUID:
             answers.append((name, topic_id, _invalid("You may not specify both topic name and topic id.")))
         elif name is not None:
@@ -79,6 +91,7 @@ def _resolve(context: Context, wanted: list[tuple[str | None, bytes]]) -> list[R
     answers += [(None, topic_id, _invalid("Duplicate topic id.")) for topic_id, twice in ids.items() if twice]
     by_id: dict[bytes, str] = {}
     for topic_id, twice in ids.items():
+        yield
         topic = image.topics_by_id.get(topic_id)
         if twice:
             continue
@@ -87,13 +100,15 @@ def _resolve(context: Context, wanted: list[tuple[str | None, bytes]]) -> list[R
         else:
             by_id[topic_id] = topic.name
     once = [name for name, twice in names.items() if not twice]
-    described, deleted = _allowed(context, {*once, *by_id.values()})
+    described, deleted = yield from _allowed(context, {*once, *by_id.values()})
     denied = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     for topic_id, name in list(by_id.items()):
+        yield
         if name not in deleted:
             answers.append((name if name in described else None, topic_id, denied))
             del by_id[topic_id]
     for name in once:
+        yield
         topic = image.topics.get(name)
         if topic is None and name in described:
             answers.append((name, ZERO_UUID, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_MESSAGE)))
@@ -108,12 +123,13 @@ def _resolve(context: Context, wanted: list[tuple[str | None, bytes]]) -> list[R
     return answers + [(None if topic_id in ids else name, topic_id, name) for topic_id, name in by_id.items()]
 
 
-def _allowed(context: Context, names: Collection[str]) -> tuple[Collection[str], Collection[str]]:
+def _allowed(context: Context, names: Collection[str]) -> Steps[tuple[Collection[str], Collection[str]]]:
     """Returns the topics that the client may describe, and those that it may delete."""
     if may_on_cluster(context, AclOperation.DELETE, logs_denied=False):
         return names, names
-    described = authorized(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
-    return described, authorized(context, AclOperation.DELETE, ResourceType.TOPIC, names)
+    described = yield from authorized_in_steps(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+    deleted = yield from authorized_in_steps(context, AclOperation.DELETE, ResourceType.TOPIC, names)
+    return described, deleted
 
 
 def _deletion_disabled(version: int) -> KafkaError:

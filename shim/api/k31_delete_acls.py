@@ -16,6 +16,7 @@ from kafka_shim.protocol.messages.delete_acls_response import (
     DeleteAclsResponse,
 )
 from kafka_shim.security.acl_binding import AclFilter
+from kafka_shim.security.acl_control import in_slices
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,15 +28,15 @@ REQUEST, RESPONSE = DeleteAclsRequest, DeleteAclsResponse
 
 
 async def handle(context: Context, request: DeleteAclsRequest) -> DeleteAclsResponse:
-    for one in request.filters:
+    async for one in in_slices(request.filters):
         require_known(
             "delete_acls", one.resource_type_filter, one.pattern_type_filter, one.operation, one.permission_type
         )
     broker = context.broker
     acls = stored_acls(broker, "No Authorizer is configured.")
-    results = await acls.delete([AclFilter(one) for one in request.filters])
+    results = await acls.delete([AclFilter(one) async for one in in_slices(request.filters)])
     await broker.metadata.flushed()
-    return DeleteAclsResponse(filter_results=[_result(one) for one in results])
+    return DeleteAclsResponse(filter_results=[_result(one) async for one in in_slices(results)])
 
 
 def failed(request: DeleteAclsRequest, version: int, code: ErrorCode, message: str | None) -> DeleteAclsResponse:
