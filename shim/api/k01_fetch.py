@@ -23,7 +23,7 @@ from kafka_shim.protocol.messages.fetch_response import FetchableTopicResponse, 
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterator
+    from collections.abc import Callable, Coroutine, Iterator
     from typing import Any
 
     from kafka_shim.api.fetch_reads import FetchReads, PartitionRead
@@ -46,11 +46,14 @@ PARTITIONS_PER_STEP = 16
 _read_length = Struct(">i").unpack_from
 
 
-def handle(context: Context, request: FetchRequest, fetch: FetchContext | None = None) -> Answer | Steps[Answer]:
+def handle(
+    context: Context, request: FetchRequest, fetch: FetchContext | None = None, reads: FetchReads | None = None
+) -> Answer | Steps[Answer]:
+    """A fetch of thousands of partitions comes here again with what its steps have resolved and read."""
+    broker = context.broker
     if fetch is None:
         if context.is_large:
             return _in_steps(context, request)
-        broker = context.broker
         fetch = broker.fetch_sessions.new_context(request, context.api_version, broker.clock.monotonic_ms())
     if fetch.error is not ErrorCode.NONE:
         return FetchResponse(error_code=fetch.error)
@@ -63,25 +66,20 @@ def handle(context: Context, request: FetchRequest, fetch: FetchContext | None =
             request.max_bytes = int(most_bytes)
     if fetch.session is not None:
         fetch.session.read_by(_reader(context, request))
-    if len(fetch.partitions if fetch.session is None else fetch.session.changed) > MANY:
-        return _read_in_steps(context, request, fetch)
-    return _conclude(context, request, fetch, read_partitions(context, request, fetch))
-
-
-def _conclude(
-    context: Context, request: FetchRequest, fetch: FetchContext, reads: FetchReads
-) -> Answer | Steps[FetchResponse]:
-    """Answer, or wait."""
+    answer: Callable[..., FetchResponse | Steps[FetchResponse]] = _answer_in_steps
+    if reads is None:
+        if len(fetch.partitions) > MANY and (fetch.session is None or len(fetch.session.changed) > MANY):
+            return _read_in_steps(context, request, fetch)
+        reads, answer = read_partitions(context, request, fetch), _answer
     if (
         reads.has_news
         or reads.size_bytes >= request.min_bytes
         or reads.size_bytes >= request.max_bytes
         or request.max_wait_ms <= 0
         or not fetch.partitions
-        or context.broker.stopping
+        or broker.stopping
     ):
-        is_large = len(reads.entries) > MANY
-        return (_answer_in_steps if is_large else _answer)(context, request, fetch, reads)
+        return answer(context, request, fetch, reads)
     return _answer_later(context, request, fetch, reads)
 
 
@@ -135,7 +133,7 @@ def _parts(request: FetchRequest) -> Iterator[FetchRequest]:
 
 def _read_in_steps(context: Context, request: FetchRequest, fetch: FetchContext) -> Steps[Answer]:
     reads = yield from read_in_steps(context, request, fetch)
-    answer = _conclude(context, request, fetch, reads)
+    answer = handle(context, request, fetch, reads)
     if isinstance(answer, GeneratorType):
         answer = yield from answer
     return answer  # type: ignore[return-value]
