@@ -36,6 +36,8 @@ logger = logging.getLogger("kafka_shim.connection")
 
 # The most that one connection sends per turn of the event loop: about a millisecond of work.
 TURN_BYTES = 2 * 1024 * 1024
+# What one call of the system costs beside: a response may have thousands of small parts.
+CALL_BYTES = 16 * 1024
 
 
 class Connection(FrameReceiver):
@@ -306,7 +308,7 @@ class Connection(FrameReceiver):
                     buffers = send.take(memory.chunk_bytes)
                 elif not (buffers := send.take_buffers()):
                     if sent_bytes := send.send_file(socket_fd, left_bytes):
-                        left_bytes -= sent_bytes
+                        left_bytes -= max(sent_bytes, CALL_BYTES)
                         continue
                     buffers = send.take(FULL_SOCKET_BYTES)
             except OSError as error:
