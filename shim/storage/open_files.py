@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import resource
+from itertools import islice
 
 from kafka_shim.cext.segment import Mapping
 
@@ -146,8 +147,15 @@ class OpenFiles:
 
     def _close_oldest(self, count: int) -> None:
         # A deleted segment that an answer under way still reads keeps its file: it does not count.
-        wanted = len(self._holders) - count
-        for holder in list(self._holders)[:-1]:
-            if len(self._holders) <= wanted:
+        holders = self._holders
+        wanted, stay = len(holders) - count, 0
+        newest = next(reversed(holders), None)
+        while len(holders) > wanted:
+            some = list(islice(holders, stay, stay + count))  # not all: each open above the budget closes one
+            if not some:
                 return
-            holder.close_file()
+            for holder in some:
+                if holder is newest or len(holders) <= wanted:
+                    return
+                holder.close_file()
+                stay += holder in holders
