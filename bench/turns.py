@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-from bench.loop import Watched
+from bench.loop import MEMBERS, Watched
 from bench.loop import rebalance as join_and_sync
 from bench.rounds import SHIM, Side
 from kafka_shim.cext.records import build
@@ -295,7 +295,10 @@ def share_fetch(broker: Broker) -> Callable[[], object]:
 
 def rebalance(broker: Broker) -> Callable[[], object]:
     """1,000 members of a classic group join, twice, and sync."""
-    return join_and_sync(Side(SHIM, broker.target), 1)
+    broker.group()
+    side = Side(SHIM, broker.target)
+    join_and_sync(side, MEMBERS)()  # one member: the first use imports modules
+    return join_and_sync(side, 1)
 
 
 def snapshot(broker: Broker) -> Callable[[], object]:
