@@ -11,10 +11,14 @@ from typing import Any
 
 import pytest
 
+from kafka_shim import connection
 from kafka_shim.api import (
     APIS,
     k01_fetch,
     k03_metadata,
+    k20_delete_topics,
+    k24_add_partitions_to_txn,
+    k31_delete_acls,
     k44_incremental_alter_configs,
     k49_alter_client_quotas,
     k51_alter_user_scram_credentials,
@@ -31,6 +35,8 @@ from kafka_shim.metadata import large_changes
 from kafka_shim.quota import request_throttle
 from kafka_shim.quota.request_throttle import RequestThrottle
 from kafka_shim.security.acl import AclOperation, ResourceType
+from kafka_shim.security.acl_binding import AclFilter
+from kafka_shim.security.acl_control import SLICE
 from kafka_shim.session import Session
 from kafka_shim.storage import partitions
 from kafka_shim.targets.requests import create_topic, make
@@ -210,6 +216,38 @@ def test_a_large_fetch_waits_for_records_as_a_small_one_does(broker: Broker) -> 
         assert len(parts) == MANY
         assert [part.partition_index for part in parts if part.records] == [MANY - 1]
         assert answer.session_id
+
+
+def test_a_response_of_many_small_parts_is_sent_on_many_turns(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two megabytes of small parts are tens of thousands of calls of the system."""
+    calls: list[int] = []
+    send_more = connection.Connection._send_more
+
+    def counted(self: connection.Connection) -> None:
+        before = sent[0]
+        send_more(self)
+        calls.append(sent[0] - before)
+
+    sent = [0]
+    send_file = connection.NetworkSend.send_file
+
+    def noted(self: Any, socket_fd: int, limit_bytes: int) -> int:
+        sent[0] += 1
+        return send_file(self, socket_fd, limit_bytes)
+
+    monkeypatch.setattr(connection.Connection, "_send_more", counted)
+    monkeypatch.setattr(connection.NetworkSend, "send_file", noted)
+    topics(broker, t=1000)
+    records = batch(b"x" * 1000)  # beyond 64 kB in all they are sent from their files
+    data = [{"index": number, "records": records} for number in range(1000)]
+    with Connection(broker.bootstrap_servers, timeout_s=60) as client:
+        client.request(make("Produce", acks=1, topic_data=[{"name": "t", "partition_data": data}]), 9)
+        answer = client.request(fetch_of(1000, session_epoch=-1), 11)
+    assert sum(len(part.records or b"") for topic in answer.responses for part in topic.partitions) == 1000 * len(
+        records
+    )
+    assert sum(calls) > 800
+    assert max(calls) <= connection.TURN_BYTES // connection.CALL_BYTES + 1
 
 
 # --- answers of a large group
@@ -401,6 +439,141 @@ def test_quotas_that_two_requests_change_in_turns_all_hold(broker: Broker) -> No
         return held is state.quotas, len(state.quotas.produce._bounds)
 
     assert broker.call(run, broker.state) == (True, 41)
+
+
+def test_a_topic_that_is_made_anew_between_two_steps_is_not_deleted_for_the_one_that_was_asked_for(
+    broker: Broker,
+) -> None:
+    topics(broker, a=1, b=1, c=1)
+
+    def run(state: Any) -> Any:
+        metadata = state.metadata
+        request = make(
+            "DeleteTopics",
+            topics=[
+                {"name": None, "topic_id": metadata.image.topics["a"].topic_id},
+                {"name": "b"},
+                {"name": "c"},
+            ],
+            timeout_ms=1000,
+        )
+        steps = k20_delete_topics._delete(context_of(state, request, 6), request)
+        while "a" in metadata.image.topics:
+            next(steps)
+        metadata.delete_topic("b")
+        anew = metadata.create_topic("b", 1)
+        answer, _ = steps_of(steps)
+        return answer, "b" in metadata.image.topics and metadata.image.topics["b"] is anew, "c" in metadata.image.topics
+
+    answer, stays, is_there = broker.call(run, broker.state)
+    assert [one.error_code for one in answer.responses] == [0, 100, 0]  # UNKNOWN_TOPIC_ID
+    assert (stays, is_there) == (True, False)
+
+
+# --- transactions
+
+
+def test_partitions_that_go_between_two_steps_are_not_added_and_one_bad_fails_all(broker: Broker) -> None:
+    count = 3 * k24_add_partitions_to_txn.PARTITIONS_PER_STEP
+    topics(broker, kept=count, gone=1)
+    with Connection(broker.bootstrap_servers, timeout_s=60) as client:
+        client.request(make("FindCoordinator", key_type=1, coordinator_keys=["x"]), 4)
+        begin = make("InitProducerId", transactional_id="x", transaction_timeout_ms=60_000)
+        while (made := client.request(begin, 4)).error_code:
+            pass
+
+        def add(state: Any, deletes: bool) -> tuple[list[int], int, int]:
+            rows = [{"name": "kept", "partitions": list(range(count))}]
+            rows += [{"name": "gone", "partitions": [0]}] if deletes else []
+            request = make(
+                "AddPartitionsToTxn",
+                v3_and_below_transactional_id="x",
+                v3_and_below_producer_id=made.producer_id,
+                v3_and_below_producer_epoch=made.producer_epoch,
+                v3_and_below_topics=rows,
+            )
+            steps = begun(state, request, 3, 3)
+            if deletes:
+                state.metadata.delete_topic("gone")
+            outcome, left = steps_of(steps)
+            codes = [
+                one.partition_error_code
+                for topic in outcome.response.results_by_topic_v3_and_below
+                for one in topic.results_by_partition
+            ]
+            _, transaction = state.transactions._find("x")
+            return codes, len(transaction.partitions), left
+
+        refused = broker.call(add, broker.state, True)
+        assert refused[:2] == ([55] * count + [3], 0)  # OPERATION_NOT_ATTEMPTED
+        added, known, left = broker.call(add, broker.state, False)
+        assert (added, known) == ([0] * count, count)
+        assert left >= 6  # looked up and answered in parts
+
+
+def test_markers_are_written_a_partition_a_step(broker: Broker) -> None:
+    topics(broker, t=30)
+
+    def run(state: Any) -> tuple[list[int], list[int], int]:
+        row = {"name": "t", "partition_indexes": list(range(30))}
+        marker = {"producer_id": 5, "producer_epoch": 0, "transaction_result": True, "topics": [row]}
+        steps = begun(state, make("WriteTxnMarkers", markers=[marker]), 1, 10)
+        ends = [state.logs.get("t", number).log_end_offset for number in range(30)]
+        state.metadata.delete_topic("t")
+        answer, count = steps_of(steps)
+        return ends, [one.error_code for one in answer.markers[0].topics[0].partitions], count
+
+    ends, codes, count = broker.call(run, broker.state)
+    assert ends == [1] * 10 + [0] * 20
+    assert codes == [0] * 10 + [3] * 20
+    assert count >= 49
+
+
+# --- ACLs
+
+
+def test_many_filters_are_looked_up_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of few ACLs, but for each of thousands of filters: the loop was held for all of them."""
+    looks = [0]
+    matches = AclFilter.matches
+    monkeypatch.setattr(
+        AclFilter, "matches", lambda self, acl: (looks.__setitem__(0, looks[0] + 1), matches(self, acl))[1]
+    )
+    acl = {
+        "resource_type": 2,
+        "resource_pattern_type": 3,
+        "principal": "User:a",
+        "host": "*",
+        "operation": 3,
+        "permission_type": 3,
+    }
+    filters = [
+        {"resource_type_filter": 2, "resource_name_filter": f"n{number}", "operation": 1, "permission_type": 1}
+        for number in range(300)
+    ]
+    options = {
+        "authorizer_class_name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super_users": "User:ANONYMOUS",
+    }
+
+    async def run(state: Any) -> list[int]:
+        request = make("DeleteAcls", filters=filters)
+        task = asyncio.ensure_future(k31_delete_acls.handle(context_of(state, request, 3), request))
+        turns = []
+        while not task.done():
+            before = looks[0]
+            await asyncio.sleep(0)
+            turns.append(looks[0] - before)
+        assert len((await task).filter_results) == 300
+        return turns
+
+    with Broker(**options) as running, Connection(running.bootstrap_servers, timeout_s=60) as client:  # type: ignore[arg-type]
+        creations = [{**acl, "resource_name": f"t{number}"} for number in range(20)]
+        assert {one.error_code for one in client.request(make("CreateAcls", creations=creations), 3).results} == {0}
+        looks[0] = 0
+        turns = running.call(run, running.state)
+    assert sum(turns) == 20 * 300
+    assert max(turns) <= SLICE
 
 
 # --- authorization
