@@ -6,7 +6,7 @@ import csv
 
 import click
 
-from kafka_shim.client.offset_reset import Target, plan_reset
+from kafka_shim.client.offset_reset import PLACES, Target, plan_reset
 from kafka_shim.client.offsets import commit_offsets
 from kafka_shim.commands.options import bootstrap_option, cluster_of, json_option
 from kafka_shim.commands.tables import print_table
@@ -45,9 +45,9 @@ Exit status: 0; 1 the broker refused or was not reached; 2 wrong or contradictin
 @bootstrap_option
 @click.option("--topic", "topics", multiple=True, metavar="TOPIC[:P,P]", help="repeatable  [default: all committed]")
 @click.option("--all-topics", is_flag=True, help="all that the group has committed; the default")
-@click.option("--to-earliest", "target", flag_value="earliest", help="to the first record")
-@click.option("--to-latest", "target", flag_value="latest", help="to the end")
-@click.option("--to-current", "target", flag_value="current", help="to where it is, inside what the log holds")
+@click.option("--to-earliest", is_flag=True, help="to the first record")
+@click.option("--to-latest", is_flag=True, help="to the end")
+@click.option("--to-current", is_flag=True, help="to where it is, inside what the log holds")
 @click.option("--to-offset", type=click.IntRange(min=0), help="to this offset")
 @click.option("--shift-by", type=int, help="by this many records, back when negative")
 @click.option(
@@ -67,7 +67,9 @@ def reset_offsets(
     bootstrap_server: str,
     topics: tuple[str, ...],
     all_topics: bool,
-    target: str | None,
+    to_earliest: bool,
+    to_latest: bool,
+    to_current: bool,
     to_offset: int | None,
     shift_by: int | None,
     to_datetime: str | None,
@@ -79,15 +81,18 @@ def reset_offsets(
     export: bool,
 ) -> None:
     _check_contradictions(topics, all_topics, from_file is not None, dry_run, execute)
-    given = (target, to_offset, shift_by, to_datetime, to_timestamp, by_duration, from_file)
-    if sum(one is not None for one in given) != 1:
+    places = [place for place, is_given in zip(PLACES, (to_earliest, to_latest, to_current), strict=True) if is_given]
+    given = (to_offset, shift_by, to_datetime, to_timestamp, by_duration, from_file)
+    if len(places) + sum(one is not None for one in given) != 1:
         raise click.UsageError(f"give one of {SCENARIOS}")
     when = to_timestamp
     if to_datetime is not None:
         when = read_datetime(to_datetime)
     if by_duration is not None:
         when = now_ms() - read_duration(by_duration)
-    wanted = Target(target, to_offset, shift_by, when) if from_file is None else _read_file(from_file)
+    wanted = (
+        Target(places[0] if places else None, to_offset, shift_by, when) if from_file is None else _read_file(from_file)
+    )
     with cluster_of(bootstrap_server) as cluster:
         moves = plan_reset(cluster, name, wanted, partitions_of(cluster, topics))
         for one in moves:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import errno
 import sys
+from difflib import get_close_matches
 from importlib import import_module
 
 import click
@@ -56,6 +57,14 @@ class Nouns(click.Group):
             for verb, each in command.commands.items():
                 each.epilog = each.epilog or epilog_of(cmd_name, verb)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Names the nearest noun for one that is mistyped."""
+        if args[0] not in NOUNS and (near := get_close_matches(args[0], NOUNS, n=1)):
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")
+        return super().resolve_command(ctx, args)
 
 
 @click.group(cls=Nouns, name="kafka-shim", help="A Kafka broker that unmodified clients cannot tell from Apache Kafka.")

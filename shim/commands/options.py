@@ -149,6 +149,8 @@ def _told() -> Iterator[Any]:
 # Where the broker's code alone leaves one helpless, and no message comes with it.
 _WHAT_TO_DO = {
     "UNKNOWN_TOPIC_OR_PARTITION": " (kafka-shim topics describe shows what is there)",
+    "TRANSACTIONAL_ID_NOT_FOUND": " (kafka-shim transactions list shows what is there)",
+    "SECURITY_DISABLED": " (the broker's option authorizer.class.name names one)",
     "GROUP_ID_NOT_FOUND": " (kafka-shim groups list shows what is there)",
     "NON_EMPTY_GROUP": " (stop its members first: kafka-shim groups describe GROUP --members)",
     "MESSAGE_TOO_LARGE": " (message.max.bytes of the broker, or max.message.bytes of the topic, is the limit)",

@@ -222,8 +222,10 @@ class _Topics:
         )
 
     def add(self, log: PartitionLog) -> None:
-        topic = log.topic if log.topic in self._sums or len(self._sums) < MOST_SERIES else REST
-        sums = self._sums[topic]
+        topic = log.topic
+        sums = self._sums.get(topic)
+        if sums is None:
+            sums = self._sums[topic if len(self._sums) < MOST_SERIES else REST]
         sums[0] += log.appended_bytes
         sums[1] += log.appended_records
         sums[2] += log.fetched_bytes

@@ -228,6 +228,7 @@ def test_offsets_go_to_a_file_and_come_back(run, wire, tmp_path):
         (["--topic", "t", "--all-topics", "--to-latest"], "contradict"),
         (["--from-file", "-", "--topic", "t"], "leave --topic"),
         (["--to-latest", "--to-datetime", "2026-01-01"], "give one of"),
+        (["--to-latest", "--to-earliest"], "give one of"),
         (["--to-datetime", "yesterday"], "is no time"),
         (["--by-duration", "P"], "is no duration"),
         (["--to-offset", "-1"], "range"),

@@ -12,7 +12,7 @@ import click
 import pytest
 
 from kafka_shim.commands.examples import EXAMPLES
-from kafka_shim.commands.main import NOUNS, main
+from kafka_shim.commands.main import NOUNS, main, run
 from kafka_shim.tools import TOOLS
 from kafka_shim.tools.__main__ import main as tools_main
 
@@ -64,6 +64,13 @@ SILENT = {("storage", "format"), ("storage", "mend"), ("transactions", "abort"),
 def test_every_command_that_prints_an_answer_has_json() -> None:
     without = {words for words, one in ALL.items() if not any("--json" in each.opts for each in one.params)}
     assert without == {(noun,) for noun in WITHOUT_JSON} | SILENT
+
+
+def test_a_mistyped_command_has_the_nearest_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["topcs", "list"]) == 2
+    assert "No such command 'topcs'. Did you mean 'topics'?" in capsys.readouterr().err
+    assert run(["zzz"]) == 2
+    assert "No such command 'zzz'.\n" in capsys.readouterr().err
 
 
 def test_the_tools_are_named(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
