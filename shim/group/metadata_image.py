@@ -69,8 +69,8 @@ class CoordinatorMetadataImage:
     # --- options of one group
 
     def _group_option(self, group_id: str, name: str, default: int) -> int:
-        text = self.metadata.config_of(RESOURCE_GROUP, group_id).get(name)
-        return default if text is None else int(text)
+        options = self.metadata.configs.get((RESOURCE_GROUP, group_id))
+        return default if options is None or name not in options else int(options[name])
 
     def session_timeout_ms(self, group_id: str) -> int:
         """The session timeout of the consumer protocol."""
