@@ -9,6 +9,7 @@ from kafka_shim.cext.compression import decompress
 from kafka_shim.cext.crc32c import crc32c
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.java_order import uuid_hash
+from kafka_shim.line_limit import LineLimit
 from kafka_shim.scheduler import Scheduler
 from kafka_shim.telemetry.receivers import Push, labels_of, make_receivers
 from kafka_shim.telemetry.subscriptions import Subscription, wanted_by
@@ -100,6 +101,7 @@ class ClientMetrics:
         self.unknown_subscriptions = 0
         self.exports = 0
         self.failed_exports = 0
+        self._losses = LineLimit(logger, clock)
         self.reload()
 
     @property
@@ -180,7 +182,7 @@ class ClientMetrics:
         except Exception as err:
             # A receiver is not ours: whatever it raises concerns this push alone.
             self.failed_exports += 1
-            logger.warning("metrics of client %s are lost: %s", instance.attributes["client_instance_id"], err)
+            self._losses.write("metrics of client %s are lost: %s", instance.attributes["client_instance_id"], err)
             raise KafkaError(ErrorCode.INVALID_RECORD) from err
 
     # --- instances
@@ -236,6 +238,7 @@ class ClientMetrics:
     def stop(self) -> None:
         """Close the receivers, at the broker's stop."""
         self._scheduler.stop()
+        self._losses.close()
         for receiver in self.receivers:
             try:
                 receiver.close()

@@ -27,6 +27,11 @@ if TYPE_CHECKING:
             """Return (principal's name, expiry in milliseconds since the epoch). Raises InvalidTokenError."""
 
 
+# The longest message of SCRAM or OAUTHBEARER: parsing one of half a megabyte, as `sasl.server.max.receive.size` allows,
+# holds the event loop for tens of milliseconds, and whoever reaches the port can send it.
+LONGEST_MESSAGE_BYTES = 1 << 16
+
+
 class SaslError(Exception):
     """The exchange failed. The client learns only that its credentials are invalid (Java: SaslException). The message
     is for the operator and contains no secret."""
@@ -52,3 +57,9 @@ class InvalidTokenError(Exception):
         super().__init__(reason)
         self.status = "invalid_token" if scope is None else "insufficient_scope"
         self.scope = scope
+
+
+def check_length(message: bytes) -> None:
+    """Raises SaslError for a message over `LONGEST_MESSAGE_BYTES`."""
+    if len(message) > LONGEST_MESSAGE_BYTES:
+        raise SaslError(f"the client's message has {len(message)} bytes, at most {LONGEST_MESSAGE_BYTES} are read")

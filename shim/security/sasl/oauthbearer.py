@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from kafka_shim.config import ConfigError
-from kafka_shim.security.sasl.mechanism import InvalidTokenError, SaslAuthenticationError, SaslError
+from kafka_shim.security.sasl.mechanism import InvalidTokenError, SaslAuthenticationError, SaslError, check_length
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,6 +80,7 @@ class OAuthBearer:
         if token == b"\x01" and self._error:
             raise SaslAuthenticationError(self._error, self._reason)
         self._error = ""
+        check_length(token)
         found = _FIRST.fullmatch(token.decode(errors="replace"))
         if found is None:
             raise SaslError("the client's first message is not one of OAUTHBEARER")

@@ -12,7 +12,7 @@ import hmac
 import re
 from dataclasses import dataclass
 
-from kafka_shim.security.sasl.mechanism import SaslAuthenticationError, SaslError, SaslSilentError
+from kafka_shim.security.sasl.mechanism import SaslAuthenticationError, SaslError, SaslSilentError, check_length
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,6 +103,7 @@ class Scram:
         if self.is_complete or self._is_failed:
             raise SaslSilentError("a token after the end of the exchange")
         self._is_failed = True  # until this step succeeds
+        check_length(token)
         message = token.decode(errors="replace")
         answer = self._first(message) if self._credential is None else self._final(message)
         self._is_failed = False

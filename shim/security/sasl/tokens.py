@@ -89,7 +89,7 @@ class SignedTokens:
                 claims = json.loads(signed)
                 break
             except (jwt.PyJWTError, ValueError, RecursionError):
-                continue
+                await asyncio.sleep(0)  # others have their turn before the next key
         if claims is None and len(fit) > MOST_TRIED_KEYS:
             raise InvalidTokenError(
                 f"the first {MOST_TRIED_KEYS} of {len(fit)} keys of {self._keys.source} have not signed the token, "
@@ -202,9 +202,9 @@ class _FileKeys:
     def _read(self) -> None:
         changed_ns = Path(self.source).stat().st_mtime_ns
         if changed_ns != self._changed_ns:
+            self._changed_ns = changed_ns  # a bad file is read once, not for each login
             with Path(self.source).open("rb") as file:
                 self._keys = _keys_of(file.read(LARGEST_DOCUMENT_BYTES + 1))
-            self._changed_ns = changed_ns
 
     async def find(self, key_id: str | None) -> list[_Key]:
         try:

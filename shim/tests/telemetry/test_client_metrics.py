@@ -20,6 +20,7 @@ from kafka_shim.protocol.messages.push_telemetry_request import PushTelemetryReq
 from kafka_shim.telemetry import client_metrics
 from kafka_shim.telemetry.client_metrics import MOST_NAME_CHARACTERS
 from kafka_shim.telemetry.prometheus_reporter import (
+    LARGEST_PUSH_BYTES,
     MOST_LABELS,
     MOST_LOOKED_AT,
     MOST_OF_A_CLIENT,
@@ -397,3 +398,12 @@ def test_metrics_endpoint_shows_what_clients_pushed():
     assert any(line.startswith("sent_total{") and line.endswith(" 4.0") for line in lines)
     assert "kafka_shim_client_metrics_exports_total 1.0" in lines
     assert "kafka_shim_client_metrics_instances 1.0" in lines
+
+
+def test_a_push_that_takes_long_to_parse_is_not_parsed():
+    """`telemetry.max.bytes` of the shortest messages held the loop for 27 ms."""
+    reporter = PrometheusReporter()
+    shortest = b"\x0a\x00" * (LARGEST_PUSH_BYTES // 2)
+    reporter.export_metrics(Push({"client_instance_id": "c"}, "User:x", shortest, 1000, False))
+    with pytest.raises(ValueError, match=f"at most {LARGEST_PUSH_BYTES} are read"):
+        reporter.export_metrics(Push({"client_instance_id": "c"}, "User:x", shortest + shortest, 1000, False))
