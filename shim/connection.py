@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
+from kafka_shim.config import ConfigError
 from kafka_shim.errors import DisconnectError
 from kafka_shim.frame_receiver import FrameReceiver
 from kafka_shim.network_send import FULL_SOCKET_BYTES, HAS_SENDFILE, NetworkSend, shows_files
@@ -99,7 +100,11 @@ class Connection(FrameReceiver):
 
         session = self.session
         broker = self._dispatcher.broker
-        name = None if certificate is None else subject_of(certificate)
+        try:
+            name = None if certificate is None else subject_of(certificate)
+        except ConfigError as error:
+            self.close(str(error))
+            return
         context = AuthenticationContext(
             self._listener.name, security.protocol, session.peer_host, certificate=certificate, certificate_name=name
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kafka_shim.config import ConfigError
 from kafka_shim.security.plugins import make_plugin
 
 TYPE_CHECKING = False
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 DEFAULT_CLASS = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
 ANONYMOUS = "User:ANONYMOUS"
+# Of the name in a certificate.
+MOST_PARTS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +68,18 @@ class DefaultPrincipalBuilder:
 
 
 def subject_of(certificate: bytes) -> str | None:
-    """Return the subject of a certificate (DER) as Java's X500Principal.getName does (RFC 2253)."""
+    """Return the subject of a certificate (DER) as Java's X500Principal.getName does (RFC 2253). Raises ConfigError
+    for one of more than `MOST_PARTS` parts, which holds the event loop for tens of milliseconds."""
     from cryptography import x509
 
     from kafka_shim.security.tls.distinguished_name import java_name
 
     try:
-        return java_name(x509.load_der_x509_certificate(certificate).subject)
+        subject = x509.load_der_x509_certificate(certificate).subject
+        part_count = sum(map(len, subject.rdns))
+        if part_count > MOST_PARTS:
+            raise ConfigError(f"the name in the client's certificate has {part_count} parts, at most {MOST_PARTS}")
+        return java_name(subject)
     except ValueError:
         return None
 

@@ -6,6 +6,8 @@ import asyncio
 import base64
 import hmac
 import json
+import socket
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,14 +17,19 @@ from typing import ClassVar
 
 import jwt
 import pytest
-from cryptography.hazmat.primitives.asymmetric import rsa
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+from cryptography.x509.oid import NameOID
 
 from kafka_shim.clock import VirtualClock
 from kafka_shim.config import BrokerConfig, ConfigError, ListenerOptions
 from kafka_shim.embedded import Broker
+from kafka_shim.protocol.headers import encode_request_frame
+from kafka_shim.protocol.messages.api_versions_request import ApiVersionsRequest
 from kafka_shim.security.kerberos_rules import KerberosRules, NoMatchingRuleError
 from kafka_shim.security.listener_security import ListenerSecurity
+from kafka_shim.security.principals import MOST_PARTS
 from kafka_shim.security.rule_patterns import MOST_CHARACTERS
 from kafka_shim.security.sasl import tokens as tokens_module
 from kafka_shim.security.sasl.mechanism import LONGEST_MESSAGE_BYTES, InvalidTokenError
@@ -262,3 +269,31 @@ def test_an_expression_that_may_backtrack_is_warned_of():
     config.strict_security = True
     with pytest.raises(ConfigError, match=r"--strict-security: listener SSL.*lookaround"):
         ListenerSecurity("SSL", ListenerOptions(config, "SSL"), Credentials(lambda user, code: None), VirtualClock())
+
+
+# --- names in certificates
+
+
+def test_a_certificate_with_thousands_of_parts_in_its_name_lets_nobody_in(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    """Whoever has issued it is trusted, but 4,000 parts held the loop for 31 ms."""
+    authority = CertificateAuthority()
+    with Broker(listen="SSL://127.0.0.1:0", **store_options(authority), **{"ssl.client.auth": "required"}) as broker:
+        for count, is_served in ((MOST_PARTS, True), (MOST_PARTS + 1, False)):
+            parts = [x509.NameAttribute(NameOID.ORGANIZATIONAL_UNIT_NAME, f"u{at}") for at in range(count)]
+            key = ec.generate_private_key(ec.SECP256R1())
+            path = tmp_path / f"{count}.pem"
+            path.write_bytes(
+                key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+                + authority._signed(x509.Name(parts), key).public_bytes(Encoding.PEM)
+            )
+            context = ssl.create_default_context(cadata=authority.certificate)
+            context.load_cert_chain(path)
+            host, _, port = broker.bootstrap_servers.rpartition(":")
+            with (
+                socket.create_connection((host, int(port)), timeout=60) as bare,
+                context.wrap_socket(bare, server_hostname="localhost") as client,
+            ):
+                client.sendall(encode_request_frame(ApiVersionsRequest(), 0, 1, "c"))
+                assert bool(client.recv(100)) == is_served
