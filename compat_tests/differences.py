@@ -181,6 +181,28 @@ DIFFERENCES = (
         "test_the_time_of_a_login",
     ),
     KnownDifference(
+        "long messages of a login",
+        "refuses a message of SCRAM or OAUTHBEARER over 64 KB",
+        "parses what `sasl.server.max.receive.size` allows (512 KB)",
+        "whoever reaches the port can send it, and it holds the event loop for tens of milliseconds",
+        "shim/tests/security/test_costly_input.py::test_a_login_of_half_a_megabyte_is_not_parsed",
+    ),
+    KnownDifference(
+        "rules that make names",
+        "matches `ssl.principal.mapping.rules` and `sasl.kerberos.principal.to.local.rules` by RE2, and what RE2 has "
+        "not by an engine that backtracks, with a warning; tries them on names up to 8,192 characters",
+        "takes Java's expressions",
+        "a client chooses its name, and an engine that backtracks may not come to an end with it",
+        "shim/tests/security/test_costly_input.py::test_a_name_makes_no_rule_backtrack",
+    ),
+    KnownDifference(
+        "a name in a certificate of more than 256 parts",
+        "closes the connection",
+        "takes it",
+        "it holds the event loop for tens of milliseconds",
+        "shim/tests/security/test_costly_input.py::test_a_certificate_with_thousands_of_parts_in_its_name_lets_nobody_in",
+    ),
+    KnownDifference(
         "suites of TLS 1.3",
         "refuses an `ssl.cipher.suites` with some of them: it names all three, or none",
         "chooses among them",
