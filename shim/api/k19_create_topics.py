@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections import Counter
 
-from kafka_shim.authorization import authorized, may_on_cluster
+from kafka_shim.authorization import authorized_in_steps, may_on_cluster
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.internal_topics import CLUSTER_METADATA_TOPIC
 from kafka_shim.metadata import topics
 from kafka_shim.metadata.config_entries import effective_topic_entries
 from kafka_shim.metadata.configs import creation_configs
+from kafka_shim.metadata.large_changes import decide
 from kafka_shim.protocol.message import ZERO_UUID
 from kafka_shim.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kafka_shim.protocol.messages.create_topics_response import (
@@ -30,9 +31,11 @@ from kafka_shim.security.acl import AclOperation, ResourceType
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
     from kafka_shim.context import Context
     from kafka_shim.metadata.store import MetadataStore
+    from kafka_shim.turns import Steps
 
 KEY, MIN, MAX = 19, 2, 7
 REQUEST, RESPONSE = CreateTopicsRequest, CreateTopicsResponse
@@ -41,46 +44,70 @@ REQUEST, RESPONSE = CreateTopicsRequest, CreateTopicsResponse
 async def handle(context: Context, request: CreateTopicsRequest) -> CreateTopicsResponse:
     if request.timeout_ms <= 0:
         raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, None)
-    response = CreateTopicsResponse()
+    response = await context.broker.turns.run(_create(context, request), context.throttle)
+    if not request.validate_only:
+        metadata = context.broker.metadata
+        await metadata.logs_settled()
+        await metadata.flushed()
+    return response
+
+
+def _create(context: Context, request: CreateTopicsRequest) -> Steps[CreateTopicsResponse]:
     names = Counter(topic.name for topic in request.topics)
     accepted = [topic for topic in request.topics if names[topic.name] == 1 and topic.name != CLUSTER_METADATA_TOPIC]
     metadata = context.broker.metadata
     allowed = {topic.name for topic in accepted}
-    shown = authorized(context, AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, allowed, logs_denied=False)
+    shown = yield from authorized_in_steps(
+        context, AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, allowed, logs_denied=False
+    )
     denied = set[str]()
     if not may_on_cluster(context, AclOperation.CREATE, logs_denied=False):
-        denied = allowed.difference(authorized(context, AclOperation.CREATE, ResourceType.TOPIC, allowed))
+        may_create = yield from authorized_in_steps(context, AclOperation.CREATE, ResourceType.TOPIC, allowed)
+        denied = allowed.difference(may_create)
         accepted = [topic for topic in accepted if topic.name not in denied]
     counts = [len(topic.assignments) or topic.num_partitions for topic in accepted]
     topics.check_request_size(counts, context.broker.config.num_partitions)
     quota = None if context.throttle is None else context.throttle.mutation_quota(is_strict=context.api_version >= 6)
-    new = []
-    for topic in accepted:
-        try:
-            replicas, options = _decide(metadata, topic)
-            if quota is not None:
-                quota.record(len(replicas))
-        except KafkaError as err:
-            response.topics.append(_failed(topic.name, err.code, err.message))
-        else:
-            new.append((topic.name, replicas, options))
+    counted: set[str] = set()
+    answers: list[CreatableTopicResult] = []
+    made: dict[str, bytes] = {}
+
+    def decided() -> Steps[list[Any]]:
+        records: list[Any] = []
+        answers.clear()
+        made.clear()
+        for topic in accepted:
+            yield
+            try:
+                replicas, options = _decide(metadata, topic)
+                if quota is not None and topic.name not in counted:
+                    quota.record(len(replicas))
+                    counted.add(topic.name)
+            except KafkaError as err:
+                answers.append(_failed(topic.name, err.code, err.message))
+                continue
             created = _created(context, topic.name, replicas, options)
-            response.topics.append(created if topic.name in shown else _without_configs(created))
-    if new and not request.validate_only:
-        made = {topic.name: topic.topic_id for topic in metadata.create_topics(new, later=True)}
-        for result in response.topics:
+            answers.append(created if topic.name in shown else _without_configs(created))
+            if not request.validate_only:
+                of_topic = metadata.creation_records(topic.name, replicas, options)
+                made[topic.name] = of_topic[0].topic_id
+                records += of_topic
+        return records
+
+    records, values = yield from decide(metadata, decided)
+    if records:
+        metadata.commit_topics(list(made), records, values, later=True)
+        for result in answers:
             result.topic_id = made.get(result.name, ZERO_UUID)
-        await metadata.logs_settled()
-        await metadata.flushed()
     for name, times in names.items():
         if times > 1:
-            response.topics.append(_failed(name, ErrorCode.INVALID_REQUEST, "Duplicate topic name."))
+            answers.append(_failed(name, ErrorCode.INVALID_REQUEST, "Duplicate topic name."))
         elif name == CLUSTER_METADATA_TOPIC:
             reason = f"Creation of internal topic {CLUSTER_METADATA_TOPIC} is prohibited."
-            response.topics.append(_failed(name, ErrorCode.INVALID_REQUEST, reason))
+            answers.append(_failed(name, ErrorCode.INVALID_REQUEST, reason))
         elif name in denied:
-            response.topics.append(_failed(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed."))
-    return response
+            answers.append(_failed(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed."))
+    return CreateTopicsResponse(topics=answers)
 
 
 def _decide(metadata: MetadataStore, topic: CreatableTopic) -> tuple[list[list[int]], dict[str, str]]:

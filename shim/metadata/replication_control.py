@@ -94,18 +94,34 @@ class ReplicationControl:
         partition, options), already checked. With `later` the logs are created later, and the caller awaits
         `logs_settled`."""
         records: list[Any] = []
-        directory_id = self._partition_logs.placement()
         for name, replicas, configs in new:
-            topic_id = self._clock.random.uuid()
-            options = [
-                ConfigRecord(resource_type=RESOURCE_TOPIC, resource_name=name, name=option, value=value)
-                for option, value in configs.items()
-            ]
-            partitions = topics.partition_records(topic_id, 0, replicas, self.node_id, directory_id)
-            records += topics.topic_records(name, topic_id, options, partitions)
-        self.commit(records)
+            records += self.creation_records(name, replicas, configs)
+        return self.commit_topics([name for name, _, _ in new], records, later=later)
+
+    def creation_records(self, name: str, replicas: list[list[int]], configs: Mapping[str, str]) -> list[Any]:
+        """Return the records that create a topic, the TopicRecord first. What they say was checked."""
+        topic_id = self._clock.random.uuid()
+        options = [
+            ConfigRecord(resource_type=RESOURCE_TOPIC, resource_name=name, name=option, value=value)
+            for option, value in configs.items()
+        ]
+        directory_id = self._partition_logs.placement()
+        partitions = topics.partition_records(topic_id, 0, replicas, self.node_id, directory_id)
+        return topics.topic_records(name, topic_id, options, partitions)
+
+    def commit_topics(
+        self,
+        names: Sequence[str],
+        records: Sequence[Any],
+        values: Sequence[bytes] | None = None,
+        *,
+        later: bool = False,
+    ) -> list[Topic]:
+        """Commit the `creation_records` of these topics in one batch, and create their logs. `values` as for
+        `commit`."""
+        self.commit(records, values)
         self._warn_of_idle([record for record in records if isinstance(record, ConfigRecord)])
-        made = [self.image.topics[name] for name, _, _ in new]
+        made = [self.image.topics[name] for name in names]
         failures = []
         for topic in made:
             failures += self._partition_logs.create(topic, topic.partitions, later=later)
