@@ -7,7 +7,7 @@ own error code.
 
 from __future__ import annotations
 
-from kafka_shim.authorization import authorized, require
+from kafka_shim.authorization import authorized_in_steps, require
 from kafka_shim.errors import ErrorCode
 from kafka_shim.protocol.messages.offset_delete_request import OffsetDeleteRequest, OffsetDeleteRequestTopic
 from kafka_shim.protocol.messages.offset_delete_response import (
@@ -16,26 +16,37 @@ from kafka_shim.protocol.messages.offset_delete_response import (
     OffsetDeleteResponseTopic,
 )
 from kafka_shim.security.acl import AclOperation, ResourceType
+from kafka_shim.turns import at_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.context import Context
     from kafka_shim.outcome import Outcome
+    from kafka_shim.turns import Steps
 
 KEY, MIN, MAX = 47, 0, 0
 REQUEST, RESPONSE = OffsetDeleteRequest, OffsetDeleteResponse
 
 
-def handle(context: Context, request: OffsetDeleteRequest) -> Outcome[OffsetDeleteResponse]:
+def handle(
+    context: Context, request: OffsetDeleteRequest
+) -> Outcome[OffsetDeleteResponse] | Steps[Outcome[OffsetDeleteResponse]]:
     require(context, AclOperation.DELETE, ResourceType.GROUP, request.group_id)
-    names = dict.fromkeys(topic.name for topic in request.topics)
-    allowed = authorized(context, AclOperation.READ, ResourceType.TOPIC, names)
+    steps = _in_steps(context, request)
+    return steps if context.is_large else at_once(steps)
+
+
+def _in_steps(context: Context, request: OffsetDeleteRequest) -> Steps[Outcome[OffsetDeleteResponse]]:
+    """What exists of the request is deleted in one step."""
+    names = (topic.name for topic in request.topics)
+    allowed = yield from authorized_in_steps(context, AclOperation.READ, ResourceType.TOPIC, names)
     image = context.broker.metadata.image
     refused: dict[str, OffsetDeleteResponseTopic] = {}
     known = []
     for topic in request.topics:
         exist = []
         for partition in topic.partitions:
+            yield
             code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             if topic.name not in allowed:
                 code = ErrorCode.TOPIC_AUTHORIZATION_FAILED

@@ -79,7 +79,9 @@ class OffsetRequests:
         producer = request.producer_id, request.producer_epoch
         try:
             groups = runtime.groups_of(request.group_id)
-            changes, response = offset_rules.commit_transactional(groups, request, topic_id_of, limit, now_ms)
+            changes, response = offset_rules.commit_transactional(
+                groups, request, topic_id_of, limit, now_ms, runtime.check_offset_count
+            )
             flushes = runtime.write_offsets(groups, {request.group_id: changes}, now_ms, producer, verification)
         except KafkaError as error:
             return Outcome(txn_commit_failure(request, error.code))

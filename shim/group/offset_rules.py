@@ -60,18 +60,21 @@ def commit(
     version: int,
     metadata_limit: int,
     now_ms: int,
-    check_count: Callable[[int], None],
+    check_count: Callable[[int, int], None],
 ) -> tuple[Changes, OffsetCommitResponse, Decision]:
     """One OffsetCommit. Returns (the offsets to write, the response to send after the write, timers). Raises the
-    group's error. `check_count` is asked about very many offsets, and raises if no batch could hold them."""
+    group's error. `check_count` is asked about very many offsets and the length of their names, and raises if no batch
+    could hold them."""
     decision = Decision()
     check = _check_commit(groups, request, version, decision)
     expire_ms = -1 if request.retention_time_ms == -1 else now_ms + request.retention_time_ms
     changes: Changes = []
     response = OffsetCommitResponse()
+    names_bytes = 0
     for topic in request.topics:
+        names_bytes += len(topic.partitions) * (len(request.group_id) + len(topic.name))
         if len(changes) + len(topic.partitions) > MANY_OFFSETS:
-            check_count(len(changes) + len(topic.partitions))
+            check_count(len(changes) + len(topic.partitions), names_bytes)
         answers = []
         for partition in topic.partitions:
             code = ErrorCode.NONE
@@ -111,8 +114,9 @@ def commit_transactional(
     topic_id_of: Callable[[str], bytes],
     metadata_limit: int,
     now_ms: int,
+    check_count: Callable[[int, int], None],
 ) -> tuple[Changes, TxnOffsetCommitResponse]:
-    """One TxnOffsetCommit of a verified transaction. Raises the group's error."""
+    """One TxnOffsetCommit of a verified transaction. Raises the group's error. `check_count` as for `commit`."""
     from kafka_shim.protocol.messages.txn_offset_commit_response import (
         TxnOffsetCommitResponse,
         TxnOffsetCommitResponsePartition,
@@ -122,7 +126,11 @@ def commit_transactional(
     check = _check_transactional(groups, request)
     changes: Changes = []
     response = TxnOffsetCommitResponse()
+    names_bytes = 0
     for topic in request.topics:
+        names_bytes += len(topic.partitions) * (len(request.group_id) + len(topic.name))
+        if len(changes) + len(topic.partitions) > MANY_OFFSETS:
+            check_count(len(changes) + len(topic.partitions), names_bytes)
         topic_id = topic_id_of(topic.name)
         answers = []
         for partition in topic.partitions:

@@ -213,13 +213,19 @@ class CoordinatorRuntime:
     def _max_batch_bytes(self) -> int:
         return self.metadata.topic_config(GROUP_METADATA_TOPIC).max_message_bytes
 
-    def check_offset_count(self, count: int) -> None:
-        """Raises the error of a batch that is too large, without building it, if no batch could hold so many offsets:
-        a request of a few bytes each may name the same partition hundreds of thousands of times."""
-        most = self._max_batch_bytes() // LEAST_OFFSET_BYTES
-        if count > most and not self.config.offsets_topic_compression_codec:
+    def check_offset_count(self, count: int, names_bytes: int) -> None:
+        """Raises the error of a batch that is too large, without building it, if no batch could hold so many offsets,
+        whose records have names of so many bytes in all: a request of a few bytes each may name the same partition
+        hundreds of thousands of times."""
+        least_bytes = count * LEAST_OFFSET_BYTES + names_bytes
+        most_bytes = self._max_batch_bytes()
+        if least_bytes > most_bytes and not self.config.offsets_topic_compression_codec:
             self._too_large.write(
-                "refused a commit of %d offsets: a batch of %s holds %d", count, GROUP_METADATA_TOPIC, most
+                "refused a commit of %d offsets: it takes at least %d bytes, a batch of %s has %d at most",
+                count,
+                least_bytes,
+                GROUP_METADATA_TOPIC,
+                most_bytes,
             )
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as in Kafka without a message
 
