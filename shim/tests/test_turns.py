@@ -16,6 +16,7 @@ from kafka_shim.api import (
     APIS,
     k01_fetch,
     k03_metadata,
+    k19_create_topics,
     k20_delete_topics,
     k24_add_partitions_to_txn,
     k31_delete_acls,
@@ -468,6 +469,90 @@ def test_a_topic_that_is_made_anew_between_two_steps_is_not_deleted_for_the_one_
     answer, stays, is_there = broker.call(run, broker.state)
     assert [one.error_code for one in answer.responses] == [0, 100, 0]  # UNKNOWN_TOPIC_ID
     assert (stays, is_there) == (True, False)
+
+
+def test_topics_are_decided_a_step_each_and_again_when_another_request_takes_a_name(broker: Broker) -> None:
+    names = [f"t{number}" for number in range(20)]
+
+    def run(state: Any) -> tuple[Any, int, int]:
+        rows = [{"name": name, "num_partitions": 1, "replication_factor": 1} for name in names]
+        request = make("CreateTopics", topics=rows, timeout_ms=1000)
+        steps = k19_create_topics._create(context_of(state, request, 5), request)
+        for _ in range(15):
+            next(steps)
+        state.metadata.create_topic("t3", 1)
+        before = state.metadata.partition_log.log_end_offset
+        answer, count = steps_of(steps)
+        return answer, count, state.metadata.partition_log.log_end_offset - before
+
+    answer, count, records = broker.call(run, broker.state)
+    assert [(one.name, one.error_code) for one in answer.topics] == [
+        (name, 36 if name == "t3" else 0) for name in names
+    ]
+    assert records == 19 * 2  # of a topic and its partition
+    assert count >= 20 + 19 * 2  # decided again, and encoded
+    assert all(one.configs for one in answer.topics if not one.error_code)
+
+
+# --- offsets
+
+
+@pytest.mark.parametrize("is_transactional", [False, True])
+def test_a_commit_that_no_batch_holds_is_refused_before_it_is_built(broker: Broker, is_transactional: bool) -> None:
+    """Long names take their part of the batch, too."""
+    name, count = "t" * 200, 4500
+    topics(broker, **{name: 1})
+    with Connection(broker.bootstrap_servers, timeout_s=60) as client:
+        client.request(make("FindCoordinator", key_type=0, coordinator_keys=["g"]), 4)
+        rows = [{"name": name, "partitions": [{"partition_index": 0, "committed_offset": 1}] * count}]
+        if is_transactional:
+            client.request(make("FindCoordinator", key_type=1, coordinator_keys=["x"]), 4)
+            begin = make("InitProducerId", transactional_id="x", transaction_timeout_ms=60_000)
+            while (made := client.request(begin, 4)).error_code:
+                pass
+            who = {"producer_id": made.producer_id, "producer_epoch": made.producer_epoch, "transactional_id": "x"}
+            while client.request(make("AddOffsetsToTxn", group_id="g", **who), 3).error_code:
+                pass
+            request, version = make("TxnOffsetCommit", group_id="g", **who, topics=rows), 3
+        else:
+            request, version = make("OffsetCommit", group_id="g", topics=rows), 8
+        built: list[int] = []
+        broker.call(lambda: setattr(broker.state.groups._runtime, "write_offsets", lambda *arguments: built.append(1)))
+        answer = client.request(request, version)
+    assert {part.error_code for part in answer.topics[0].partitions} == {-1}
+    assert built == []
+
+
+def test_offsets_are_looked_up_in_steps_and_deleted_in_one(broker: Broker) -> None:
+    topics(broker, t=30, u=1)
+    with Connection(broker.bootstrap_servers, timeout_s=60) as client:
+        client.request(make("FindCoordinator", key_type=0, coordinator_keys=["g"]), 4)
+        parts = [{"partition_index": number, "committed_offset": 1} for number in range(30)]
+        commit = make("OffsetCommit", group_id="g", topics=[{"name": "t", "partitions": parts}])
+        while client.request(commit, 8).topics[0].partitions[0].error_code:
+            pass
+
+        def run(state: Any) -> tuple[Any, int]:
+            rows = [
+                {"name": "u", "partitions": [{"partition_index": 0}]},
+                {"name": "t", "partitions": [{"partition_index": number} for number in range(31)]},
+            ]
+            steps = begun(state, make("OffsetDelete", group_id="g", topics=rows), 0, 20)
+            state.metadata.delete_topic("u")
+            outcome, count = steps_of(steps)
+            codes = {
+                (topic.name, part.partition_index): part.error_code
+                for topic in outcome.response.topics
+                for part in topic.partitions
+            }
+            return codes, count
+
+        codes, count = broker.call(run, broker.state)
+        assert {key: code for key, code in codes.items() if code} == {("t", 30): 3}
+        assert len(codes) == 32
+        assert count >= 11
+        fetch = make("OffsetFetch", groups=[{"group_id": "g", "topics": None}])
+        assert client.request(fetch, 8).groups[0].topics == []
 
 
 # --- transactions
