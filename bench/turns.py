@@ -34,6 +34,7 @@ OPTIONS = {
     "super.users": "User:ANONYMOUS",
 }
 GROUP = "turns"
+MOST_OFFSETS = 10_000
 # After the answer: what it left for the loop.
 AFTER_S = 0.2
 
@@ -146,8 +147,9 @@ def produce_known(broker: Broker) -> Callable[[], object]:
 
 
 def _offsets(broker: Broker, word: str, more: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """As many as one batch holds."""
     names = broker.topics(2, MOST_PARTITIONS, word)
-    half = broker.entries // 2
+    half = MOST_OFFSETS // 2
     return [
         {"name": name, "partitions": [{"partition_index": number, **more} for number in range(half)]} for name in names
     ]
@@ -156,6 +158,8 @@ def _offsets(broker: Broker, word: str, more: Mapping[str, Any]) -> list[dict[st
 def offset_commit(broker: Broker) -> Callable[[], object]:
     broker.group()
     topics = _offsets(broker, "committed", {"committed_offset": 1})
+    first = {**topics[0], "partitions": topics[0]["partitions"][:1]}
+    broker.ask("OffsetCommit", 8, group_id=GROUP, topics=[first])  # the first use imports modules
     return _one(broker, "OffsetCommit", 8, group_id=GROUP, topics=topics)
 
 
@@ -175,6 +179,8 @@ def txn_offset_commit(broker: Broker) -> Callable[[], object]:
     who = broker.producer()
     added = broker.ask("AddOffsetsToTxn", 3, transactional_id="turns", group_id=GROUP, **who)
     check(added.error_code)
+    first = {**topics[0], "partitions": topics[0]["partitions"][:1]}
+    broker.ask("TxnOffsetCommit", 3, transactional_id="turns", group_id=GROUP, **who, topics=[first])
     return _one(broker, "TxnOffsetCommit", 3, transactional_id="turns", group_id=GROUP, **who, topics=topics)
 
 
@@ -331,9 +337,9 @@ CASES: dict[str, Callable[[Broker], Callable[[], object]]] = {
     "Fetch, 10,000 with news": fetch_session,
     "Produce, unknown partitions": produce_unknown,
     "Produce, 10,000 partitions": produce_known,
-    "OffsetCommit": offset_commit,
-    "OffsetDelete": offset_delete,
-    "TxnOffsetCommit": txn_offset_commit,
+    "OffsetCommit, 10,000": offset_commit,
+    "OffsetDelete, 10,000": offset_delete,
+    "TxnOffsetCommit, 10,000": txn_offset_commit,
     "AddPartitionsToTxn": add_partitions,
     "WriteTxnMarkers": write_markers,
     "CreateTopics, 10,000": create_topics,
