@@ -263,6 +263,15 @@ def test_the_loop_does_not_wait_for_the_disk(loop_factory, tmp_path, monkeypatch
         assert_whole(read_frame(sock), records, 2)
 
 
+def test_an_answer_gets_through_although_its_pages_leave_the_cache_at_once(looped, client, monkeypatch):
+    """What was read ahead is sent, whatever the cache says of it then."""
+    records = fill(client, 2)
+    monkeypatch.setattr(network_send.FileRecords, "is_cold", lambda *_: True)
+    with reader(looped) as sock:
+        sock.sendall(whole_fetch(2))
+        assert_whole(read_frame(sock), records, 2)
+
+
 @pytest.mark.parametrize("tls", [False, True])
 def test_stored_bytes_pass_the_broker_by_unless_they_are_encrypted(loop_factory, tls, monkeypatch):
     copied = []

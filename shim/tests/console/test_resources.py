@@ -102,6 +102,16 @@ def test_options_say_where_they_come_from(console: Console, client: Connection) 
     get(console, "configs", 400, kind="user", name="x")
 
 
+def test_how_far_a_share_group_is_behind(console: Console, client: Connection) -> None:
+    make_topic(client, "t", 1)
+    produce(client, "t", 0, batch(b"a", b"b", b"c"))
+    topics = [{"topic_name": "t", "partitions": [{"partition_index": 0, "start_offset": 1}]}]
+    assert not client.request(make("AlterShareGroupOffsets", group_id="shared", topics=topics)).error_code
+    group = get(console, "group", name="shared")
+    row = {"topic": "t", "partition": 0, "committed": 1, "end": 3, "lag": 2, "member": ""}
+    assert (group["kind"], group["lag"], group["offsets"]) == ("share", 2, [row])
+
+
 def test_the_cluster_is_shown(console: Console, client: Connection) -> None:
     make_topic(client, "t", 3)
     cluster = get(console, "cluster")

@@ -11,6 +11,7 @@ from kafka_shim.cext.batch import scan, scan_all
 from kafka_shim.cext.crc32c import crc32c
 from kafka_shim.cext.records import build, iterate
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.storage import names
 from kafka_shim.storage.log import PartitionLog
 from kafka_shim.storage.results import RecordsError
 from kafka_shim.tests.storage.conftest import NOW_MS, Disk, batch, end, put, records, refused
@@ -391,6 +392,23 @@ def test_segments_roll_when_the_index_is_full(make_disk: Callable[..., Disk]) ->
         put(log, b"z" * 100)
     assert len(log.segments) > 3
     assert len(records(log)) == 20
+
+
+def test_segments_roll_when_the_offset_index_alone_is_full(make_disk: Callable[..., Disk]) -> None:
+    """Records of one time have one entry in the time index; 48 bytes are six entries of the offset index."""
+    log = make_disk({"segment.index.bytes": "48", "index.interval.bytes": "0"}).open()
+    for _ in range(20):
+        put(log, b"z" * 100)
+    assert [segment.base_offset for segment in log.segments] == [0, 7, 14]
+
+
+def test_the_last_entry_of_a_time_index_is_the_latest_time_of_its_segment(log: PartitionLog) -> None:
+    for timestamp in (NOW_MS, NOW_MS + 7, NOW_MS + 5):
+        put(log, b"a", timestamp=timestamp)
+    path = log.active.path(names.TIME_INDEX)
+    log.roll(NOW_MS)
+    with open(path, "rb") as file:
+        assert file.read()[-12:] == (NOW_MS + 7).to_bytes(8) + (1).to_bytes(4)
 
 
 def test_segments_roll_before_the_relative_offset_overflows(log: PartitionLog) -> None:
