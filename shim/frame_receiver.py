@@ -162,7 +162,11 @@ class FrameReceiver(asyncio.BufferedProtocol):
             end = at + 4 + length
             if end > size_bytes:
                 break
-            self._handle(data[at + 4 : end])
+            frame = data[at + 4 : end]
+            if self._is_unknown:
+                self._handle(frame)
+            else:
+                self._handle_now(frame)
             if end == size_bytes:
                 return
             at = end
