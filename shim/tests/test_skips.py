@@ -94,7 +94,8 @@ def test_every_entry_of_the_list_has_a_reason_and_a_test() -> None:
 def test_layer_that_has_nothing_to_run_fails_under_ci(tmp_path: Path) -> None:
     """No second Python: the layer `pythons` has no steps."""
     (tmp_path / "scripts").mkdir()
-    shutil.copy(ROOT / "scripts" / "suite.py", tmp_path / "scripts")
+    for name in ("suite.py", "layers.py"):
+        shutil.copy(ROOT / "scripts" / name, tmp_path / "scripts")
     command = [sys.executable, str(tmp_path / "scripts" / "suite.py"), "pythons"]
     for ci, status, told in (("true", 1, "failed steps: pythons: nothing to run"), ("", 0, "every step passed")):
         environment = {**os.environ, "CI": ci}

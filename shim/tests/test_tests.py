@@ -172,8 +172,8 @@ def test_the_check_finds_each_kind() -> None:
 
 
 def test_each_folder_of_tests_is_in_a_layer() -> None:
-    suite = runpy.run_path(str(ROOT / "scripts" / "suite.py"))
-    layers = (suite["clients"], suite["groups"], suite["compat"])
+    listed = runpy.run_path(str(ROOT / "scripts" / "layers.py"))
+    layers = (listed["clients"], listed["groups"], listed["compat"])
     run = {argument for layer in layers for step in layer() for argument in step.command}
     folders = {path.parent for path in (ROOT / "compat_tests" / "tests").glob("*/**/test_*.py")}
     missing = [path for path in folders if not any(str(path.relative_to(ROOT)).startswith(tree) for tree in run)]
