@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+import confluent_kafka
 import pytest
 
 from kafka_shim.cext.builder import build
@@ -253,3 +254,68 @@ def sustained(target: Target, key: str) -> float:
         finally:
             with Connection(target.bootstrap) as admin:
                 put_in_force(admin, key, None)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("key", ["producer_byte_rate", "consumer_byte_rate"])
+def test_librdkafka_gets_the_rate_that_it_gets_from_kafka(shim: Target, kafka: Target, key: str):
+    """Over 30 seconds, within a tenth: a stock client, which paces itself by nothing but the answers."""
+    rates = {one.kind: sustained_by_librdkafka(one, key) for one in (shim, kafka)}
+    print(f"librdkafka {key} {SUSTAINED_RATE}: {', '.join(f'{kind} {rate:.0f}' for kind, rate in rates.items())} B/s")
+    ours, theirs = rates.values()
+    assert abs(ours - theirs) < 0.1 * theirs
+    assert abs(ours - SUSTAINED_RATE) < 0.25 * SUSTAINED_RATE
+
+
+VALUE = bytes(1000)
+STORED = 4000
+
+
+def sustained_by_librdkafka(target: Target, key: str) -> float:
+    """Bytes of values a second, behind the first windows, in which a burst is free."""
+    topic = f"stock-{key.replace('_', '-')}"
+    with Connection(target.bootstrap) as client:
+        requests.create_topic(client, topic, 1)
+    told = 0
+
+    def count(error: object, _: object) -> None:
+        nonlocal told
+        assert error is None
+        told += len(VALUE)
+
+    producer = confluent_kafka.Producer(
+        {"bootstrap.servers": target.bootstrap, "linger.ms": 20, "batch.num.messages": 20, "message.timeout.ms": 0}
+    )
+    is_produced = key == "producer_byte_rate"
+    if not is_produced:
+        for _ in range(STORED):
+            producer.produce(topic, VALUE)
+        producer.flush()
+    consumer = confluent_kafka.Consumer(
+        {"bootstrap.servers": target.bootstrap, "group.id": topic, "fetch.message.max.bytes": 20_000}
+    )
+    with Connection(target.bootstrap) as admin:
+        put_in_force(admin, key, SUSTAINED_RATE)
+    try:
+        start = confluent_kafka.TopicPartition(topic, 0, 0)
+        consumer.assign([start])
+        began = counted_from = time.monotonic()
+        while (now := time.monotonic()) < began + 12 + SUSTAINED_S:
+            if now < began + 12:
+                counted_from, told = now, 0
+            if is_produced:
+                while len(producer) < 200:
+                    producer.produce(topic, VALUE, on_delivery=count)
+                producer.poll(0.02)
+                continue
+            for message in consumer.consume(20, 0.05):
+                assert message.error() is None
+                told += len(message.value())
+                if message.offset() == STORED - 1:
+                    consumer.seek(start)  # the same records again
+        return told / (time.monotonic() - counted_from)
+    finally:
+        with Connection(target.bootstrap) as admin:
+            put_in_force(admin, key, None)
+        consumer.close()
+        producer.purge()

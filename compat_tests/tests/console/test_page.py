@@ -17,8 +17,10 @@ from kafka_shim.client.requests import make
 from kafka_shim.console.app import Console
 from kafka_shim.console.sessions import Sessions
 from kafka_shim.http.server import HttpServer
+from kafka_shim.security.tls.authority import CertificateAuthority
 from kafka_shim.tests.api.test_fetch_committed import Producer
 from kafka_shim.tests.produced import make_topic, produce
+from kafka_shim.tests.security.test_tls import store_options
 from kafka_shim.wire_client import Connection
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -84,7 +86,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
 
 
 class Page:
-    def __init__(self, address: str, folder: Path, console: Console) -> None:
+    def __init__(self, address: str, folder: Path, console: Console | None = None) -> None:
         self.console = console
         self.address = address
         self.folder = folder
@@ -98,6 +100,17 @@ class Page:
 
     def elements(self, place: str, *options: str, act: str = "") -> str:
         return self.browse(place, "--dump-dom", *options, act=act)
+
+
+def test_the_page_is_shown_by_tls_where_the_broker_serves_it(tmp_path: Path) -> None:
+    """And refused by a browser that does not trust the authority."""
+    options = {"kafka.shim.http.listener": "https://127.0.0.1:0", "kafka.shim.http.console": "true"}
+    with Broker(**options, **store_options(CertificateAuthority())) as broker:
+        with Connection(broker.bootstrap_servers) as client:
+            make_topic(client, "secured", 1)
+        shown = Page(broker.state.http_address, tmp_path)
+        assert 'href="#/topics/secured"' in shown.elements("topics", "--ignore-certificate-errors")
+        assert "secured" not in shown.elements("topics")
 
 
 def test_topics_groups_and_transactions_are_shown(page: Page) -> None:

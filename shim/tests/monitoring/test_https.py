@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import ssl
+import subprocess
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -147,3 +149,14 @@ def test_a_start_without_a_certificate_says_what_it_needs(options: dict[str, str
     given = {name: text for name, text in options.items() if name != "listeners"}
     with pytest.raises(ConfigError, match=words):
         Broker(**HTTPS, **listen, **given).start()
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
+def test_curl_reads_the_metrics_as_the_page_says(authority: CertificateAuthority, certificate: Path, tmp_path: Path):
+    trusted = tmp_path / "ca.pem"
+    trusted.write_text(authority.certificate)
+    with Broker(**HTTPS, **stores(authority), **{AUTH: "requested"}) as broker:
+        line = ["curl", "--silent", "--cacert", str(trusted), f"{broker.state.http_address}/metrics"]
+        assert b"show a certificate" in subprocess.run(line, capture_output=True, timeout=60, check=True).stdout
+        done = subprocess.run([*line, "--cert", str(certificate)], capture_output=True, timeout=60, check=True)
+        assert b"kafka_shim_connections" in done.stdout
