@@ -236,7 +236,6 @@ def test_a_bad_file_is_read_once(tmp_path: Path, monkeypatch, caplog: pytest.Log
 # --- rules that make names
 
 
-@pytest.mark.option("ssl.principal.mapping.rules")
 def test_a_name_makes_no_rule_backtrack():
     """With Python's `re` the first of these would take longer than the universe is old."""
     rules = MappingRules("RULE:^CN=(([a-z]+)+)$/$1/,DEFAULT")
@@ -248,7 +247,6 @@ def test_a_name_makes_no_rule_backtrack():
     assert MappingRules("DEFAULT").name_of("CN=" + "a" * MOST_CHARACTERS)
 
 
-@pytest.mark.option("sasl.kerberos.principal.to.local.rules")
 def test_a_principal_makes_no_rule_backtrack():
     rules = KerberosRules("R", ["RULE:[1:$1](" + "[a-z]*" * 40 + ")s/" + "[a-z]*" * 40 + "!//"])
     assert rules.warnings == []
