@@ -33,6 +33,7 @@ from kafka_shim.group import runtime
 from kafka_shim.group.decision import Decision
 from kafka_shim.group.purgatory import DelayedResponse
 from kafka_shim.metadata import large_changes
+from kafka_shim.protocol.records.partition_change_record import PartitionChangeRecord
 from kafka_shim.quota import request_throttle
 from kafka_shim.quota.request_throttle import RequestThrottle
 from kafka_shim.security.acl import AclOperation, ResourceType
@@ -831,7 +832,7 @@ def test_a_snapshot_shows_the_metadata_of_its_offset_while_they_change(
     def held(view: Any) -> Iterator[Any]:
         threads.add(threading.get_ident())
         for number, record in enumerate(records_of(view)):
-            if number == 20:
+            if number == 1:  # before the topics
                 began.set()
                 assert may_go_on.wait(60)
             yield record
@@ -849,6 +850,9 @@ def test_a_snapshot_shows_the_metadata_of_its_offset_while_they_change(
         assert began.wait(60)
         broker.call(broker.state.metadata.delete_topic, "gone")
         broker.call(broker.state.metadata.create_partitions, "kept", 5)
+        kept = broker.call(lambda: broker.state.metadata.image.topics["kept"].topic_id)
+        change_of_one = PartitionChangeRecord(partition_id=0, topic_id=kept, eligible_leader_replicas=[1])
+        broker.call(broker.state.metadata.commit, [change_of_one])
         client.request(altered(["kept"], "80"), 1)
         change = entry("u")
         change["ops"][0]["value"] = 6.0
