@@ -69,7 +69,7 @@ def _alter(
 
     def decided() -> Steps[list[Any]]:
         records, results[:] = yield from decide_in_steps(metadata.image, alterations, resolvable)
-        check_count(records)
+        check_count(records, "Request parameters do not satisfy the configured policy.")  # Kafka's words for this API
         return records
 
     records, values = yield from decide(metadata, decided)

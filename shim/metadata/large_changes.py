@@ -21,14 +21,15 @@ if TYPE_CHECKING:
 
 # QuorumController.MAX_RECORDS_PER_USER_OP
 MAX_RECORDS = 10_000
+TOO_MANY = "Unable to perform excessively large batch operation."
 # How often a decision is made in turns. Where others change the metadata all the time, the next is made in one.
 TRIES = 3
 
 
-def check_count(records: Sequence[Any]) -> None:
+def check_count(records: Sequence[Any], reason: str = TOO_MANY) -> None:
     """Raises KafkaError POLICY_VIOLATION if there are more than one request may store, as in Kafka."""
     if len(records) > MAX_RECORDS:
-        raise KafkaError(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
+        raise KafkaError(ErrorCode.POLICY_VIOLATION, reason)
 
 
 async def flushed(metadata: MetadataStore, response: Response) -> Response:

@@ -421,7 +421,7 @@ def test_more_records_than_one_change_may_have_are_refused_and_none_is_stored(
         refused = change(11)
         code = -1 if kind == "credentials" else 44  # POLICY_VIOLATION
         assert {one.error_code for one in refused} == {code}
-        if kind != "credentials":
+        if kind == "options":
             assert {one.error_message for one in refused} == {"Unable to perform excessively large batch operation."}
         assert broker.call(lambda: broker.state.metadata.next_offset) == before
         assert {one.error_code for one in change(10)} == {0}
