@@ -36,7 +36,7 @@ NO_SESSION = 0
 FIRST_WITH_SESSIONS, FIRST_WITH_TOPIC_IDS = 7, 13
 EVICTABLE_AFTER_MS = 120_000
 MAX_SESSION_ID = 2**31 - 1
-# The number of partitions that one fetch may settle without a new dictionary.
+# The number of partitions that one fetch may take out of `changed` without a new dictionary.
 FEW = 64
 
 
@@ -107,7 +107,7 @@ class CachedPartition:
         self.current_leader_epoch = asked.current_leader_epoch
         self.last_fetched_epoch = asked.last_fetched_epoch
 
-    def tells(self, answer: PartitionData, size_bytes: int) -> bool:
+    def must_respond(self, answer: PartitionData, size_bytes: int) -> bool:
         """Returns whether an incremental response must contain this partition."""
         return (
             size_bytes > 0
@@ -118,12 +118,12 @@ class CachedPartition:
         )
 
     def update_response(self, answer: PartitionData, size_bytes: int) -> bool:
-        """Returns what `tells` does, and remembers what the response says (Kafka: maybeUpdateResponseData)."""
-        tells = self.tells(answer, size_bytes)
+        """Returns what `must_respond` does, and remembers what the response says (Kafka: maybeUpdateResponseData)."""
+        must_respond = self.must_respond(answer, size_bytes)
         # After an error the next response without one must contain the partition too.
         self.high_watermark = -1 if answer.error_code != ErrorCode.NONE else answer.high_watermark
         self.log_start_offset = answer.log_start_offset
-        return tells
+        return must_respond
 
 
 class FetchSession:
@@ -179,8 +179,8 @@ class FetchSession:
             self._reader = reader
             self.changed.update(dict.fromkeys(self.partitions.values()))
 
-    def settle(self, reads: list[PartitionRead], isolation_level: int) -> None:
-        """Note that the response tells these reads: what is at its end is not read again until it changes."""
+    def mark_read(self, reads: list[PartitionRead], isolation_level: int) -> None:
+        """Note that the response contains these reads. A partition at its end is not read again until it changes."""
         for read in reads:
             if not read.size_bytes and read.log is not None and read.is_at_end(isolation_level):
                 read.asked.follow(read.log)
@@ -258,11 +258,11 @@ class FetchContext:
         # The session that continues, and its epoch while this request is its newest.
         self.session_id, self.epoch = (NO_SESSION, -1) if session is None else (session.session_id, session.epoch)
 
-    def told(self, reads: list[PartitionRead]) -> list[PartitionRead]:
+    def to_respond(self, reads: list[PartitionRead]) -> list[PartitionRead]:
         """Returns what `update` does, and remembers nothing."""
         if self.session is None:
             return reads
-        return [read for read in reads if read.asked.tells(read.answer, read.size_bytes)]
+        return [read for read in reads if read.asked.must_respond(read.answer, read.size_bytes)]
 
     def update(self, reads: list[PartitionRead], isolation_level: int) -> list[PartitionRead]:
         """Returns the partitions that the response contains. The session, or the one to be created, remembers them
@@ -270,7 +270,7 @@ class FetchContext:
         named = [read for read in reads if read.asked.update_response(read.answer, read.size_bytes)]
         if self.session is None:
             return reads
-        self.session.settle(reads, isolation_level)
+        self.session.mark_read(reads, isolation_level)
         self.session.rotate(reads)
         return named
 

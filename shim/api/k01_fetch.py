@@ -58,7 +58,9 @@ def handle(
     if fetch.error is not ErrorCode.NONE:
         return FetchResponse(error_code=fetch.error)
     if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED) and _reads_something(context, fetch):
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"isolation level {request.isolation_level}")
+        raise KafkaError(
+            ErrorCode.UNKNOWN_SERVER_ERROR, f"unknown isolation level {request.isolation_level}, it is 0 or 1"
+        )
     if context.throttle is not None:
         # More would never be sent (ClientQuotaManager.maxValueInQuotaWindow).
         most_bytes = context.throttle.most_fetched_bytes()
@@ -166,7 +168,7 @@ def _answer_in_steps(
         told = fetch.update(some, request.isolation_level) if session is not None or fetch.opens_session else some
         if opened is not None:
             opened.join({(entry.asked.topic, entry.asked.partition): entry.asked for entry in some})
-            opened.settle(some, request.isolation_level)
+            opened.mark_read(some, request.isolation_level)
         if reads.has_news:
             last += [entry for entry in told if _is_unknown(entry)]
             told = [entry for entry in told if not _is_unknown(entry)]
@@ -253,14 +255,14 @@ def _answer(context: Context, request: FetchRequest, fetch: FetchContext, reads:
         if session is not None:
             session_id = session.session_id
             session.read_by(_reader(context, request))
-            session.settle(entries, request.isolation_level)
+            session.mark_read(entries, request.isolation_level)
     return _response(session_id, entries, reads.has_news)
 
 
 def _is_over_quota(context: Context, throttle: RequestThrottle, fetch: FetchContext, reads: FetchReads) -> bool:
     """Count the response against the client's quotas. Over quota the client gets an empty one, and reads the same
     records later (ClientQuotaManager.unrecordQuotaSensor)."""
-    response = _response(fetch.session_id, fetch.told(reads.entries), reads.has_news)
+    response = _response(fetch.session_id, fetch.to_respond(reads.entries), reads.has_news)
     parts = encode_response_frame(context.correlation_id, response, context.api_version)
     frame_bytes: int = _read_length(parts[0])[0]
     return throttle.charge_fetch(frame_bytes) > 0

@@ -47,7 +47,7 @@ async def handle(context: Context, request: CreateTopicsRequest) -> CreateTopics
     response = await context.broker.turns.run(_create(context, request), context.throttle)
     if not request.validate_only:
         metadata = context.broker.metadata
-        await metadata.logs_settled()
+        await metadata.await_log_changes()
         await metadata.flushed()
     return response
 

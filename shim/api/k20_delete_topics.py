@@ -33,7 +33,7 @@ REQUEST, RESPONSE = DeleteTopicsRequest, DeleteTopicsResponse
 async def handle(context: Context, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
     response = await context.broker.turns.run(_delete(context, request), context.throttle)
     metadata = context.broker.metadata
-    await metadata.logs_settled()
+    await metadata.await_log_changes()
     await metadata.flushed()
     return response
 

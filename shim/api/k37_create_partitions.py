@@ -68,6 +68,6 @@ async def handle(context: Context, request: CreatePartitionsRequest) -> CreatePa
         except KafkaError as err:
             result.error_code = err.code
             result.error_message = err.message
-    await metadata.logs_settled()
+    await metadata.await_log_changes()
     await metadata.flushed()
     return response

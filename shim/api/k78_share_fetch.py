@@ -224,8 +224,11 @@ def _answer(context: Context, fetch: _Fetch, answers: Answers) -> ShareFetchResp
             # As from Kafka: what was acquired for this response is released when its locks end.
             return response
     if session is not None:
-        told = {key: session.tells(key, sizes.get(key, 0), answer.error_code) for key, answer in answers.items()}
-        answers = {key: answer for key, answer in answers.items() if told[key]}
+        answers = {
+            key: answer
+            for key, answer in answers.items()
+            if session.must_respond(key, sizes.get(key, 0), answer.error_code)
+        }
     broker.metrics.fetched_bytes += sum(sizes.values())
     _put(context, response, answers)
     return response

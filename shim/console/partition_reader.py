@@ -146,14 +146,16 @@ class PartitionReader:
                 active.discard(batch.producer_id)
             self._walk(records, batch, state, end, most, found)
         if isolation == UNCOMMITTED:
-            _settle(found[first_new:])
+            _set_outcomes(found[first_new:])
 
     def _batches(self, records: Any) -> Iterator[Batch]:
         try:
             yield from batches(bytes(records))
         except BatchError as error:
             where = f"{self._topic}-{self.partition}, from offset {self.next_offset}"
-            raise WireClientError(f"{where}: no batch: {error.verdict.name}") from error
+            raise WireClientError(
+                f"{where}: the broker sent bytes that are not a record batch: {error.verdict.name}"
+            ) from error
 
     def _walk(self, records: Any, batch: Batch, state: str, end: int, most: int, found: list[Found]) -> None:
         try:
@@ -199,7 +201,7 @@ def marker_of(found: Found) -> tuple[str, int]:
     return "COMMIT" if is_commit else "ABORT", epoch
 
 
-def _settle(found: list[Found]) -> None:
+def _set_outcomes(found: list[Found]) -> None:
     """Say of transactions that have ended above the last stable offset how, where their markers were read too."""
     outcome: dict[int, str] = {}
     for one in reversed(found):

@@ -36,7 +36,7 @@ class PartitionLogs:
         self._topic_config = topic_config
         self._node_id = config.node_id
         # Tasks that create directories in the background.
-        self.settling: set[Task[None]] = set()
+        self.finishing: set[Task[None]] = set()
 
     def create_missing(self) -> None:
         """Create the logs of partitions that have none, because a crash came between the commit and the creation of the
@@ -51,21 +51,21 @@ class PartitionLogs:
         failed = self._logs.failed_dirs
         if not lost and not failed:
             return
-        homeless = [
+        absent = [
             (topic.name, partition.partition)
             for topic in self._image.topics.values()
             for partition in topic.partitions
             if self._node_id in partition.replicas and not self._logs.has(topic.name, partition.partition)
         ]
-        if homeless and failed:
-            logger.error("%d partitions are offline until %s can be used again", len(homeless), ", ".join(failed))
-            self._logs.mark_absent(homeless)
+        if absent and failed:
+            logger.error("%d partitions are offline until %s can be used again", len(absent), ", ".join(failed))
+            self._logs.mark_absent(absent)
             return
-        if homeless:
+        if absent:
             ids = ", ".join(uuid_text(one) for one in sorted(lost))
-            some = ", ".join(f"{name}-{partition}" for name, partition in homeless[:3])
+            some = ", ".join(f"{name}-{partition}" for name, partition in absent[:3])
             raise StorageError(
-                f"a data directory of the last start is missing (directory.id {ids}), and with it {len(homeless)} "
+                f"a data directory of the last start is missing (directory.id {ids}), and with it {len(absent)} "
                 f"partitions ({some} ...): bring it back, or give up their records by making an "
                 f"empty directory for each of them"
             )
@@ -113,20 +113,20 @@ class PartitionLogs:
         ids = self._directory_ids()
         return ids[0] if len(self._config.log_dirs) == 1 else UNASSIGNED
 
-    def settle_soon(self) -> None:
+    def finish_soon(self) -> None:
         """Start a background task that creates the directories in slices, so that other requests are served
         meanwhile."""
         from asyncio import get_running_loop
 
-        async def settle() -> None:
+        async def finish() -> None:
             try:
                 await self._logs.finish_changes()
             except KafkaError as err:
                 logger.warning("%s", err)  # the first use of the partition tries again
 
         try:
-            task = get_running_loop().create_task(settle())
+            task = get_running_loop().create_task(finish())
         except RuntimeError:
             return  # no event loop, as in a tool: the first use creates them
-        self.settling.add(task)
-        task.add_done_callback(self.settling.discard)
+        self.finishing.add(task)
+        task.add_done_callback(self.finishing.discard)

@@ -92,7 +92,7 @@ class ReplicationControl:
     ) -> list[Topic]:
         """Create topics and their logs; the records are committed in one batch. `new` are (name, replicas of each
         partition, options), already checked. With `later` the logs are created later, and the caller awaits
-        `logs_settled`."""
+        `await_log_changes`."""
         records: list[Any] = []
         for name, replicas, configs in new:
             records += self.creation_records(name, replicas, configs)
@@ -144,7 +144,7 @@ class ReplicationControl:
         if quota is not None:
             quota(len(replicas))
         (topic,) = self.create_topics([(name, replicas, configs)], later=True)
-        self._partition_logs.settle_soon()
+        self._partition_logs.finish_soon()
         return topic
 
     def ensure_internal_topic(self, name: str) -> Topic:
@@ -163,7 +163,7 @@ class ReplicationControl:
         quota: Callable[[int], None] | None = None,
     ) -> Topic:
         """Increase the partitions of a topic to `total`. With `later` the logs are created later, and the caller awaits
-        `logs_settled`. `quota` gets the number of new partitions and may refuse them. Raises the errors of
+        `await_log_changes`. `quota` gets the number of new partitions and may refuse them. Raises the errors of
         `topics.decide_growth` and of `quota`."""
         replicas = topics.decide_growth(self.image, name, total, assignments, self.node_id)
         if quota is not None:
@@ -184,7 +184,7 @@ class ReplicationControl:
 
     def delete_topic(self, name: str, *, later: bool = False) -> None:
         """Delete a topic, its options and its logs. The name can be reused when this returns. With `later` the
-        directories are renamed later, and the caller awaits `logs_settled`."""
+        directories are renamed later, and the caller awaits `await_log_changes`."""
         topic = self.topic(name)
         self.commit([RemoveTopicRecord(topic_id=topic.topic_id)])
         self._options.forget(name)
@@ -194,7 +194,7 @@ class ReplicationControl:
         for hook in self.on_topic_deleted:
             hook(topic)
 
-    async def logs_settled(self) -> None:
+    async def await_log_changes(self) -> None:
         """Create and rename the directories of logs that were created or deleted with `later`. Yields to the event loop
         between slices. Raises KafkaError KAFKA_STORAGE_ERROR if a directory could not be created."""
         await self._logs.finish_changes()

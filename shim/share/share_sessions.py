@@ -26,14 +26,14 @@ MAX_EPOCH = 2**31 - 1
 class CachedSharePartition:
     """One partition of a session. `topic` is None if there was no topic with this id when the session heard of it."""
 
-    __slots__ = ("must_tell", "partition", "topic", "topic_id")
+    __slots__ = ("must_respond", "partition", "topic", "topic_id")
 
-    def __init__(self, topic_id: bytes, partition: int, topic: str | None, must_tell: bool = False) -> None:
+    def __init__(self, topic_id: bytes, partition: int, topic: str | None, must_respond: bool = False) -> None:
         self.topic_id = topic_id
         self.partition = partition
         self.topic = topic
         # Whether the next response must contain the partition although it has no records: it is new, or had an error.
-        self.must_tell = must_tell
+        self.must_respond = must_respond
 
     @property
     def key(self) -> TopicIdPartition:
@@ -57,23 +57,23 @@ class ShareSession:
         """Take over the changes of an incremental request."""
         for one in added:
             if one.key not in self.partitions:
-                one.must_tell = True
+                one.must_respond = True
                 self.partitions[one.key] = one
         for key in forgotten:
             self.partitions.pop(key, None)
 
-    def tells(self, key: TopicIdPartition, size_bytes: int, error_code: int) -> bool:
+    def must_respond(self, key: TopicIdPartition, size_bytes: int, error_code: int) -> bool:
         """Returns whether the response contains this partition, and remembers what it says. A partition with records
         moves to the end of the order."""
         cached = self.partitions.get(key)
         if cached is None:
             return True
-        must_tell = size_bytes > 0 or cached.must_tell or error_code != ErrorCode.NONE
-        cached.must_tell = error_code != ErrorCode.NONE
+        must_respond = size_bytes > 0 or cached.must_respond or error_code != ErrorCode.NONE
+        cached.must_respond = error_code != ErrorCode.NONE
         if size_bytes > 0:
             del self.partitions[key]
             self.partitions[key] = cached
-        return must_tell
+        return must_respond
 
 
 class ShareSessions:

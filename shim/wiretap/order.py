@@ -173,12 +173,12 @@ async def windows(
             (refused.add if errors and errors <= PASSING else refused.discard)(same)
         elif entry.kind == Kind.CLOSED:
             queue.clear()
-        is_settled = not refused and all(
+        is_complete = not refused and all(
             entry.time_us - sent_us >= HOLDS_BACK_US.get(asked.api_key, patience_us)
             for each in waiting.values()
             for asked, _, sent_us in each
         )
-        if is_settled or entry.time_us - piece[0].time_us > patience_us:
+        if is_complete or entry.time_us - piece[0].time_us > patience_us:
             yield [(first + number, each) for number, each in arranged(piece, owed, names)]
             first += len(piece)
             owed = {connection: len(each) for connection, each in waiting.items()}

@@ -164,7 +164,7 @@ class Replayer:
             self._keep(sent, recorded, live)
             return
         if sent.recorded.api_key == END_TXN and not live.error_code:
-            await self._settle(sent.live.message.transactional_id)
+            await self._await_markers(sent.live.message.transactional_id)
         lines = answers_differ(recorded, live, self._pairs)
         if lines:
             self._find(sent, lines)
@@ -186,7 +186,7 @@ class Replayer:
             frame = await self._exchange(build_request(sent.live))
         return frame, live
 
-    async def _settle(self, transactional_id: str) -> None:
+    async def _await_markers(self, transactional_id: str) -> None:
         """Waits until all markers of the transaction are written. Kafka responds to EndTxn before that."""
         message = DescribeTransactionsRequest(transactional_ids=[transactional_id])
         loop = asyncio.get_running_loop()

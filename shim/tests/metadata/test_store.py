@@ -363,7 +363,7 @@ def test_logs_made_later_are_there_at_their_first_use_and_in_slices_for_the_rest
                 await asyncio.sleep(0)
 
         counting = asyncio.ensure_future(count())
-        await store.logs_settled()
+        await store.await_log_changes()
         counting.cancel()
         return turns
 
@@ -383,7 +383,7 @@ def test_logs_made_later_are_there_at_their_first_use_and_in_slices_for_the_rest
         (tmp_path / "u-1").write_text("in the way")
         store.create_topics([("u", [[1]] * 3, {})], later=True)
         with pytest.raises(KafkaError, match="u-1 cannot be made"):
-            asyncio.run(store.logs_settled())
+            asyncio.run(store.await_log_changes())
         assert [store._logs.find("u", partition) is not None for partition in range(3)] == [True, False, True]
         (tmp_path / "u-1").unlink()
         assert store._logs.get("u", 1).topic_id == store.topic("u").topic_id, "its next use makes it"
@@ -406,7 +406,7 @@ def test_logs_deleted_later_free_their_names_at_once_and_their_directories_in_sl
         topic = store.create_topic("t", 2)
         assert [logs.get("t", partition).topic_id for partition in range(2)] == [topic.topic_id] * 2
         assert len(list(tmp_path.glob("t-*-delete"))) == 2
-        asyncio.run(store.logs_settled())
+        asyncio.run(store.await_log_changes())
         assert len(list(tmp_path.glob("t-*-delete"))) == 50
         assert sorted(path.name for path in tmp_path.glob("t-?")) == ["t-0", "t-1"]
         store.delete_topic("u", later=True)
@@ -447,7 +447,7 @@ def test_an_auto_created_topic_gets_its_directories_in_slices_after_the_answer(t
             create = store.auto_create_topic if name == "t" else store.ensure_internal_topic
             create(name)
             assert not list(tmp_path.glob(f"{name}-*"))
-            (task,) = store._partition_logs.settling
+            (task,) = store._partition_logs.finishing
             turns = 0
             while not task.done():
                 turns += 1
