@@ -294,6 +294,17 @@ def test_more_connections_than_allowed_wait_to_be_served():
             assert read_answer(third)
 
 
+def test_connections_that_are_being_accepted_count_for_their_listener() -> None:
+    with Broker(**{"listener.name.plaintext.max.connections": "2"}) as broker, raw(broker):
+        registry, (listener,) = broker._server._registry, broker._server._listeners
+        until(broker, lambda: len(registry.connections) == 1)
+        assert broker.call(lambda: (registry.has_place(listener), registry.has_place(listener, 1))) == (True, False)
+
+
+def test_memory_that_nobody_uses_is_not_full() -> None:
+    assert not ReceiveMemory(1).is_full
+
+
 @pytest.mark.option("max.connections.per.ip", "max.connections.per.ip.overrides")
 def test_one_address_has_its_own_limit_and_exceptions_to_it():
     with Broker(max_connections_per_ip=0) as broker, raw(broker) as sock:

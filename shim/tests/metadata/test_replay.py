@@ -101,6 +101,7 @@ def test_level_zero_is_no_feature(replayer):
 
 
 def test_a_metadata_transaction_counts_at_its_end_or_never(replayer):
+    replayer.check([BeginTransactionRecord(), EndTransactionRecord(), AbortTransactionRecord()])
     replayer.apply(BeginTransactionRecord(name="one"))
     replayer.apply(TopicRecord(name="t.a", topic_id=TOPIC_ID))
     assert replayer.in_transaction

@@ -210,6 +210,14 @@ def test_max_message_bytes_counts_the_batch(make_disk: Callable[..., Disk]) -> N
         put(log, b"x" * 101)
 
 
+def test_max_message_bytes_holds_for_batches_of_coordinators(make_disk: Callable[..., Disk]) -> None:
+    exact = len(batch(b"x" * 100))
+    log = make_disk({"max.message.bytes": str(exact)}).open()
+    log.append_batch(bytearray(batch(b"x" * 100)), now_ms=NOW_MS)
+    with refused(ErrorCode.MESSAGE_TOO_LARGE):
+        log.append_batch(bytearray(batch(b"x" * 101)), now_ms=NOW_MS)
+
+
 def test_recompression_is_measured_again(make_disk: Callable[..., Disk]) -> None:
     log = make_disk({"max.message.bytes": "1000", "compression.type": "uncompressed"}).open()
     with refused(ErrorCode.MESSAGE_TOO_LARGE):
