@@ -296,7 +296,7 @@ def test_more_connections_than_allowed_wait_to_be_served():
 
 def test_connections_that_are_being_accepted_count_for_their_listener() -> None:
     with Broker(**{"listener.name.plaintext.max.connections": "2"}) as broker, raw(broker):
-        registry, (listener,) = broker._server._registry, broker._server._listeners
+        registry, (listener,) = broker._server._registry, broker.state.listeners
         until(broker, lambda: len(registry.connections) == 1)
         assert broker.call(lambda: (registry.has_place(listener), registry.has_place(listener, 1))) == (True, False)
 
