@@ -11,6 +11,7 @@ from kafka_shim.security.kerberos_rules import KerberosRules, NoMatchingRuleErro
 REALM = "SHIM.TEST"
 # (rules, principal, name; None: no name)
 CASES: list[tuple[str, str, str | None]] = [
+    ("RULE:[1:$]", "alice@SHIM.TEST", None),
     ("DEFAULT", "alice@SHIM.TEST", "alice"),
     ("DEFAULT", "kafka/host.example@SHIM.TEST", "kafka"),
     ("DEFAULT", "alice@OTHER", None),
