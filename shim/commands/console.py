@@ -40,6 +40,7 @@ MOST_REQUESTS = 32
 @click.option(
     "--host-name", "hosts", multiple=True, metavar="NAME", help="by which browsers reach it besides localhost"
 )
+@click.option("--public-url", default="", metavar="URL", help="where browsers find it behind a proxy, as https://NAME")
 @click.option(
     "--metrics",
     "metrics_url",
@@ -65,6 +66,7 @@ def group(
     http: str,
     command_config: str | None,
     hosts: tuple[str, ...],
+    public_url: str,
     metrics_url: str,
     schema_registry: str,
     files: tuple[str, ...],
@@ -87,7 +89,14 @@ def group(
         properties = {} if command_config is None else read_properties(command_config)
         schemas = Schemas(schema_registry, files)
         sessions = Sessions(bootstrap, properties)
-        console = Console(sessions, hosts=hosts, schemas=schemas, metrics_url=metrics_url, allows_changes=allow_changes)
+        console = Console(
+            sessions,
+            hosts=hosts,
+            public_url=public_url,
+            schemas=schemas,
+            metrics_url=metrics_url,
+            allows_changes=allow_changes,
+        )
         tls = None if tls_certificate is None else _tls(tls_certificate, tls_key)
         address = parse_address(http)
     except (ConfigError, SchemaError, ValueError, OSError) as error:
@@ -100,7 +109,8 @@ def group(
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: asked.set())
     server.start()
-    click.echo(f"console: {server.address} shows {bootstrap}")
+    behind = f", behind {public_url}" if public_url else ""
+    click.echo(f"console: {server.address} shows {bootstrap}{behind}")
     if allow_changes and not sessions.wants_login:
         click.echo(f"warning: whoever reaches {server.address} may change {bootstrap}: nobody logs in", err=True)
     asked.wait()

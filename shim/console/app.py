@@ -11,6 +11,7 @@ import ipaddress
 import json
 import logging
 from importlib.resources import files
+from urllib.parse import urlsplit
 
 from kafka_shim.client.offset_reset import ResetError
 from kafka_shim.console import access, changes, configs, groups, metrics, overview, records, topics, transactions
@@ -51,6 +52,7 @@ SAFE = (
     ("Cache-Control", "no-store"),
 )
 
+ANOTHER_SITE = "another site may not ask here; behind a proxy, --public-url says where browsers find the console"
 SWITCH = "--allow-changes, or kafka.shim.http.console.changes of a broker,"
 
 logger = logging.getLogger(__name__)
@@ -72,16 +74,19 @@ class Console:
         sessions: Sessions,
         *,
         hosts: Collection[str] = (),
+        public_url: str = "",
         schemas: Schemas | None = None,
         metrics_url: str = "",
         read_metrics: Callable[[], bytes] | None = None,
         allows_changes: bool = False,
     ) -> None:
-        """`hosts`: the names by which browsers may reach it, besides localhost and numeric addresses. `metrics_url`:
-        where the broker's metrics are read, if they are, or `read_metrics` does it; `schemas`: how keys and values are
-        decoded; `allows_changes`: whether people change things too."""
+        """`hosts`: the names by which browsers may reach it, besides localhost and numeric addresses; `public_url`:
+        where they find it behind a proxy. `metrics_url`: where the broker's metrics are read, if they are, or
+        `read_metrics` does it; `schemas`: how keys and values are decoded; `allows_changes`: whether people change
+        things too. Raises ValueError if `public_url` is not one."""
         self._sessions = sessions
         self._hosts = {"localhost", *(host.lower() for host in hosts)}
+        self._public_name, self._public_origin = _public(public_url) if public_url else ("", "")
         schemas = schemas or Schemas()
         self._allows_changes = allows_changes
         self._pages = _read_pages()
@@ -114,9 +119,9 @@ class Console:
     def handle(self, request: Request) -> Response:
         """Answer a request."""
         try:
-            origin = self._check_host(request)
+            origins = self._origins_of(request)
             if request.path.startswith("/api/"):
-                return self._api(request, origin)
+                return self._api(request, origins)
             return self._page(request)
         except _RefusedError as error:
             return _json(error.status, {"error": str(error)})
@@ -125,13 +130,18 @@ class Console:
         except WireClientError as error:
             return _failed(error)
 
-    def _check_host(self, request: Request) -> str:
-        """Return the origin by which the console was reached."""
+    def _origins_of(self, request: Request) -> set[str]:
+        """Return the origins that the page can have, for the Host by which the console was reached."""
         host = request.headers.get("Host", "")
-        name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
-        if name.lower() not in self._hosts and not _is_numeric(name):
+        name = (host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host).lower()
+        is_own = name in self._hosts or _is_numeric(name)
+        # A proxy passes on the public Host, with or without its port, or puts the console's own in its place.
+        if not is_own and (not name or name != self._public_name):
             raise _RefusedError(403, "the console is not known by this name: --host-name says by which it is")
-        return f"{'https' if request.is_secure else 'http'}://{host}"
+        origins = {self._public_origin} if self._public_origin else set()
+        if is_own:
+            origins.add(f"{'https' if request.is_secure else 'http'}://{host}")
+        return origins
 
     def _page(self, request: Request) -> Response:
         if request.method not in ("GET", "HEAD"):
@@ -144,12 +154,12 @@ class Console:
 
     # --- /api/
 
-    def _api(self, request: Request, origin: str) -> Response:
+    def _api(self, request: Request, origins: set[str]) -> Response:
         given = request.headers.get("Origin")
-        if given is not None and given != origin:
-            raise _RefusedError(403, "another site may not ask here")
+        if given is not None and given not in origins:
+            raise _RefusedError(403, ANOTHER_SITE)
         if request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
-            raise _RefusedError(403, "another site may not ask here")
+            raise _RefusedError(403, ANOTHER_SITE)
         is_change = request.method not in ("GET", "HEAD")
         if is_change and (given is None or request.headers.get("Content-Type") != JSON):
             raise _RefusedError(403, f"a request that changes something has an Origin and Content-Type: {JSON}")
@@ -175,16 +185,18 @@ class Console:
 
     def _session(self, request: Request, token: str) -> Response:
         """Who looks, at what; POST logs in, DELETE out."""
+        # The browser's side: a proxy with TLS speaks plain HTTP to the console.
+        is_secure = request.headers.get("Origin", "").startswith("https://")
         if request.method == "POST":
             user, password = _credentials(request.body)
             try:
                 token = self._sessions.log_in(user, password)
             except WireClientError as error:
                 raise _RefusedError(401, str(error)) from None
-            return _json(200, {"user": user}, (("Set-Cookie", _cookie(token, request.is_secure)),))
+            return _json(200, {"user": user}, (("Set-Cookie", _cookie(token, is_secure)),))
         if request.method == "DELETE":
             self._sessions.log_out(token)
-            gone = _cookie("", request.is_secure) + "; Max-Age=0"
+            gone = _cookie("", is_secure) + "; Max-Age=0"
             return _json(200, {}, (("Set-Cookie", gone),))
         session: Session | None = self._sessions.find(token)
         return _json(
@@ -217,6 +229,23 @@ def _is_numeric(host: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _public(url: str) -> tuple[str, str]:
+    """Return the host's name and the origin, as browsers write it, of a URL. Raises ValueError."""
+    try:
+        parts = urlsplit(url)
+        name, port = (parts.hostname or "").lower(), parts.port
+    except ValueError:
+        raise ValueError(f"--public-url {url}: it is no URL, as https://console.example is") from None
+    if parts.scheme not in ("http", "https") or not name or not url.isascii():
+        raise ValueError(f"--public-url {url}: it is https:// or http:// and a host, as https://console.example")
+    if parts.path.strip("/") or parts.query or parts.fragment or parts.username is not None:
+        raise ValueError(f"--public-url {url}: it ends with the host or its port; the console has no path below one")
+    if ":" in name:
+        name = f"[{name}]"
+    suffix = "" if port in (None, {"http": 80, "https": 443}[parts.scheme]) else f":{port}"
+    return name, f"{parts.scheme}://{name}{suffix}"
 
 
 def _token_of(request: Request) -> str:

@@ -28,6 +28,49 @@ def console(broker: Broker) -> Iterator[Console]:
     made.close()
 
 
+PUBLIC = "https://console.example"
+
+
+@pytest.mark.parametrize("host", ["console.example", "Console.example:443", "127.0.0.1:8080", "localhost"])
+def test_behind_a_proxy_the_page_has_the_public_origin(broker: Broker, host: str) -> None:
+    console = console_of(broker, public_url=PUBLIC + ":443/")
+    own = {**OWN, "Origin": PUBLIC}
+    answer = request(console, "/api/session", "DELETE", host=host, **own)
+    assert (answer.status, "; Secure" in dict(answer.headers)["Set-Cookie"]) == (200, True)
+    origins = ["http://console.example", f"{PUBLIC}:8443", f"{PUBLIC}.evil.example", "https://evil.example", "null"]
+    for origin in [*origins, ""]:
+        assert request(console, "/api/session", "DELETE", host=host, **{**OWN, "Origin": origin}).status == 403, origin
+    forged = {"Origin": "https://127.0.0.1:8080", "X_Forwarded_Proto": "https", "Forwarded": "proto=https"}
+    assert request(console, "/api/topics", host=host, **forged).status == 403
+    for other in ("evil.example", "", "console.example.evil.example", "[console.example]"):
+        assert request(console, "/api/session", host=other, Origin=PUBLIC).status == 403
+    assert request(console, "/api/session", host=host, **{**own, "Sec_Fetch_Site": "cross-site"}).status == 403
+    console.close()
+
+
+def test_the_public_origin_does_not_close_the_own_one(broker: Broker) -> None:
+    console = console_of(broker, public_url=PUBLIC)
+    answer = request(console, "/api/session", "DELETE", **OWN)
+    assert (answer.status, "; Secure" in dict(answer.headers)["Set-Cookie"]) == (200, False)
+    console.close()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "console.example",
+        "https://",
+        "ftp://a.example",
+        "https://a.example/console",
+        "https://a:x",
+        "https://u@a.example",
+    ],
+)
+def test_a_public_url_is_an_origin(broker: Broker, url: str) -> None:
+    with pytest.raises(ValueError, match="--public-url"):
+        console_of(broker, public_url=url)
+
+
 @pytest.mark.parametrize("path", ["/", "/main.js", "/api/topics", "/api/session"])
 def test_a_host_of_another_name_is_refused(console: Console, path: str) -> None:
     """DNS rebinding: the name is the attacker's, the address is ours."""
