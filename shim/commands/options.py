@@ -25,10 +25,12 @@ _SECURITY, _ROWS = "kafka_shim.security", "kafka_shim.rows"
 
 
 def bootstrap_option(command: _F) -> _F:
-    """Adds `--bootstrap-server HOST:PORT` and `--command-config FILE` to a command that connects to a broker. The file
-    is for `connected`."""
+    """Adds `--bootstrap-server HOST:PORT`, which is `--bootstrap` too, and `--command-config FILE` to a command that
+    connects to a broker. The file is for `connected`."""
     address = click.option(
         "--bootstrap-server",
+        "--bootstrap",
+        "bootstrap_server",
         default=DEFAULT_BOOTSTRAP,
         show_default=True,
         envvar="KAFKA_SHIM_BOOTSTRAP",

@@ -50,6 +50,7 @@ def test_it_serves_until_a_signal(broker: Broker, capfd: pytest.CaptureFixture[s
         (["--http", "8080"], "'8080' is not HOST:PORT"),
         (["--http", "127.0.0.1:99999"], "is not HOST:PORT"),
         (["--command-config", "/missing.properties"], "missing.properties"),
+        (["--public-url", "https://console.example/kafka"], "--public-url https://console.example/kafka: it ends with"),
     ],
 )
 def test_a_mistake_is_told(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

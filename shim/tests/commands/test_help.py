@@ -32,6 +32,12 @@ def commands(command: click.Command, words: tuple[str, ...] = ()) -> Iterator[tu
 ALL = dict(commands(main))
 
 
+def test_the_brokers_address_has_the_same_names_everywhere() -> None:
+    names = [set(one.opts) for command in ALL.values() for one in command.params if "--bootstrap-server" in one.opts]
+    assert len(names) > 20
+    assert all(one == {"--bootstrap-server", "--bootstrap"} for one in names)
+
+
 @pytest.mark.parametrize("words", ALL, ids=" ".join)
 def test_every_command_has_a_summary_and_an_example(words: tuple[str, ...]) -> None:
     command = ALL[words]
