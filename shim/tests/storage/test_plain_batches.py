@@ -1,0 +1,161 @@
+"""Nearly every batch is checked and appended by a short way in `cext`. It must do what the long way does."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka_shim.cext.batch import scan, transactional_producer
+from kafka_shim.cext.records import scan_plain
+from kafka_shim.cext.tests import oracle
+from kafka_shim.config import BrokerConfig, TopicConfig
+from kafka_shim.errors import KafkaError
+from kafka_shim.storage import validation
+from kafka_shim.storage.segments import Segment
+from kafka_shim.tests.storage.conftest import NOW_MS, PRODUCE, Disk, put
+
+LIMIT_MS = 1000
+TOPICS = [
+    TopicConfig(
+        BrokerConfig(),
+        {
+            "message.timestamp.before.max.ms": str(LIMIT_MS),
+            "message.timestamp.after.max.ms": str(LIMIT_MS),
+            "max.message.bytes": "175",
+            **more,
+        },
+    )
+    for more in ({}, {"cleanup.policy": "compact"}, {"message.timestamp.type": "LogAppendTime"})
+]
+KEYS, VALUES = (b"k", None), (b"", b"value", None, b"x" * 100)
+DELTAS_MS = (0, 1, -1, LIMIT_MS, LIMIT_MS + 1, -LIMIT_MS, -LIMIT_MS - 1)
+# What a header may have in place of what a plain batch has.
+FIELDS: dict[str, tuple[int, ...]] = {
+    "attributes": (0x10, 0x40, 1, 8, 0x20, 7),
+    "base_offset": (1, -1),
+    "leader_epoch": (5,),
+    "last_offset_delta": (-1, 0, 1, 2, 3),
+    "base_timestamp": (-1, 0, NOW_MS - LIMIT_MS, NOW_MS + LIMIT_MS),
+    "producer_id": (7,),
+    "base_sequence": (0, 5),
+    "record_count": (-1, 0, 1, 2, 4),
+    "magic": (1, 3),
+    "max_timestamp": (-1, NOW_MS + 1),
+}
+PLAIN = (b"k", b"value", 0)
+RECORD = st.tuples(*(st.sampled_from(choices) for choices in (KEYS, VALUES, DELTAS_MS)))
+HEADER = st.fixed_dictionaries({}, optional={name: st.sampled_from(values) for name, values in FIELDS.items()})
+# (position, value, whether length and CRC are made right again)
+CHANGE = st.none() | st.tuples(st.integers(0, 150), st.integers(0, 255), st.booleans())
+
+
+def made(records: list[Any], header: dict[str, Any], change: tuple[int, int, bool] | None, end: bytes) -> bytearray:
+    count = header.get("record_count", len(records))
+    fields = {"base_timestamp": NOW_MS, **{name: value for name, value in header.items() if name != "record_count"}}
+    times = [fields["base_timestamp"] + delta for _, _, delta in records]
+    fields = {"max_timestamp": max(times, default=-1), "last_offset_delta": max(count - 1, 0), **fields}
+    payload = b"".join(oracle.write_record(at, delta, key, value) for at, (key, value, delta) in enumerate(records))
+    data = bytearray(oracle.write_batch(payload, count, **fields))
+    if change is not None:
+        at, byte, is_sealed = change
+        data[at % len(data)] = byte
+        if is_sealed:
+            data = oracle.seal(data)
+    return data + end
+
+
+def told(check: Callable[[], tuple[Any, int]]) -> tuple[Any, ...]:
+    try:
+        batch, max_timestamp = check()
+    except KafkaError as error:
+        return type(error), error.code, error.message, getattr(error, "record_errors", None)
+    return repr(batch), max_timestamp
+
+
+def by_the_long_way(data: bytearray, config: TopicConfig) -> tuple[Any, int]:
+    batch = validation.read_header(data, "t-0", PRODUCE, config)
+    return batch, validation.check_records(data, batch, "t-0", NOW_MS, config).max_timestamp
+
+
+def compare(data: bytearray, config: TopicConfig) -> bool:
+    """Returns whether the batch is a plain one."""
+    assert told(lambda: validation.check(data, "t-0", PRODUCE, NOW_MS, config)) == told(
+        lambda: by_the_long_way(data, config)
+    )
+    limits = config.max_message_bytes, config.compact, NOW_MS, LIMIT_MS, LIMIT_MS
+    return scan_plain(data, *limits) is not None
+
+
+def test_each_deviation_from_a_plain_batch_is_judged_as_by_the_long_way():
+    records = list(product(KEYS, VALUES, DELTAS_MS))
+    batches = [
+        ([PLAIN] * count, {name: value}) for name, values in FIELDS.items() for value in values for count in (1, 3)
+    ]
+    batches += [(some, {}) for one in records for some in ([one], [PLAIN, one], [one, PLAIN])]
+    ways = Counter(compare(made(*each, None, b""), config) for each in batches for config in TOPICS)
+    assert ways[True] > 100
+    assert ways[False] > 100
+
+
+@given(st.lists(RECORD, max_size=3), HEADER, CHANGE, st.sampled_from([b"", b"", b"\0"]), st.sampled_from(TOPICS))
+def test_a_batch_is_judged_as_by_the_long_way(
+    records: list[Any], header: dict[str, Any], change: tuple[int, int, bool] | None, end: bytes, config: TopicConfig
+):
+    compare(made(records, header, change, end), config)
+
+
+@given(HEADER)
+def test_the_producer_of_a_transaction_is_that_of_the_header(header: dict[str, Any]):
+    data = made([PLAIN], {**header, "record_count": 1, "last_offset_delta": 0, "magic": 2}, None, b"")
+    data[22] &= ~7  # no codec: `scan` refuses an unknown one
+    batch = scan(oracle.seal(data))
+    expected = (batch.producer_id, batch.producer_epoch, batch.base_sequence) if batch.is_transactional else None
+    assert transactional_producer(data) == expected
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_files_of_a_partition_are_those_of_the_long_way(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch, seed: int
+):
+    """Segments, indexes and snapshots, with segments that are full by size, by age and by their indexes, and a stop in
+    the middle, after which the facts about the last segment are in the files alone."""
+    config = {
+        "segment.bytes": "4000",
+        "segment.ms": "5000",
+        "segment.index.bytes": "60",
+        "index.interval.bytes": "500",
+        "message.timestamp.after.max.ms": "1000000",
+    }
+    append_plain = Segment.append_plain
+    ways: Counter[bool] = Counter()
+
+    def short(self: Segment, *arguments: Any) -> bool:
+        is_appended = append_plain(self, *arguments)
+        ways[is_appended] += 1
+        return is_appended
+
+    left = []
+    for way in (short, lambda *arguments: False):
+        monkeypatch.setattr(Segment, "append_plain", way)
+        disk, chance = make_disk(config), random.Random(seed)
+        answers = []
+        for _ in range(2):
+            log = disk.open()
+            for number in range(150):
+                time_ms = NOW_MS + 40 * number + chance.choice([0, 0, -90, 3000])
+                answer = put(log, b"v" * chance.randrange(150), timestamp=time_ms, now_ms=NOW_MS + 40 * number)
+                answers.append((answer.base_offset, answer.last_offset, answer.append_time_ms))
+            answers.append([(each.base_offset, each.size_bytes, each.max_timestamp()) for each in log.segments])
+            disk.stop()
+        left.append((answers, {path.name: path.read_bytes() for path in disk.partition.iterdir()}))
+    assert left[0] == left[1]
+    assert sum(name.endswith(".log") for name in left[0][1]) > 5
+    assert ways[True] > 100
+    assert ways[False] > 10
