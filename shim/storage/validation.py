@@ -39,12 +39,11 @@ _NO_BATCH = frozenset({Verdict.SHORT, Verdict.TRUNCATED})
 def check(records: Buffer, name: str, version: int, now_ms: int, config: TopicConfig) -> tuple[Batch, int]:
     """Check a partition's Produce data: exactly one valid batch. Returns its header and the greatest timestamp of its
     records. `version` is the Produce API version. Raises KafkaError, RecordsError."""
-    if config.message_timestamp_type == "CreateTime":
-        before_ms, after_ms = config.message_timestamp_before_max_ms, config.message_timestamp_after_max_ms
-        batch = scan_plain(records, config.max_message_bytes, config.compact, now_ms, before_ms, after_ms)
-        if batch is not None:
-            return batch, batch.max_timestamp
-    # The batch is compressed or has another peculiarity, or something is wrong with it and the client is told what.
+    before_ms, after_ms = config.message_timestamp_before_max_ms, config.message_timestamp_after_max_ms
+    batch = scan_plain(records, config.max_message_bytes, config.compact, now_ms, before_ms, after_ms)
+    if batch is not None:
+        return batch, batch.max_timestamp
+    # It is compressed or unusual (LogAppendTime allows any time), or invalid: what follows says why.
     batch = read_header(records, name, version, config)
     return batch, check_records(records, batch, name, now_ms, config).max_timestamp
 
