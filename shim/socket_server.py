@@ -44,6 +44,7 @@ class SocketServer:
         self._acceptors: dict[str, Acceptor] = {}
         self._dispatcher: Dispatcher | None = None
         self._budget: ConnectionBudget | None = None
+        self._is_closed = False
         # Made when `listeners` is changed for the first time: a start without that imports nothing for it.
         self._dynamic: DynamicListeners | None = None
         # Made for the first listener with TLS.
@@ -97,7 +98,9 @@ class SocketServer:
         reload_listeners(self.listeners, self._broker.config)
 
     def close(self) -> None:
-        """Stop accepting connections. Those that are open stay."""
+        """Stop accepting connections. Those that are open stay. Listeners that one of them asks for now are opened by
+        the next start."""
+        self._is_closed = True
         for acceptor in self._acceptors.values():
             acceptor.close()
         self._acceptors.clear()
@@ -110,7 +113,9 @@ class SocketServer:
     # --- while the broker runs
 
     def _follow_options(self) -> None:
-        if self._budget is not None and (self._dynamic is not None or "listeners" in self._broker.config.dynamic):
+        if self._budget is None or self._is_closed:
+            return
+        if self._dynamic is not None or "listeners" in self._broker.config.dynamic:
             self._dynamic_listeners().apply()
 
     def _check(self, dynamic: Mapping[str, str]) -> None:

@@ -106,6 +106,37 @@ def test_what_was_stored_is_open_after_a_restart_and_closed_when_it_is_deleted(b
     assert not is_open(port)
 
 
+def test_a_connection_that_is_accepted_as_its_listener_is_removed_is_closed(broker, client):
+    (port,) = free_ports(1)
+    listen(client, extra(port))
+    sockets = broker._server._socket_server
+
+    def accept_and_remove() -> socket.socket:
+        late = socket.create_connection(("127.0.0.1", port), timeout=60)
+        sockets._acceptors["EXTRA"]._accept_some()
+        sockets._broker.config.apply_dynamic({"listeners": FIRST})
+        sockets.reload()
+        return late
+
+    with broker.call(accept_and_remove) as late:
+        assert late.recv(1) == b""
+
+
+def test_a_broker_that_stops_opens_and_removes_no_listeners(broker, client):
+    """Connections stay open until their requests are answered."""
+    (first, second) = free_ports(2)
+    assert listen(client, extra(first)) == (0, None)
+    broker.call(broker._server._socket_server.close)
+    assert listen(
+        client, f"{extra(first)},TLS://127.0.0.1:{second}", (PROTOCOLS, SET, MAP.replace("SSL", "PLAINTEXT"))
+    ) == (
+        0,
+        None,
+    )
+    assert not is_open(second)
+    assert listen(client, FIRST) == (0, None)
+
+
 def is_open(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
