@@ -90,7 +90,7 @@ class Broker(EmbeddedClient):
         if (isinstance(clock, str) and clock != "virtual") or (process and clock is not None):
             raise TypeError("clock is 'virtual' or a Clock, and a broker in a process of its own has the real one")
         self._clock = VirtualClock() if isinstance(clock, str) else clock or RealClock()
-        self._faults = Faults(faults)
+        self._faults = Faults(faults, owns_process=process)
         self._faults_text = self._constructed_faults = faults
         self._loop_factory = loop_factory
         self._is_process = process

@@ -129,9 +129,11 @@ class _Armed:
 class Faults:
     """The armed points of one broker. Event-loop thread only, except `arm` before the start."""
 
-    __slots__ = ("_points", "armed")
+    __slots__ = ("_owns_process", "_points", "armed")
 
-    def __init__(self, specification: str | None = None) -> None:
+    def __init__(self, specification: str | None = None, *, owns_process: bool = True) -> None:
+        """`owns_process`: whether the process is the broker's, so that it may end here."""
+        self._owns_process = owns_process
         # Hot paths read it before they call `reach`.
         self.armed = False
         self._points: dict[str, _Armed] = {}
@@ -154,7 +156,11 @@ class Faults:
         """Act at `point` from now on, or only at its `nth` time, or only if the facts match `where`. `action` is the
         name of an action in the module's docstring, or a function that gets the facts as keyword arguments. An
         exception of that function is raised at the point. Raises ValueError for what could never act: an unknown point,
-        action, error or fact, or a hold where nobody can wait."""
+        action, error or fact, or a hold where nobody can wait; and for the end of a process that is the caller's."""
+        if action in ("kill", "exit") and not self._owns_process:
+            raise ValueError(
+                f"{action} at {point} would end this process: the broker is a thread of it unless process=True"
+            )
         _check(point, action, argument, nth, where or {})
         self._points[point] = _Armed(action, argument, nth, where or {})
         self.armed = True

@@ -80,6 +80,7 @@ def _print_entries(title: str, entries: list[Any]) -> None:
 @click.option("--entity-name", default="", help="the topic, node id or group")
 @click.option("--entity-default", is_flag=True, help="the cluster-wide default of brokers")
 @click.option("--add-config", "added", multiple=True, metavar="NAME=VALUE", help="set an option; repeatable")
+@click.option("--add-config-file", "file", metavar="FILE", help="set the options of a properties file")
 @click.option("--delete-config", "deleted", multiple=True, metavar="NAME", help="unset an option; repeatable")
 @click.option("--validate-only", is_flag=True, help="only say whether it would work")
 @json_option
@@ -89,13 +90,14 @@ def alter(
     entity_name: str,
     entity_default: bool,
     added: tuple[str, ...],
+    file: str | None,
     deleted: tuple[str, ...],
     validate_only: bool,
 ) -> None:
     _check_entity(entity_type, entity_name, entity_default)
-    pairs = parse_pairs(added, "--add-config")
+    pairs = {**_read(file), **parse_pairs(added, "--add-config")}
     if not (pairs or deleted):
-        raise click.UsageError("give at least one of --add-config and --delete-config")
+        raise click.UsageError("give at least one of --add-config, --add-config-file and --delete-config")
     with connected(bootstrap_server) as connection:
         kind = TYPES[entity_type]
         alter_configs(connection, kind, entity_name, pairs, deleted, validate_only=validate_only)
@@ -105,6 +107,17 @@ def alter(
             text = f"{done} default config for {entity_type} in the cluster."
         row = entity_type, entity_name or None, [*pairs, *deleted]
         show_rows(("EntityType", "EntityName", "Configs"), [row], lambda: click.echo(text))
+
+
+def _read(file: str | None) -> dict[str, str]:
+    if file is None:
+        return {}
+    from kafka_shim.config import ConfigError, read_properties
+
+    try:
+        return read_properties(file)
+    except ConfigError as error:
+        raise click.ClickException(f"--add-config-file: {error}") from None
 
 
 def _check_entity(entity_type: str, name: str, default: bool) -> None:

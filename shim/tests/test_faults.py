@@ -12,6 +12,7 @@ import pytest
 
 import kafka_shim
 from kafka_shim.dispatch import READY, RECEIVED
+from kafka_shim.embedded import Broker
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.faults import HOLDS, POINTS, Faults, facts_of
 
@@ -119,6 +120,15 @@ def test_what_could_never_act_is_refused_at_once(words, told):
     with pytest.raises(ValueError, match=told):
         faults.arm(*words)
     assert not faults.armed
+
+
+def test_a_broker_in_a_thread_ends_nobodys_process():
+    for action in ("kill", "exit"):
+        with pytest.raises(ValueError, match=f"{action} at {POINT} would end this process: .*process=True"):
+            Broker(faults=f"{POINT}={action}@1")
+        with Broker() as broker, pytest.raises(ValueError, match="process=True"):
+            broker.faults.arm(POINT, action)
+    Broker(process=True, faults=f"{POINT}=kill@1")
 
 
 def test_a_fact_that_a_point_does_not_tell_is_refused():

@@ -108,6 +108,24 @@ def test_the_clusters_default_is_an_entity(run):
     assert run("configs", "alter", *entity, "--add-config", "num.partitions=7")[0] == 1
 
 
+def test_options_come_from_a_file_as_with_kafkas_tool(run, tmp_path):
+    assert run("topics", "create", "t")[0] == 0
+    entity = ("--entity-type", "topics", "--entity-name", "t")
+    file = tmp_path / "added.properties"
+    file.write_text("# kept for a week\nretention.ms = 604800000\ncleanup.policy=compact,\\\n  delete\nsegment.ms=8\n")
+    done = run("configs", "alter", *entity, "--add-config-file", str(file), "--add-config", "segment.ms=9")
+    assert done == (0, "Completed updating config for topic t.\n", "")
+    told = run("configs", "describe", *entity)[1]
+    for option in ("retention.ms=604800000", "cleanup.policy=compact,delete", "segment.ms=9"):
+        assert f"  {option} " in told
+    status, out, err = run("configs", "alter", *entity, "--add-config-file", str(tmp_path / "absent"))
+    assert (status, out, err) == (
+        1,
+        "",
+        f"Error: --add-config-file: cannot read {tmp_path / 'absent'}: No such file or directory\n",
+    )
+
+
 @pytest.mark.parametrize(
     "words",
     [
