@@ -151,8 +151,9 @@ def report(options: argparse.Namespace) -> int:
 
 
 def record(options: argparse.Namespace) -> int:
-    """Keeps the results of the sample beside the sources: what was noticed by which test."""
-    done = results(RESULTS)
+    """Keeps the results of the sample beside the sources: what was noticed by which test. One that was not tried again
+    keeps its last result."""
+    done = results(RECORDED) | results(RESULTS)
     rows = [done[mutant.name].row() for mutant in sample(options.seed, options.count) if mutant.name in done]
     RECORDED.write_text("".join(f"{row}\n" for row in rows))
     return 0
