@@ -73,7 +73,7 @@ class TlsHandshakes:
         if not step.is_closing():
             try:
                 tls.do_handshake()
-            except (OSError, ValueError) as err:  # what OpenSSL refuses, or that it waits for the client
+            except Exception as err:  # what OpenSSL refuses, that it waits for the client, or that memory is short
                 error = err
         try:
             self._loop.call_soon_threadsafe(self._deliver, step, error)

@@ -180,3 +180,22 @@ def test_a_stop_leaves_out_what_has_not_begun():
         assert sum(one.outgoing.pending > 0 for one in crowd) <= MOST_UNDELIVERED
 
     asyncio.run(main())
+
+
+class OutOfMemory:
+    def do_handshake(self) -> None:
+        raise MemoryError
+
+
+def test_a_handshake_that_fails_unexpectedly_does_not_end_the_thread():
+    async def main() -> None:
+        context = server_context()
+        failed, next_one = Waiting(context), Waiting(context)
+        handshakes = TlsHandshakes(RealClock())
+        handshakes.take_step(OutOfMemory(), failed)
+        handshakes.take_step(next_one.tls, next_one)
+        errors = await asyncio.wait_for(asyncio.gather(failed.taken, next_one.taken), 60)
+        assert [type(error) for error in errors] == [MemoryError, ssl.SSLWantReadError]
+        handshakes.stop()
+
+    asyncio.run(main())
