@@ -165,27 +165,27 @@ def _answer_in_steps(
         for entry in some:
             if entry.size_bytes and entry.log is not None:
                 entry.log.fetched_bytes += entry.size_bytes
-        told = fetch.update(some, request.isolation_level) if session is not None or fetch.opens_session else some
+        shown = fetch.update(some, request.isolation_level) if session is not None or fetch.opens_session else some
         if opened is not None:
             opened.join({(entry.asked.topic, entry.asked.partition): entry.asked for entry in some})
             opened.mark_read(some, request.isolation_level)
         if reads.has_news:
-            last += [entry for entry in told if _is_unknown(entry)]
-            told = [entry for entry in told if not _is_unknown(entry)]
-        _tell(response, told)
+            last += [entry for entry in shown if _is_unknown(entry)]
+            shown = [entry for entry in shown if not _is_unknown(entry)]
+        _add(response, shown)
         yield
     for start in range(0, len(last), PARTITIONS_PER_STEP):
-        _tell(response, last[start : start + PARTITIONS_PER_STEP])
+        _add(response, last[start : start + PARTITIONS_PER_STEP])
         yield
-    settled = session or opened
-    if settled is not None:
-        settled.compact()
+    kept = session or opened
+    if kept is not None:
+        kept.compact()
     if session is not None and session.epoch != fetch.epoch:
         return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=fetch.session_id)
     return response
 
 
-def _tell(response: FetchResponse, entries: list[PartitionRead]) -> None:
+def _add(response: FetchResponse, entries: list[PartitionRead]) -> None:
     """Add the partitions to the response, which may end with some of the same topic."""
     more = _response(response.session_id, entries, False).responses
     if more and response.responses:
@@ -278,13 +278,13 @@ def _response(session_id: int, entries: list[PartitionRead], has_news: bool) -> 
     for entry in entries:
         if entry.asked.topic != topic:
             topic = entry.asked.topic
-            told = FetchableTopicResponse()
+            answer = FetchableTopicResponse()
             if isinstance(topic, bytes):
-                told.topic_id = topic
+                answer.topic_id = topic
             else:
-                told.topic = topic
-            partitions = told.partitions
-            response.responses.append(told)
+                answer.topic = topic
+            partitions = answer.partitions
+            response.responses.append(answer)
         partitions.append(entry.answer)
     return response
 

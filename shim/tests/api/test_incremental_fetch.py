@@ -82,7 +82,7 @@ def test_a_fetch_reads_what_changed_and_not_what_the_consumer_has(client, visits
     assert visits == [7, 7]
 
 
-def test_the_partitions_that_a_full_fetch_settled_leave_nothing_to_walk_through(broker, client):
+def test_the_partitions_that_a_full_fetch_has_read_leave_nothing_to_walk_through(broker, client):
     make_topic(client, "t", MANY)
     reader = Reader(client, {("t", partition): 0 for partition in range(MANY)})
     session = broker.state.fetch_sessions._sessions[reader.full.session_id]
