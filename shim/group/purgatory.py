@@ -31,18 +31,18 @@ class DelayedResponse:
 
     def answer(self, response: Any, flushes: Flushes = ()) -> None:
         """Complete the request with a response, and with the fsyncs that must finish before it is sent."""
-        if self.settle(response, flushes):
+        if self.complete(response, flushes):
             self.wake()
 
-    def settle(self, response: Any, flushes: Flushes = ()) -> bool:
-        """As `answer`, but the handler goes on at `wake`. Returns False if the request has a response already."""
+    def complete(self, response: Any, flushes: Flushes = ()) -> bool:
+        """As `answer`, but the handler goes on at `wake`. Returns False if the request is complete already."""
         if self.outcome is not None:
             return False
         self.outcome = Outcome(response, flushes)
         return True
 
     def wake(self) -> None:
-        """Let the handler of a settled request go on."""
+        """Let the handler of a complete request go on."""
         if self._future is not None and not self._future.done():
             self._future.set_result(None)
 

@@ -98,8 +98,8 @@ class CoordinatorRuntime:
         self.loader = CoordinatorLoader(clock, logs, GROUP_METADATA_TOPIC, self._resume)
         # Delayed joins and syncs.
         self._purgatory: set[DelayedResponse] = set()
-        # Those of a large group, which have their response and are sent it on later turns of the loop.
-        self._settled: deque[Token] = deque()
+        # Those of a large group that are complete, and are sent their responses on later turns of the loop.
+        self._completed: deque[Token] = deque()
         # Periodic work, and work in slices.
         self.scheduler = Scheduler(clock)
 
@@ -113,8 +113,8 @@ class CoordinatorRuntime:
     def dismiss(self) -> None:
         """Drop the timers of removed groups, and complete the delayed requests."""
         self.timers.stop()
-        while self._settled:
-            self._settled.popleft().wake()
+        while self._completed:
+            self._completed.popleft().wake()
         for delayed in list(self._purgatory):
             delayed.fail(ErrorCode.NOT_COORDINATOR)
         self._purgatory.clear()
@@ -281,14 +281,14 @@ class CoordinatorRuntime:
 
     def _answer_in_turns(self, decision: Decision, flushes: Flushes) -> None:
         """All have their response now, whatever happens to the group later. They are sent it on several turns."""
-        self._settled += [token for token, response in decision.replies if token.settle(response, flushes)]
+        self._completed += [token for token, response in decision.replies if token.complete(response, flushes)]
         if not self.scheduler.is_scheduled("answers"):
-            self.scheduler.in_slices("answers", self._wake_settled())
+            self.scheduler.in_slices("answers", self._wake_completed())
 
-    def _wake_settled(self) -> Generator[None, None, None]:
-        while self._settled:
-            for _ in range(min(REPLIES_PER_TURN, len(self._settled))):
-                self._settled.popleft().wake()
+    def _wake_completed(self) -> Generator[None, None, None]:
+        while self._completed:
+            for _ in range(min(REPLIES_PER_TURN, len(self._completed))):
+                self._completed.popleft().wake()
             yield
 
     @staticmethod
