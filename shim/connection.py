@@ -116,13 +116,13 @@ class Connection(FrameReceiver):
             else:
                 self._authenticated(principal)
             return
-        self._is_unknown = True
+        self._must_log_in = True
         session.authenticator = authenticator = Authenticator(security, context, broker.clock)
         authenticator.on_complete = self._authenticated
         self._max_frame_bytes = min(self._max_frame_bytes, authenticator.max_receive_bytes)
 
     def _authenticated(self, principal: str) -> None:
-        self._is_unknown = False
+        self._must_log_in = False
         self.session.principal = principal
         self._max_frame_bytes = self._dispatcher.broker.config.socket_request_max_bytes
         self._registry.logged_in(self)

@@ -37,10 +37,10 @@ class FrameReceiver(asyncio.BufferedProtocol):
         "_is_abandonable",
         "_is_paused",
         "_is_uncounted",
-        "_is_unknown",
         "_listener",
         "_max_frame_bytes",
         "_memory",
+        "_must_log_in",
         "_registry",
         "_task",
         "_transport",
@@ -66,8 +66,8 @@ class FrameReceiver(asyncio.BufferedProtocol):
         self._filled_bytes = 0
         # Whether the frame began before authentication: its buffer is none of `memory`.
         self._is_uncounted = False
-        # Whether the client has yet to authenticate by SASL: its requests are handled in their turn.
-        self._is_unknown = False
+        # Whether the client must authenticate by SASL first: until then its requests are handled in their turn.
+        self._must_log_in = False
         # Flow control: the request that is waiting, and whether a response is in progress or the transport has unsent
         # bytes.
         self._task: asyncio.Task[None] | None = None
@@ -84,13 +84,13 @@ class FrameReceiver(asyncio.BufferedProtocol):
 
     def _handle(self, frame: memoryview) -> None:
         """Handle the frame of one request, without its length prefix, or have it wait for its turn."""
-        if not self._is_unknown or self._registry.login_turns.take():
+        if not self._must_log_in or self._registry.login_turns.take():
             self._handle_now(frame)
         elif not self._registry.may_hold(self, len(frame)):
             self.close("too many connections hold requests before authentication")
         else:
             self._is_abandonable = self._ends_soon = True
-            turn = self._registry.login_turns.mine()
+            turn = self._registry.login_turns.next_turn()
             self._task = asyncio.get_running_loop().create_task(self._handle_in_turn(turn, bytes(frame)))
 
     async def _handle_in_turn(self, turn: asyncio.Future[None], frame: bytes) -> None:
@@ -163,7 +163,7 @@ class FrameReceiver(asyncio.BufferedProtocol):
             if end > size_bytes:
                 break
             frame = data[at + 4 : end]
-            if self._is_unknown:
+            if self._must_log_in:
                 self._handle(frame)
             else:
                 self._handle_now(frame)

@@ -20,21 +20,16 @@ class LoginTurns:
         self._is_taken = False
         self._waiting: deque[asyncio.Future[None]] = deque()
 
-    @property
-    def waiting_count(self) -> int:
-        """How many requests wait."""
-        return len(self._waiting)
-
     def take(self) -> bool:
-        """Take this turn. Returns False if it is taken: the request waits for `mine` then."""
+        """Take this turn of the loop. Returns False if another request has it: the caller awaits `next_turn` then."""
         if self._is_taken:
             return False
         self._is_taken = True
         asyncio.get_running_loop().call_soon(self._next)
         return True
 
-    def mine(self) -> asyncio.Future[None]:
-        """Return what is done when it is one's turn."""
+    def next_turn(self) -> asyncio.Future[None]:
+        """Return a future that is done in the first turn that nobody before has taken. Cancel it to leave the queue."""
         loop = asyncio.get_running_loop()
         turn = loop.create_future()
         self._waiting.append(turn)

@@ -28,7 +28,7 @@ def test_a_turn_is_for_one_and_the_next_for_who_came_next():
         turns, order = LoginTurns(), []
 
         async def wait(name: str) -> None:
-            await turns.mine()
+            await turns.next_turn()
             order.append(name)
 
         assert turns.take()
@@ -37,7 +37,7 @@ def test_a_turn_is_for_one_and_the_next_for_who_came_next():
         await asyncio.sleep(0)
         tasks[1].cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        assert turns.waiting_count == 0
+        assert not turns._waiting
         for _ in range(3):
             await asyncio.sleep(0)
         assert turns.take()  # nobody waits any more
