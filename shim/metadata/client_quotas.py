@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.protocol.records.client_quota_record import ClientQuotaRecord, EntityData
-from kafka_shim.turns import at_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,13 +30,6 @@ USER_AND_CLIENT_KEYS: dict[str, int | None] = {
 IP_KEYS: dict[str, int | None] = {"connection_creation_rate": MAX_INT32}
 # Match types of DescribeClientQuotas.
 EXACT, DEFAULT, SPECIFIED = 0, 1, 2
-
-
-def decide_alterations(
-    image: Image, alterations: Sequence[Alteration], resolvable: Collection[str] = ()
-) -> tuple[list[ClientQuotaRecord], list[tuple[EntityNames, KafkaError | None]]]:
-    """Returns what `decide_in_steps` does, in one turn."""
-    return at_once(decide_in_steps(image, alterations, resolvable))
 
 
 def decide_in_steps(
