@@ -87,12 +87,17 @@ def _require_data(directory: str) -> None:
     """A directory that holds nothing of Kafka is a mistake, not a damage. No lock is left in it."""
     if not Path(directory).is_dir():
         fail(f"{directory} is no directory")
-    names = [entry.name for entry in Path(directory).iterdir()]
-    if META_PROPERTIES not in names and not any(partition_of(name) is not None for name in names):
+    entries = list(Path(directory).iterdir())
+    if META_PROPERTIES not in [entry.name for entry in entries] and not any(map(_is_partition, entries)):
         fail(
             f"{directory} is no data directory: it has no {META_PROPERTIES} and no folders of partitions (name one of "
             f"log.dirs; `serve` makes ./kafka-shim-data)"
         )
+
+
+def _is_partition(path: Path) -> bool:
+    """Whether it is the folder of a partition, which no other program's folder with a number at its end is."""
+    return partition_of(path.name) is not None and any(path.glob("*.log"))
 
 
 def _check_metadata(report: Report) -> None:
