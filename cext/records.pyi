@@ -59,12 +59,18 @@ def validate(buffer: Buffer, batch: Batch, limit_bytes: int = ...) -> RecordsSum
 def scan_plain(
     buffer: Buffer, limit_bytes: int, needs_keys: bool, now_ms: int, before_limit_ms: int, after_limit_ms: int
 ) -> Batch | None:
-    """Return the header of a producer's batch if it is plain and valid. Otherwise None: `scan` and `validate` tell what
-    it is.
+    """Check a producer's batch in one pass. Returns its header if it is plain and valid, as nearly every batch is.
 
-    Plain, as nearly every batch is: the buffer is this batch alone, not larger than `limit_bytes`; from offset 0, not
-    compressed, with times of its records of which the header has the greatest. They are no older than `before_limit_ms`
-    and no newer than `after_limit_ms`, counted from `now_ms`. With `needs_keys` no key is null.
+    None refuses nothing: `scan`, `validate` and the caller's rules then say what the batch is. They are the only place
+    of each rule; `shim/tests/storage/test_plain_batches.py` compares the two ways. Plain is a batch
+
+    - that fills the buffer, and has at most `limit_bytes` and 1 MB: larger ones are checked without the GIL;
+    - whose CRC, header and records are well formed, with the offsets 0, 1, 2 ...: compaction alone leaves gaps;
+    - that is not compressed, has CreateTime, and is no control batch;
+    - that has a sequence number if it has a producer id;
+    - without null keys, if `needs_keys`;
+    - whose header has the greatest timestamp of its records, so that it is stored as it came;
+    - with no timestamp below 0, which means none, nor outside of `before_limit_ms` and `after_limit_ms` from `now_ms`.
     """
 
 def find_timestamp(

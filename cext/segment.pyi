@@ -42,9 +42,17 @@ class SegmentEnd:
         max_timestamp_ms: int,
         config: object,
     ) -> bool:
-        """Append a batch with `put` if there is nothing else to do: the segment is open, everything about its end is
-        known, there is room, and no index entry is due. Returns whether that is so; otherwise nothing was done. If
-        `put` raises, `_cut_back` is called with the old size and the state in memory is unchanged."""
+        """Append a batch if there is nothing else to do. Returns False, and has done nothing, if there may be:
+        `Segment.is_full`, rolling and `Segment.append` decide then. `shim/tests/storage/test_plain_batches.py` compares
+        the files of the two ways. Nothing else is to do if
+
+        - the limits in `_most_bytes` and the next fields are those of `config`;
+        - the segment has a batch, is open, and the times of its first batch and of its latest are known;
+        - it has room: in bytes, in the relative offsets of its indexes, in their entries, in the age of its records;
+        - no index entry is due.
+
+        `put` writes, as `append` does; the caller names it so that a test can let the write fail. If it raises,
+        `_cut_back` is called with the old size and the state in memory is unchanged."""
 
     def _cut_back(self, position: int) -> None: ...
 
