@@ -220,6 +220,7 @@ def abort(bootstrap_server: str, topic: str, partition: int, start_offset: int) 
             for named in result.topics:
                 for part in named.partitions:
                     check(part.error_code, subject=f"{topic}-{partition}")
+        click.echo(f"Aborted what producer id {producer.producer_id} had open in {topic}-{partition}.")
 
 
 @group.command(
@@ -234,6 +235,7 @@ def force_terminate(transactional_id: str, bootstrap_server: str) -> None:
 
     with cluster_of(bootstrap_server) as cluster:
         end(cluster, transactional_id)
+    click.echo(f"Ended what {transactional_id} had open, and fenced its producer.")
 
 
 @group.command(
@@ -250,7 +252,10 @@ def explain(transactional_id: str, bootstrap_server: str) -> None:
         if text is None:
             raise WireClientError("this broker keeps no history: transactions describe works on any")
         if not text:
-            click.echo(f"nothing has happened to {transactional_id} since the broker's start", err=True)
+            state = "no coordinator knows it (transactions list shows those that are known)"
+            if not txn.error_code:
+                state = f"it is {txn.transaction_state}"
+            click.echo(f"nothing has happened to {transactional_id} since the broker's start; {state}", err=True)
         held = {(topic.topic, partition) for topic in txn.topics for partition in topic.partitions}
         lines = [_with_time(line) for line in text.decode().splitlines()]
         if held and txn.transaction_state in OPEN_STATES:
@@ -289,7 +294,7 @@ def held_back(cluster: Cluster, partitions: set[TopicPartition]) -> list[str]:
         waiting = [name for name, committed in sorted(groups.items()) if committed.get(partition) == offset]
         who = f"; waiting there, if they read so: {', '.join(waiting)}" if waiting else ""
         name = f"{partition[0]}-{partition[1]}"
-        follow = f"{count} offsets follow (records and markers)"
+        follow = f"{count} offset{'s follow' if count > 1 else ' follows'} (records and markers)"
         lines.append(f"holds back {name}: read_committed ends at offset {offset}, {follow}{who}")
     return lines
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -45,3 +46,22 @@ def test_what_an_open_transaction_holds_back_is_told(broker: Broker, capsys: pyt
         writer.end(commit=True)
     assert main(words) == 0
     assert "holds back" not in capsys.readouterr().out
+
+
+def test_an_id_without_a_history_is_told_with_its_state(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with Broker(data_dir=tmp_path / "data") as broker:
+        with Connection(broker.bootstrap_servers) as client:
+            make_topic(client, "t", 1)
+            Producer(client, "x").write(b"held back")
+        broker.restart()
+        told = []
+        for words in (("explain", "x"), ("explain", "nobody"), ("force-terminate", "x"), ("explain", "x")):
+            assert main(["transactions", *words, "--bootstrap-server", broker.bootstrap_servers]) == 0
+            told.append(capsys.readouterr())
+    known, unknown, ended, after = told
+    assert known.err == "nothing has happened to x since the broker's start; it is Ongoing\n"
+    assert known.out.endswith("offset 0, 1 offset follows (records and markers)\n")
+    assert (unknown.out, "nobody since the broker's start; no coordinator knows it" in unknown.err) == ("", True)
+    assert ended.out == "Ended what x had open, and fenced its producer.\n"
+    assert "-> CompleteAbort" in after.out
+    assert "holds back" not in after.out
