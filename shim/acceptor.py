@@ -121,7 +121,7 @@ class Acceptor:
         # Set from start to close. The spare descriptor is closed when no other is free, so that a connection can be
         # accepted and refused.
         self._spare = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-        self._opening: set[asyncio.Task[tuple[asyncio.Transport, asyncio.BaseProtocol]]] = set()
+        self._opening: set[asyncio.Task[object]] = set()
         self._retry: asyncio.TimerHandle | None = None
         # An accepted connection that waits for its place or its time; no other is accepted meanwhile.
         self._waiting: socket.socket | None = None
@@ -213,16 +213,11 @@ class Acceptor:
         self._opening.add(task)
         task.add_done_callback(self._opened)
 
-    def _opened(self, task: asyncio.Task[tuple[asyncio.Transport, asyncio.BaseProtocol]]) -> None:
+    def _opened(self, task: asyncio.Task[object]) -> None:
         self._opening.discard(task)
         self._budget.pending -= 1
-        if task.cancelled():
-            return
-        if (error := task.exception()) is not None:
-            logger.debug("a connection was gone before it was served: %s", error)
-        elif self._is_closed:
-            # It was in no registry yet when the listener was removed and its connections were closed.
-            task.result()[0].close()
+        if not task.cancelled() and task.exception() is not None:
+            logger.debug("a connection was gone before it was served: %s", task.exception())
 
     def _cannot_accept(self, err: OSError) -> None:
         """Handle a failed accept. EMFILE and similar errors mean that other code in this process, or another process,

@@ -173,8 +173,12 @@ class Registry:
         return 0 if quotas is None else quotas.connections.hold_ms(address)
 
     def admit(self, connection: Connection) -> bool:
-        """Register a new connection. Returns False and logs one line if its address has too many."""
+        """Register a new connection. Returns False and logs one line if its address has too many, or without a line if
+        its listener was removed since the socket was accepted."""
         config, metrics = self._broker.config, self._broker.metrics
+        listener = connection.session.listener
+        if listener not in self._broker.listeners and not listener.is_controller:
+            return False
         host = connection.session.peer_host
         count = self.per_ip.get(host, 0)
         if count >= self._overrides.get(host, config.max_connections_per_ip):
@@ -183,7 +187,7 @@ class Registry:
             return False
         self.connections.add(connection)
         self.per_ip[host] = count + 1
-        name = connection.session.listener.name
+        name = listener.name
         self._by_listener[name] = self._by_listener.get(name, 0) + 1
         metrics.connections_opened += 1
         if name == self._protected and len(self.connections) > config.max_connections:
