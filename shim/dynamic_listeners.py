@@ -29,6 +29,8 @@ LISTENERS, PROTOCOLS, ADVERTISED = "listeners", "listener.security.protocol.map"
 CONTROLLERS = "controller.listener.names"
 # What may change of a listener that stays open, besides its security (SocketServer.ListenerReconfigurableConfigs).
 LIMITS = frozenset({"max.connections", "max.connection.creation.rate", "num.network.threads"})
+# What Java parses as a port, which `listeners_of` bounds further.
+MOST_PORT, MOST_DIGITS = 0x7FFFFFFF, 20
 _ENDPOINT = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
 _CLASS = "org.apache.kafka.common.config.ConfigException"
 
@@ -187,6 +189,9 @@ def _endpoint(entry: str, protocols: Mapping[str, str]) -> tuple[str, str, int]:
     name = parts[1].upper()
     if name not in protocols:
         raise ConfigError(f"No security protocol defined for listener {name}")
+    # Python converts no number of thousands of digits.
+    if len(parts[3]) > MOST_DIGITS or not -MOST_PORT <= int(parts[3]) <= MOST_PORT:
+        raise ConfigError(f'For input string: "{parts[3]}"')
     return name, parts[2], int(parts[3])
 
 

@@ -122,6 +122,28 @@ def test_a_connection_that_is_accepted_as_its_listener_is_removed_is_closed(brok
         assert late.recv(1) == b""
 
 
+def test_who_removes_the_listener_on_a_connection_just_accepted_has_the_answer(broker, client, monkeypatch):
+    (port,) = free_ports(1)
+    listen(client, extra(port))
+    frames: list[bytes] = []
+    with monkeypatch.context() as capture:
+        capture.setattr(client, "send_bytes", frames.append)
+        capture.setattr(client, "receive", lambda *_: (_ for _ in ()).throw(WireClientError))
+        with pytest.raises(WireClientError):
+            listen(client, FIRST)
+
+    def ask_and_accept() -> socket.socket:
+        late = socket.create_connection(("127.0.0.1", port), timeout=60)
+        late.sendall(frames[0])
+        broker._server._socket_server._acceptors["EXTRA"]._accept_some()
+        return late
+
+    with broker.call(ask_and_accept) as late:
+        answer = b"".join(iter(lambda: late.recv(4096), b""))
+    assert len(answer) == 4 + int.from_bytes(answer[:4])
+    assert not is_open(port)
+
+
 def test_a_broker_that_stops_opens_and_removes_no_listeners(broker, client):
     """Connections stay open until their requests are answered."""
     (first, second) = free_ports(2)
@@ -231,6 +253,8 @@ def listeners() -> DynamicListeners:
             f"{CHANGE}Security protocol cannot be updated for existing listener ListenerName(CONTROLLER) for "
             "configuration Invalid dynamic configuration",
         ),
+        (f"{LISTENERS},EXTRA://h:2147483648", None, 'EXTRA://h:2147483648]\': For input string: "2147483648"'),
+        (f"{LISTENERS},EXTRA://h:{'9' * 5000}", None, 'For input string: "99999'),
         ("", None, "Configuration 'listeners' must not be empty. Valid values include: any non-empty value"),
         (None, "", "No security protocol defined for listener PLAINTEXT"),
         (None, "PLAINTEXT:NOPE", "Invalid security protocol `NOPE` defined in listener.security.protocol.map"),
