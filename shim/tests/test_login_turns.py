@@ -80,6 +80,8 @@ def test_a_crowd_that_asks_at_once_is_handled_one_a_turn(monkeypatch: pytest.Mon
         goes_on.set()
         for one in crowd:
             assert one.recv(4), crowd.index(one)
+        assert broker._server._registry._login_bytes == 0, "nobody holds a request any more"
+        for one in crowd:
             one.close()
         ends.set()
         with Connection(broker.bootstrap_servers) as client:

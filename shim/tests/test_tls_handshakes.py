@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from kafka_shim.clock import RealClock
+from kafka_shim.clock import RealClock, VirtualClock
 from kafka_shim.embedded import Broker
 from kafka_shim.security.tls.authority import CertificateAuthority
 from kafka_shim.security.tls.context import private_file
@@ -196,6 +196,20 @@ def test_a_handshake_that_fails_unexpectedly_does_not_end_the_thread():
         handshakes.take_step(next_one.tls, next_one)
         errors = await asyncio.wait_for(asyncio.gather(failed.taken, next_one.taken), 60)
         assert [type(error) for error in errors] == [MemoryError, ssl.SSLWantReadError]
+        handshakes.stop()
+
+    asyncio.run(main())
+
+
+def test_a_virtual_clock_goes_on_after_handshakes():
+    async def main() -> None:
+        clock, context = VirtualClock(start_ms=0), server_context()
+        crowd = [Waiting(context) for _ in range(HANDSHAKES)]
+        handshakes = TlsHandshakes(clock)
+        for one in crowd:
+            handshakes.take_step(one.tls, one)
+        await asyncio.wait_for(clock.advance_and_settle(1), 20)
+        assert all(one.taken.done() for one in crowd)
         handshakes.stop()
 
     asyncio.run(main())

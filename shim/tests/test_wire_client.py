@@ -63,6 +63,10 @@ def test_nobody_listening_and_a_closed_connection_are_told():
                 connection.request(MetadataRequest(topics=[]), 12)
 
 
+def test_requests_do_not_wait_for_the_acknowledgement_of_those_before(client):
+    assert client.detach().getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
 def test_ranges_that_the_broker_refuses_are_not_taken_for_none():
     def refuse(server):
         with server.accept()[0] as peer:

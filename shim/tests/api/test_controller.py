@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -61,7 +62,8 @@ def test_every_row_has_its_file_and_kafkas_range():
     for api in CONTROLLER_APIS:
         api.load()
         _, first, last, _, _, listeners = API_KEYS[api.key][:6]
-        assert (api.first, api.last) == (first, last)
+        module = import_module(api.module_name)
+        assert (api.first, api.last) == (first, last) == (module.MIN, module.MAX)
         assert "controller" in listeners
         assert api.request.API_KEY == api.response.API_KEY == api.key
 
@@ -209,6 +211,13 @@ def test_an_observer_reads_the_metadata_log(node: Broker, controller: Connection
     assert controller.request(fetch(0, topics=[]), 17).error_code == ErrorCode.INVALID_REQUEST
     diverging = fetched(controller.request(fetch(10**6), 17)).diverging_epoch
     assert (diverging.epoch, diverging.end_offset) == (1, log.log_end_offset)
+
+
+def test_an_observer_is_told_where_the_leader_is_from_version_17_on(node: Broker, controller: Connection):
+    host, _, port = node.bootstrap_controllers.partition(":")
+    told = [(one.node_id, one.host, one.port) for one in controller.request(fetch(0, 0), 17).node_endpoints or ()]
+    assert told == [(1, host, int(port))]
+    assert not controller.request(fetch(0, 0), 16).node_endpoints
 
 
 def test_an_observer_waits_for_the_next_record_or_its_timeout(node: Broker, controller: Connection):

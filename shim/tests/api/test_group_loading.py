@@ -94,3 +94,15 @@ def test_a_classic_heartbeat_hears_that_all_is_well(node: Node) -> None:
     with pytest.raises(KafkaError) as caught:
         handle(node, k12_heartbeat, 4, request)
     assert caught.value.code is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_many_deleted_groups_let_others_through_without_a_wait(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+
+    async def pause(delay_s: float) -> None:
+        pauses.append(delay_s)
+
+    monkeypatch.setattr(k42_delete_groups, "asyncio", SimpleNamespace(sleep=pause))
+    names = [f"none-{number}" for number in range(2 * k42_delete_groups.GROUPS_PER_TURN)]
+    handle(node, k42_delete_groups, 2, DeleteGroupsRequest(groups_names=names))
+    assert pauses == [0, 0]

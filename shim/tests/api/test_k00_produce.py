@@ -4,6 +4,7 @@ import errno
 
 import pytest
 
+from kafka_shim.api.produce_append import MOST_FAILURES_SHOWN
 from kafka_shim.errors import ErrorCode
 from kafka_shim.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kafka_shim.tests.produced import batch, fetch, make_topic, metadata, produce, produce_request
@@ -62,6 +63,15 @@ def test_without_acks_an_error_closes_the_connection(client, caplog):
     with pytest.raises(WireClientError):
         metadata(client, "t")
     assert "acks=0" in caplog.text
+
+
+def test_without_acks_many_errors_are_counted_behind_the_first(client, caplog):
+    make_topic(client, "t", 1)
+    data = [PartitionProduceData(index=index, records=batch(b"a")) for index in range(1, MOST_FAILURES_SHOWN + 4)]
+    client.send(ProduceRequest(acks=0, timeout_ms=1, topic_data=[TopicProduceData(name="t", partition_data=data)]), 9)
+    with pytest.raises(WireClientError):
+        metadata(client, "t")
+    assert " and 3 more" in caplog.text
 
 
 def test_an_unknown_topic_id_is_told_apart_from_an_unknown_name(client):

@@ -11,6 +11,7 @@ from kafka_shim.errors import ErrorCode
 from kafka_shim.share.share_partition import PartitionState
 from kafka_shim.tests.produced import batch, make_topic, produce
 from kafka_shim.tests.share.share_member import ACCEPT, REJECT, RELEASE, RENEW, ShareMember, open_share, ranges, values
+from kafka_shim.tests.test_connection import until
 from kafka_shim.wire_client import Connection
 
 GROUP = "sharers"
@@ -244,6 +245,12 @@ def test_no_more_sessions_than_the_limit():
         with ShareMember(broker, GROUP, "m1", topic_id) as one, ShareMember(broker, GROUP, "m2", topic_id) as two:
             assert one.fetch().error_code == 0
             assert two.fetch().error_code == ErrorCode.SHARE_SESSION_LIMIT_REACHED
+            # Refused when its time is over, so that it does not ask again at once.
+            two.connection.send(two.fetch_request(max_wait_ms=1000), two.version)
+            until(broker, lambda: len(broker.state.parked) == 1)
+            broker.clock.advance("1s")
+            refused = two.connection.receive(two.fetch_request().API_KEY, two.version)[1]
+            assert refused.error_code == ErrorCode.SHARE_SESSION_LIMIT_REACHED
             one.epoch = -1
             assert one.fetch().error_code == 0
             assert two.fetch().error_code == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from kafka_shim.cext import builder
 from kafka_shim.console import records
 from kafka_shim.console.app import Console
+from kafka_shim.console.partition_reader import Found, marker_of
 from kafka_shim.embedded import Broker
 from kafka_shim.tests.api.test_fetch_committed import Producer
 from kafka_shim.tests.console.asking import console_of, get
@@ -228,3 +230,10 @@ def test_a_broker_that_is_gone_is_told(broker: Broker) -> None:
     broker.stop()
     told = get(gone, "topics", 502)
     assert "cannot connect" in told["error"]
+
+
+@pytest.mark.parametrize(("kind", "name"), [(5, "KRAFT_VERSION"), (256, "UNKNOWN_256"), (-2, "UNKNOWN_-2")])
+def test_a_control_record_that_ends_nothing_is_named_by_its_kind(kind: int, name: str) -> None:
+    record: Any = SimpleNamespace(key=bytes(2) + kind.to_bytes(2, signed=True), value=b"")
+    batch_of_it: Any = None
+    assert marker_of(Found(0, batch_of_it, record)) == (name, -1)

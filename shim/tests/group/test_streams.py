@@ -175,6 +175,14 @@ def test_what_a_member_says_anew_makes_a_new_epoch(at_once: Node) -> None:
     assert group_of(at_once).group_epoch == 5
 
 
+def test_another_number_of_standby_replicas_makes_a_new_epoch(at_once: Node) -> None:
+    at_once.streams("g", "a", topology=shape("s"))
+    before = group_of(at_once).group_epoch
+    option(at_once, "streams.num.standby.replicas", "1")
+    at_once.streams("g", "a", 2)
+    assert group_of(at_once).group_epoch == before + 1
+
+
 # --- tasks move
 
 

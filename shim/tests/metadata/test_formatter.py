@@ -49,6 +49,16 @@ def test_without_options_a_directory_gets_the_newest_release():
                 "transaction.version": 2,
             },
         ),
+        (
+            "4.2-IV0",
+            {
+                "metadata.version": 28,
+                "eligible.leader.replicas.version": 1,
+                "group.version": 1,
+                "share.version": 1,
+                "transaction.version": 2,
+            },
+        ),
     ],
 )
 def test_a_release_has_the_features_of_its_time(release: str, expected: dict[str, int]):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import threading
+from types import SimpleNamespace
 
+from kafka_shim.metadata import snapshots
 from kafka_shim.metadata.features import METADATA_VERSION, record_version
 from kafka_shim.metadata.image import RESOURCE_TOPIC, Image
 from kafka_shim.metadata.log import MetadataLog, read_records, snapshot_bytes
@@ -237,3 +239,18 @@ def test_a_snapshot_that_a_full_disk_refuses_is_made_later(tmp_path, monkeypatch
     broker.store.await_snapshot()
     assert len(checkpoints(tmp_path)) == 1
     broker.stop()
+
+
+def test_the_thread_of_a_snapshot_lets_go_of_the_interpreter_after_each_64_records(monkeypatch):
+    pauses = []
+
+    class Event(threading.Event):
+        def wait(self, timeout=None):
+            pauses.append(given)
+            return super().wait(timeout)
+
+    monkeypatch.setattr(snapshots, "threading", SimpleNamespace(Event=Event))
+    given = 0
+    for number in snapshots._patiently(iter(range(150))):
+        given = number + 1
+    assert pauses == [64, 128]

@@ -26,6 +26,7 @@ from kafka_shim.http import server
 from kafka_shim.monitoring import http_listener
 from kafka_shim.monitoring.exposition import text_of
 from kafka_shim.monitoring.request_times import BOUNDS_S, SAMPLE, Histogram
+from kafka_shim.protocol.messages.metadata_request import MetadataRequest
 from kafka_shim.protocol.messages.offset_commit_request import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -141,6 +142,19 @@ def test_a_request_that_waits_is_seen_and_its_time_counts(watched: Broker) -> No
         produce(other, "t", 0, batch(b"a"))
         client.receive(1, 12)
         assert of(scrape(watched), "kafka_shim_request_seconds_count", request="Fetch") == 1
+
+
+def test_versions_beyond_a_number_are_not_counted(watched: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kafka_shim.monitoring.request_times.MOST_VERSIONS", 1)
+    with Connection(watched.bootstrap_servers) as client:
+        for version in (12, 12, 11):
+            client.request(MetadataRequest(topics=[]), version)
+    counted = {
+        dict(labels)["version"]: value
+        for (name, labels), value in scrape(watched).items()
+        if name == "kafka_network_requestmetrics_requests_total" and dict(labels)["request"] == "Metadata"
+    }
+    assert counted == {"12": 2}
 
 
 def test_many_topics_are_summed_up_beyond_a_number_of_series(watched: Broker, monkeypatch: pytest.MonkeyPatch) -> None:

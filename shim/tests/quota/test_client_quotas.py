@@ -359,6 +359,15 @@ def test_bad_value_among_good_ones_keeps_none_of_its_entity(client: Connection):
     assert describe(client) == {}
 
 
+def test_entity_that_is_named_twice_keeps_its_first_values_and_gets_an_error(client: Connection):
+    told = alter(client, entry(ANONYMOUS, producer_byte_rate=1.0), entry(ANONYMOUS, producer_byte_rate=2.0))
+    ((code, reason),) = told
+    assert code == ErrorCode.INVALID_REQUEST
+    assert reason is not None
+    assert reason.startswith("Ignoring duplicate entity ")
+    assert describe(client, ("user", EXACT, "ANONYMOUS")) == {(("user", "ANONYMOUS"),): {"producer_byte_rate": 1.0}}
+
+
 def test_bad_filter_is_refused(client: Connection):
     code, reason, entries = describe(client, ("user", EXACT, None))
     assert (code, entries) == (ErrorCode.INVALID_REQUEST, None)

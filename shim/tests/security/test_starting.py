@@ -18,7 +18,7 @@ from kafka_shim.protocol.records.config_record import ConfigRecord
 from kafka_shim.security.acl import AclOperation, ResourceType
 from kafka_shim.security.authorizers import make_authorizer
 from kafka_shim.security.standard_authorizer import StandardAuthorizer
-from kafka_shim.security.warnings import Exposure, security_warnings
+from kafka_shim.security.warnings import Exposure, security_warnings, world_readable
 from kafka_shim.serve import configure
 from kafka_shim.tests.security.sasl_client import OAUTH_MODULE, listener_options, log_in_plain, plain_jaas
 from kafka_shim.wire_client import Connection
@@ -118,6 +118,17 @@ def test_a_secret_on_the_command_line_is_a_door_left_open(tmp_path: Path):
     (shown,) = security_warnings(Exposure(given, ["PLAINTEXT"], 0))
     assert shown.startswith("ssl.key.password is on the command line")
     assert "geheim" not in shown
+
+
+def test_a_file_with_a_key_that_everybody_can_read_is_a_door_left_open(tmp_path: Path):
+    key = tmp_path / "key.pem"
+    assert world_readable("ssl.keystore.location", None) == []
+    assert world_readable("ssl.keystore.location", str(key)) == [], "who reads it tells that it is not there"
+    key.touch(0o600)
+    assert world_readable("ssl.keystore.location", str(key)) == []
+    key.chmod(0o604)
+    (line,) = world_readable("ssl.keystore.location", str(key))
+    assert line == f"ssl.keystore.location: every user of this machine can read {key}: chmod o-r {key}"
 
 
 def test_a_start_logs_them(caplog: pytest.LogCaptureFixture):

@@ -212,3 +212,12 @@ def test_a_stored_state_that_is_none_is_refused_each_time(node: ShareNode):
         with pytest.raises(KafkaError, match="inconsistent") as caught:
             _ = node.share
         assert caught.value.code is ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_what_was_done_before_a_raised_start_is_no_longer_counted(node: ShareNode):
+    node.produce(6)
+    node.acquire("a")
+    assert node.acknowledge("a", (2, 5, [1])) is ErrorCode.NONE
+    assert node.share.delivery_complete_count == 4
+    node.share.raise_start_offset(4)
+    assert (node.share.start_offset, node.share.delivery_complete_count) == (4, 2)
