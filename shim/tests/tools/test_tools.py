@@ -14,13 +14,15 @@ import pytest
 from kafka_shim import Broker
 from kafka_shim.client.classic_membership import assign_range
 from kafka_shim.client.consumer_membership import ConsumerMember
+from kafka_shim.client.offsets import commit_offsets
 from kafka_shim.client.requests import make
+from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.consumer_protocol import write_assignment
 from kafka_shim.protocol.messages.consumer_group_describe_response import Assignment, Member, TopicPartitions
 from kafka_shim.protocol.messages.describe_groups_response import DescribedGroupMember
 from kafka_shim.tests.produced import batch, make_topic, produce
 from kafka_shim.tools.console_producer import LineReader, ReadError
-from kafka_shim.tools.consumer_group_data import _assigned, _modern
+from kafka_shim.tools.consumer_group_data import _assigned, _modern, committed
 from kafka_shim.tools.options import FLAG, NUMBER, OPTIONAL, VALUE, Options, UsageError
 from kafka_shim.tools.reset_offsets import InvalidArgument, duration_ms, timestamp_of
 from kafka_shim.tools.running import leave
@@ -187,6 +189,24 @@ def test_groups(run):
     assert run("consumer-groups --delete --group g") == (0, done)
     assert "* Group 'g' could not be deleted due to: " in run("consumer-groups --delete --group g")[1]
     assert run("consumer-groups --validate-regex a(")[1].startswith("The regular expression `a(` is invalid: ")
+
+
+def test_offsets_are_asked_for_again_while_the_group_is_being_read(run, broker, monkeypatch):
+    assert run("topics --create --topic t --partitions 1")[0] == 0
+    commits = {("t", 0): 7}
+    with broker.cluster() as cluster:
+        commit_offsets(cluster, "g", commits)
+        refusals = [KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)]
+        offsets = type(broker.state.groups.offsets)
+        fetch = offsets.fetch
+
+        def refused_once(self, *arguments):
+            if refusals:
+                raise refusals.pop()
+            return fetch(self, *arguments)
+
+        monkeypatch.setattr(offsets, "fetch", refused_once)
+        assert committed(cluster, "g") == {("t", 0): (7, None)}
 
 
 def test_a_group_with_a_member(run, broker):
