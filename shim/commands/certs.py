@@ -30,7 +30,13 @@ def group() -> None:
     "(NAME.pem) into DIR. The authority's own key is kept nowhere: to add a client later, make all anew."
 )
 @click.argument("directory", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
-@click.option("--host", "hosts", multiple=True, metavar="NAME", help="of the broker; repeatable; default: localhost")
+@click.option(
+    "--host",
+    "hosts",
+    multiple=True,
+    metavar="NAME",
+    help="a name or address of the broker; repeatable; default: localhost, 127.0.0.1, ::1",
+)
 @click.option("--client", "clients", multiple=True, metavar="NAME", help="CN of a client's certificate; repeatable")
 @click.option("--days", type=click.IntRange(1, 3650), default=DEFAULT_DAYS, show_default=True)
 @click.option("--force", is_flag=True, help="replace files that are there")
