@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 
 TYPE_CHECKING = False
@@ -35,7 +37,14 @@ def opened(data_dir: DataDir) -> None:
     try:
         data_dir.lock()
     except (StorageError, OSError) as err:
-        fail(str(err))
+        fail(reason_of(err))
+
+
+def reason_of(error: Exception) -> str:
+    """Return what a line says of an error: of a file its name and why, without the number that Python puts there."""
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{os.fsdecode(error.filename)} cannot be used: {error.strerror}"
+    return str(error)
 
 
 def fail(reason: str) -> NoReturn:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from kafka_shim.commands.directories import reason_of
 from kafka_shim.storage import dump_records
 from kafka_shim.storage.dump import MAX_INT32, Dump, Options
 
@@ -59,6 +60,6 @@ def group(
             for line in dump.lines(path.strip()):
                 click.echo(line)
     except (OSError, ValueError) as err:
-        raise click.ClickException(str(err)) from err
+        raise click.ClickException(reason_of(err)) from err
     for line in dump.complaints:
         click.echo(line, err=True)

@@ -85,7 +85,12 @@ def run(words: Sequence[str]) -> int:
     except click.Abort:
         return 1
     except OSError as error:
-        if error.errno != errno.ENOSPC or error.filename is not None:
+        if error.filename is not None:
+            from kafka_shim.commands.directories import reason_of
+
+            click.echo(f"error: {reason_of(error)}", err=True)
+            return 1
+        if error.errno != errno.ENOSPC:
             raise
         click.echo(f"error: cannot write the output: {error.strerror}", err=True)
         return 1

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from kafka_shim.commands.directories import fail, opened, replayed
+from kafka_shim.commands.directories import fail, opened, reason_of, replayed
 from kafka_shim.commands.storage_check import check, upgrade_to_kafka
 from kafka_shim.internal_topics import CLUSTER_METADATA_TOPIC
 
@@ -79,7 +79,7 @@ def format_directories(
         for formatted in format_all(request):
             click.echo(str(formatted))
     except (ConfigError, StorageError, OSError) as err:
-        fail(str(err))
+        fail(reason_of(err))
 
 
 @group.command(help="Print identity, features and topics of a data directory that no broker has open.")
@@ -176,7 +176,7 @@ def mend(directories: tuple[str, ...], cluster_id: str | None, node_id: int | No
         if not broken:
             click.echo("Nothing to mend.")
     except (StorageError, OSError) as err:
-        fail(str(err))
+        fail(reason_of(err))
     finally:
         for data_dir in found:
             data_dir.unlock()

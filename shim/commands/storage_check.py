@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from kafka_shim.commands.directories import fail, opened, replayed
+from kafka_shim.commands.directories import fail, opened, reason_of, replayed
 from kafka_shim.internal_topics import CLUSTER_METADATA_TOPIC
 from kafka_shim.storage.data_dir import META_PROPERTIES
 from kafka_shim.storage.names import partition_of
@@ -195,7 +195,7 @@ def _properties(directories: tuple[str, ...], listener: str, controller_listener
                 if Path(data_dir.partition_path(CLUSTER_METADATA_TOPIC, 0)).is_dir():
                     found = replayed(data_dir, int(metas[directory].get("node.id", "1")))
     except (StorageError, OSError) as err:
-        fail(str(err))
+        fail(reason_of(err))
     if len({(meta.get("cluster.id"), meta.get("node.id")) for meta in metas.values()}) != 1:
         fail("the directories are not of one node")
     if found is None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -264,6 +265,19 @@ def test_a_directory_of_something_else_is_said_so(tmp_path, capsys):
     assert main(["storage", "upgrade-to-kafka", str(tmp_path / "home")]) == 1
     assert "is no data directory" in capsys.readouterr().err
     assert {one.name for one in (tmp_path / "home").iterdir()} == {"letter.txt", "polkit-1"}
+
+
+@pytest.mark.parametrize("blocked", ["meta.properties", ".lock"])
+@pytest.mark.parametrize("command", ["info", "check", "mend", "format"])
+def test_what_cannot_be_read_is_named_in_one_line(tmp_path, capsys, command, blocked):
+    (tmp_path / "meta.properties").touch()
+    (tmp_path / "t-0").mkdir()
+    (tmp_path / blocked).unlink(missing_ok=True)
+    (tmp_path / blocked).mkdir()
+    assert main(["storage", command, str(tmp_path)]) == 1
+    err = capsys.readouterr().err
+    assert re.fullmatch(r"error: .* cannot be (used|read): Is a directory\n", err), err
+    assert str(tmp_path) in err
 
 
 @pytest.mark.skipif(not Path("/proc/locks").exists(), reason="only Linux tells who has a lock")
