@@ -79,7 +79,8 @@ class DynamicListeners:
             try:
                 self._open(listener)
             except (OSError, ConfigError) as err:
-                logger.error("the listener %s is not opened: %s", listener.name, err)  # noqa: TRY400 likewise
+                why = err.strerror if isinstance(err, OSError) and err.filename is None else err
+                logger.error("the listener %s is not opened: %s", listener.name, why or err)  # noqa: TRY400 likewise
             else:
                 broker.listeners.append(listener)
                 logger.info("opened the listener %s", printable(listener))

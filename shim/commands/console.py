@@ -128,5 +128,6 @@ def _tls(certificate: str, key: str | None) -> ssl.SSLContext:
     except ssl.SSLError as error:
         raise ValueError(f"--tls-certificate {certificate}: no certificate with its key: {error.reason}") from None
     except OSError as error:
-        raise ValueError(f"--tls-certificate {certificate}, --tls-key {key}: {error.strerror}") from None
+        given = f"--tls-certificate {certificate}" + (f", --tls-key {key}" if key else "")
+        raise ValueError(f"{given}: {error.strerror}") from None
     return context

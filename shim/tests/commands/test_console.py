@@ -61,7 +61,7 @@ def test_a_mistake_is_told(words: list[str], said: str, capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("words", "status", "said"),
     [
-        (["--tls-certificate", "/missing.pem"], 1, "/missing.pem"),
+        (["--tls-certificate", "/missing.pem"], 1, "--tls-certificate /missing.pem: No such file or directory"),
         (["--tls-certificate", __file__], 1, "no certificate with its key"),
         (["--tls-key", __file__], 2, "--tls-key needs --tls-certificate"),
         (["--metrics", "127.0.0.1:9404"], 2, "it begins with http://"),
