@@ -154,6 +154,11 @@ class Acceptor:
         if self._spare >= 0:
             os.close(self._spare)
 
+    async def opened(self) -> None:
+        """Return once every accepted socket has become a connection. It takes several turns of the loop."""
+        if self._opening:
+            await asyncio.wait(self._opening)
+
     def _accept_some(self) -> None:
         for _ in range(ACCEPTS_PER_TURN):
             try:

@@ -272,7 +272,7 @@ class Server:
         if broker.faults.armed:
             broker.faults.reach("server.stopping")
         self._socket_server.close()
-        await asyncio.sleep(0)  # an accepted socket becomes a connection, which `_drain` closes
+        await self._socket_server.opened()  # `_drain` closes connections
         self._registry.stop()
         for waiter in list(broker.parked):
             waiter.wake()

@@ -103,7 +103,11 @@ class SocketServer:
         self._is_closed = True
         for acceptor in self._acceptors.values():
             acceptor.close()
-        self._acceptors.clear()
+
+    async def opened(self) -> None:
+        """Return once every accepted socket is a connection of the registry: whoever closes them all waits for it."""
+        for acceptor in self._acceptors.values():
+            await acceptor.opened()
 
     def stop(self) -> None:
         """End the thread of handshakes."""

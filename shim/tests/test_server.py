@@ -17,7 +17,9 @@ from pathlib import Path
 import pytest
 
 from kafka_shim import serve
+from kafka_shim.config import BrokerConfig
 from kafka_shim.embedded import Broker
+from kafka_shim.server import Server
 from kafka_shim.tests.produced import batch, fetch, fetch_request, make_topic, metadata, produce
 from kafka_shim.wire_client import Connection
 
@@ -298,3 +300,18 @@ def test_without_uvloop_the_loop_is_asyncios(monkeypatch):
     with Broker(loop_factory=serve.loop_factory()) as broker:
         broker.produce("greetings", "hello")
         assert [record.text for record in broker.consume("greetings")] == ["hello"]
+
+
+def test_a_connection_that_is_accepted_as_the_broker_stops_is_closed(tmp_path: Path) -> None:
+    async def main() -> bytes:
+        server = Server(BrokerConfig.parse({"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(tmp_path)}))
+        await server.start()
+        acceptor = server._socket_server._acceptors["PLAINTEXT"]
+        with socket.create_connection(acceptor._socket.getsockname(), timeout=60) as late:
+            acceptor._accept_some()
+            await server.stop()
+            await asyncio.sleep(0)  # asyncio closes the socket one turn later
+            late.setblocking(False)
+            return late.recv(1)
+
+    assert asyncio.run(main()) == b""
