@@ -11,7 +11,7 @@ from kafka_shim.client.offsets import commit_offsets
 from kafka_shim.client.requests import make
 from kafka_shim.console import metrics
 from kafka_shim.console.app import Console
-from kafka_shim.console.metrics import sums_of
+from kafka_shim.console.metrics import own, sums_of
 from kafka_shim.embedded import Broker
 from kafka_shim.tests.api.test_fetch_committed import Producer
 from kafka_shim.tests.console.asking import console_of, get, stranger
@@ -183,3 +183,7 @@ def test_what_is_no_answer_with_metrics_is_told(
         console = console_of(broker, metrics_url=address)
         assert said in get(console, "metrics", 502)["error"]
         console.close()
+
+
+def test_the_metrics_of_the_broker_that_serves_the_console_are_sums() -> None:
+    assert own(lambda: b'kafka_a{x="1"} 1\nkafka_a{x="2"} 2\n') == {"sums": {"kafka_a": 3.0}}
