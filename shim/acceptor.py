@@ -222,7 +222,7 @@ class Acceptor:
         self._opening.discard(task)
         self._budget.pending -= 1
         if not task.cancelled() and task.exception() is not None:
-            logger.debug("a connection was gone before it was served: %s", task.exception())
+            logger.debug("a client closed its connection before it was served: %s", task.exception())
 
     def _cannot_accept(self, err: OSError) -> None:
         """Handle a failed accept. EMFILE and similar errors mean that other code in this process, or another process,

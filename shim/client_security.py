@@ -55,7 +55,7 @@ class ClientSecurity:
         """Raises ConfigError, whose message has no secret."""
         protocol = properties.get("security.protocol", "PLAINTEXT").strip().upper()
         if protocol not in PROTOCOLS:
-            raise ConfigError(f"security.protocol: {protocol} is none of {', '.join(PROTOCOLS)}")
+            raise ConfigError(f"security.protocol: {protocol} is not one of {', '.join(PROTOCOLS)}")
         self.protocol = protocol
         self._context = _tls_context(properties) if protocol.endswith("SSL") else None
         self._mechanism = ""
@@ -108,7 +108,7 @@ class ClientSecurity:
         answer = connection.request(handshake, HANDSHAKE_VERSION)
         if answer.error_code:
             enabled = ", ".join(answer.mechanisms)
-            raise WireClientError(f"the listener has no {self._mechanism}, it has {enabled}: set sasl.mechanism")
+            raise WireClientError(f"the listener does not offer {self._mechanism} but {enabled}: set sasl.mechanism")
         if self._mechanism == "PLAIN":
             self._send(connection, f"\0{self._login['username']}\0{self._login['password']}".encode())
         elif self._token is not None:
@@ -135,7 +135,7 @@ class ClientSecurity:
         except (KeyError, ValueError):
             is_fresh = False
         if not is_fresh or iterations < 1:
-            raise WireClientError(f"the broker's answer is not one of {self._mechanism}")
+            raise WireClientError(f"the broker's response is not a message of {self._mechanism}")
         salted = salted_password(self._mechanism, self._login["password"], salt, iterations)
         stored_key, server_key = keys_of(self._mechanism, salted)
         unsigned = f"c=biws,r={fields['r']}"
@@ -147,7 +147,9 @@ class ClientSecurity:
         final = self._send(connection, f"{unsigned},p={proof}".encode())
         expected = f"v={base64.b64encode(hmac.digest(server_key, signed, digest)).decode()}"
         if not hmac.compare_digest(final, expected.encode()):
-            raise WireClientError("the broker does not know the password: it may be another broker than it says")
+            raise WireClientError(
+                "the broker did not prove that it knows the password: check that the address is the right one"
+            )
 
     def _send(self, connection: Requests, token: bytes) -> bytes:
         answer: Any = connection.request(SaslAuthenticateRequest(auth_bytes=token), AUTHENTICATE_VERSION)
@@ -160,7 +162,7 @@ class ClientSecurity:
 
 def _module_of(mechanism: str, jaas: str | None) -> LoginModule:
     if mechanism not in ("PLAIN", "OAUTHBEARER", "GSSAPI", *MECHANISMS):
-        raise ConfigError(f"sasl.mechanism: {mechanism} is no mechanism of Kafka")
+        raise ConfigError(f"sasl.mechanism: Kafka has no mechanism {mechanism}")
     if jaas is None:
         raise ConfigError('sasl.jaas.config is missing: LoginModule required username="NAME" password="WORD";')
     return parse_jaas(jaas)

@@ -40,7 +40,7 @@ def token_source(properties: Mapping[str, str], login: Mapping[str, str]) -> Giv
     if scheme == "file":
         return lambda: _from_file(unquote(urlsplit(url).path))
     if scheme not in ("http", "https"):
-        raise ConfigError(f"{URL}: {url} is no file:, http: or https: URL")
+        raise ConfigError(f"{URL}: {url} is not a file:, http: or https: URL")
 
     def own(name: str, of_jaas: str) -> str | None:
         """The option of Kafka 4 (KIP-1139), else that of the login module."""
@@ -91,7 +91,7 @@ def _from_endpoint(url: str, client_id: str, secret: str, scope: str | None, *, 
     except (OSError, HTTPException) as err:
         raise WireClientError(f"{url} gives no token: {getattr(err, 'reason', None) or err}") from err
     except (ValueError, KeyError, TypeError) as err:
-        raise WireClientError(f"{url} gives no token: its answer is no JSON with access_token") from err
+        raise WireClientError(f"{url} gives no token: its response is not JSON with access_token") from err
     if not isinstance(token, str) or not token:
-        raise WireClientError(f"{url} gives no token: access_token is no text")
+        raise WireClientError(f"{url} gives no token: access_token is not a string")
     return token

@@ -247,7 +247,7 @@ class VirtualClock(Clock):
         """As `advance`, but wait before each time step until woken tasks, work in slices and the work of threads are
         done. `clients_alive`: connected clients count as alive during the whole advance."""
         if self._is_advancing:
-            raise RuntimeError("this clock is being advanced")
+            raise RuntimeError("the clock is being advanced already: wait until that call returns")
         loop = asyncio.get_running_loop()
         former = loop.get_task_factory()
         self._is_advancing = True
@@ -327,7 +327,9 @@ class VirtualClock(Clock):
                 self._awaited = awaited  # type: ignore[assignment]
                 self._has_new_work = False
                 return
-        raise RuntimeError(f"no clock can wait for what never rests: {asyncio.all_tasks(loop)}")
+        raise RuntimeError(
+            f"the clock cannot advance: work is left after {MOST_TURNS} turns of the loop: {asyncio.all_tasks(loop)}"
+        )
 
     def begin_work(self) -> None:
         with self._lock:

@@ -318,7 +318,7 @@ class Connection(FrameReceiver):
                     buffers = send.take(FULL_SOCKET_BYTES)
             except OSError as error:
                 if not isinstance(error, ConnectionError):
-                    logger.warning("closing %s: an answer under way cannot be read: %s", self, error)
+                    logger.warning("closing %s: records of its response cannot be read from the disk: %s", self, error)
                 self.is_closing = True
                 self._end_soon(self._transport.abort)
                 return
@@ -366,7 +366,7 @@ class Connection(FrameReceiver):
     def _was_read_ahead(self, reading: asyncio.Future[None]) -> None:
         self._dispatcher.broker.clock.end_work()
         if not reading.cancelled() and (error := reading.exception()) is not None:
-            logger.warning("the answer to %s is not read ahead: %s", self, error)
+            logger.warning("reading ahead for the response to %s failed: %s", self, error)
         self._go_on_sending()
 
     def _go_on_sending(self) -> None:

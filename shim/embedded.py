@@ -294,14 +294,14 @@ class Broker(EmbeddedClient):
     def faults(self) -> Faults:
         """The broker's fault points: `arm`, `disarm`, `release`, `reached`. Each runs on the broker's thread."""
         if self._is_process:
-            raise TypeError("a broker in a process of its own is told its faults when it starts: Broker(faults=...)")
+            raise TypeError("the faults of a broker in a process of its own are set when it starts: Broker(faults=...)")
         return OnLoop(self, self._faults)  # type: ignore[return-value]
 
     @property
     def state(self) -> Any:
         """The broker's state objects (`kafka_shim.broker.Broker`). Access them only inside `call`."""
         if self._server is None:
-            raise RuntimeError("only a broker in a thread of this process shows its state")
+            raise RuntimeError("only a broker in a thread of this process has its state here: Broker(process=False)")
         return self._server.broker
 
     def _now_ms(self) -> int | None:

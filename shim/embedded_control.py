@@ -43,7 +43,7 @@ class ClockControl:
             raise TypeError("only a virtual clock can be moved: Broker(clock='virtual')")
         clock, delay_ms = self._clock, milliseconds(duration)
         if delay_ms < 0:
-            raise ValueError(f"{duration!r}: a clock does not go back")
+            raise ValueError(f"{duration!r} is negative: a clock cannot go back")
         self._broker.call(lambda: clock.advance_and_settle(delay_ms, clients_alive=not silent))
 
 
@@ -88,4 +88,4 @@ def milliseconds(duration: float | str) -> float:
     try:
         return float(number) * _UNITS_MS[unit]
     except (KeyError, ValueError):
-        raise ValueError(f"{duration!r} is no duration like 250ms, 61s, 5m, 2h or 7d") from None
+        raise ValueError(f"{duration!r} is not a duration such as 250ms, 61s, 5m, 2h or 7d") from None

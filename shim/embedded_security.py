@@ -90,10 +90,10 @@ class EmbeddedSecurity:
         """Return the settings of a client library. `user` is one of `users`, or for OAUTHBEARER any name; None: the
         first. Raises ValueError."""
         if library not in LIBRARIES:
-            raise ValueError(f"{library!r} is none of {', '.join(LIBRARIES)}")
+            raise ValueError(f"{library!r} is not one of {', '.join(LIBRARIES)}")
         name = user or next(iter(self.users), "user")
         if self.users and name not in self.users:
-            raise ValueError(f"{name!r} is none of the users of this broker: {', '.join(self.users)}")
+            raise ValueError(f"{name!r} is not one of the users of this broker: {', '.join(self.users)}")
         password = self.users[name] if self.users else ""
         if library == "confluent-kafka":
             return self._confluent(bootstrap_servers, name, password)

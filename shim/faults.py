@@ -259,17 +259,17 @@ def _check(
         if action not in _ACTIONS and action != "hold":
             raise ValueError(f"unknown fault action {action!r}; there are {', '.join(_ACTIONS)}, hold")
         if action == "hold" and point not in HOLDS:
-            raise ValueError(f"nobody can wait at {point}: hold is for {', '.join(sorted(HOLDS))}")
+            raise ValueError(f"{point} cannot be held: hold is for {', '.join(sorted(HOLDS))}")
         if argument is not None:
             _check_argument(action, argument)
     elif argument is not None:
-        raise ValueError(f"a function takes no argument, {argument!r} was given: bind it to the function")
+        raise ValueError(f"a function takes no argument, {argument!r} was given: bind it with functools.partial")
     if nth is not None and nth < 1:
         raise ValueError(f"nth counts from 1, it is {nth}")
     unknown = sorted(set(where) - set(facts_of(point)))
     if unknown:
         told = ", ".join(facts_of(point)) or "nothing"
-        raise ValueError(f"{point} tells {told}: where cannot ask for {', '.join(unknown)}")
+        raise ValueError(f"{point} has these facts: {told}; `where` cannot name {', '.join(unknown)}")
 
 
 def _check_argument(action: str, argument: str) -> None:

@@ -40,7 +40,7 @@ def parse_endpoints(text: str, option: str) -> list[tuple[str, str, int]]:
         if host.startswith("[") and host.endswith("]"):
             host = host[1:-1]
         elif ":" in host:
-            raise ConfigError(f"{option}: an IPv6 address stands in brackets: {entry.strip()!r}")
+            raise ConfigError(f"{option}: an IPv6 address must be in brackets: {entry.strip()!r}")
         endpoints.append((name.upper(), host, int(port)))
     if len({name for name, _, _ in endpoints}) < len(endpoints):
         raise ConfigError(f"{option}: each listener needs a name of its own")
@@ -58,14 +58,14 @@ def listeners_of(config: BrokerConfig) -> tuple[list[Listener], list[Listener]]:
             raise ConfigError(f"listeners: {name} is not in listener.security.protocol.map")
         protocol = protocols[name]
         if protocol not in SECURITY_PROTOCOLS:
-            raise ConfigError(f"listener.security.protocol.map: {protocol} of {name} is no security protocol")
+            raise ConfigError(f"listener.security.protocol.map: {protocol} of {name} is not a security protocol")
         is_controller = name in config.controller_listener_names
         listener = Listener(name, host, port, protocol, is_controller)
         if host not in EVERYWHERE:
             listener.advertised_host = host
         (controllers if is_controller else found).append(listener)
     if not found:
-        raise ConfigError("listeners: there is none for clients")
+        raise ConfigError("listeners: none is for clients, name one that is not in controller.listener.names")
     has_https = config.kafka_shim_http_listener.startswith(HTTPS)
     if has_https and any(one.name == HTTP_NAME for one in (*found, *controllers)):
         raise ConfigError(f"listeners: {HTTP_NAME} is the name of kafka.shim.http.listener: choose another one")
@@ -110,7 +110,7 @@ def _check_inter_broker(config: BrokerConfig, advertised: list[str]) -> None:
     if "security.inter.broker.protocol" in config.given:
         wanted = config.security_inter_broker_protocol
         if wanted.upper() not in SECURITY_PROTOCOLS:
-            raise ConfigError(f"security.inter.broker.protocol: {wanted} is no security protocol")
+            raise ConfigError(f"security.inter.broker.protocol: {wanted} is not a security protocol")
     if wanted is not None and wanted.upper() not in advertised:
         raise ConfigError(
             "inter.broker.listener.name must be a listener name defined in advertised.listeners. The valid options "

@@ -182,7 +182,9 @@ class Registry:
         host = connection.session.peer_host
         count = self.per_ip.get(host, 0)
         if count >= self._overrides.get(host, config.max_connections_per_ip):
-            self.closings.write("refusing %s: max.connections.per.ip", connection)
+            self.closings.write(
+                "refusing %s: its address has as many connections as max.connections.per.ip allows", connection
+            )
             metrics.connections_refused += 1
             return False
         self.connections.add(connection)

@@ -153,7 +153,7 @@ def _locate(
         if data.records is None and batch.error is None:
             # Kafka fails on null records and sends no response. Here the connection is closed, which is clearer to
             # the client.
-            raise DisconnectError("Produce without records")
+            raise DisconnectError("Produce: the records of a partition are null")
 
 
 def _in_order(answers: Answers, found: Found) -> list[PartitionBatch]:

@@ -46,7 +46,9 @@ _FIRST_VERSION = {
 
 def handle(context: Context, request: ListOffsetsRequest) -> Steps[ListOffsetsResponse]:
     if request.topics and request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"isolation level {request.isolation_level}")
+        raise KafkaError(
+            ErrorCode.UNKNOWN_SERVER_ERROR, f"unknown isolation level {request.isolation_level}, it is 0 or 1"
+        )
     response = ListOffsetsResponse()
     allowed: dict[str, bool] = {}
     denied: list[ListOffsetsTopic] = []

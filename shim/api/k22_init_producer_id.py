@@ -77,7 +77,10 @@ def _refuse_two_phases(request: InitProducerIdRequest) -> None:
     if not request.transactional_id:
         return
     if request.enable2_pc:
-        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "two-phase commit is not enabled")
+        raise KafkaError(
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+            "two-phase commit is not supported: leave transaction.two.phase.commit.enable out",
+        )
     if request.keep_prepared_txn:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "a prepared transaction cannot be kept")
 

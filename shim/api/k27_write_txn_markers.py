@@ -40,7 +40,7 @@ def handle(
             topic.partition_indexes for topic in marker.topics
         ):
             # Kafka cannot build such a marker and fails the whole request.
-            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "a marker without producer id or epoch")
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "a transaction marker has no producer id or no epoch")
     # Results are by producer id: a later marker of the same id overwrites earlier ones per partition.
     codes: dict[int, dict[str, dict[int, ErrorCode]]] = {}
     flushes: list[tuple[dict[int, ErrorCode], int, Flush]] = []
@@ -90,7 +90,7 @@ def _write(broker: Broker, marker: WritableTxnMarker, topic: str, partition: int
     producer = marker.producer_id, marker.producer_epoch
     log = broker.logs.find(topic, partition)
     if log is None:
-        error = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic}-{partition} is not here, or offline")
+        error = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic}-{partition} does not exist or is offline")
         broker.transactions.explanations.refused("WriteTxnMarkers", None, error, now_ms, producer)
         return error.code, None
     try:

@@ -84,5 +84,5 @@ def _check(context: Context, topic: str, wanted: ReassignablePartition, may_chan
         reason = f"The replication factor is changed from {present} to {len(wanted.replicas)}"
         raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, reason)
     if tuple(wanted.replicas) != partition.replicas:
-        reason = "This broker is alone: replicas of another broker's data directory cannot be moved here."
+        reason = "This cluster has one broker: a partition cannot move to or from another one."
         raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)

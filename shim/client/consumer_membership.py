@@ -87,7 +87,7 @@ class ConsumerMember:
         if topic_id not in self._names:
             self._names = {bytes(one.topic_id): one.name for one in self._cluster.metadata(self._topics).topics}
         if topic_id not in self._names:
-            raise WireClientError(f"group {self._group} was assigned a topic that is not there any more")
+            raise WireClientError(f"group {self._group} was assigned a topic that no longer exists")
         return self._names[topic_id]
 
     def _id(self, topic: str) -> bytes:

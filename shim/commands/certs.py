@@ -53,7 +53,7 @@ def make(
     paths = {name: directory / f"{name}.pem" for name in names}
     there = [path for path in paths.values() if path.exists()]
     if there and not force:
-        raise click.ClickException(f"{there[0]} is there already: give another DIR, or --force to replace it")
+        raise click.ClickException(f"{there[0]} exists already: give another DIR, or --force to replace it")
     authority = CertificateAuthority()
     texts = {"ca": authority.certificate}
     for name in names[1:]:

@@ -82,7 +82,7 @@ def group(
 
     for option, url in (("--metrics", metrics_url), ("--schema-registry", schema_registry)):
         if url and not url.startswith(("http://", "https://")):
-            raise click.BadParameter("it begins with http:// or https://", param_hint=option)
+            raise click.BadParameter("the URL must begin with http:// or https://", param_hint=option)
     if tls_key and not tls_certificate:
         raise click.UsageError("--tls-key needs --tls-certificate")
     try:
@@ -104,7 +104,7 @@ def group(
     try:
         server = HttpServer(address, console.handle, most_requests=MOST_REQUESTS, tls=tls)
     except OSError as error:
-        raise click.ClickException(f"{error.strerror} (--http HOST:PORT names another)") from None
+        raise click.ClickException(f"{error.strerror}; give another address with --http HOST:PORT") from None
     asked = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: asked.set())
@@ -126,7 +126,9 @@ def _tls(certificate: str, key: str | None) -> ssl.SSLContext:
     try:
         context.load_cert_chain(certificate, key)
     except ssl.SSLError as error:
-        raise ValueError(f"--tls-certificate {certificate}: no certificate with its key: {error.reason}") from None
+        raise ValueError(
+            f"--tls-certificate {certificate}: it does not hold a certificate with its key in PEM: {error.reason}"
+        ) from None
     except OSError as error:
         given = f"--tls-certificate {certificate}" + (f", --tls-key {key}" if key else "")
         raise ValueError(f"{given}: {error.strerror}") from None

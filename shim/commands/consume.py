@@ -185,7 +185,7 @@ class Reader:
             if error.code == ErrorCode.OFFSET_OUT_OF_RANGE:
                 held = list_offsets(self._cluster, dict.fromkeys(todo, EARLIEST))
                 first = ", ".join(f"{topic}-{part} begins at {at}" for (topic, part), at in sorted(held.items()))
-                raise RequestError(error.code, f"{first}; take another --from", str(error).split(":")[0]) from None
+                raise RequestError(error.code, f"{first}; give another --from", str(error).split(":")[0]) from None
             raise
         out = sys.stdout.buffer
         for got in found:

@@ -98,7 +98,7 @@ def reset_offsets(
         for one in moves:
             if one.wanted != one.offset:
                 where = f"{one.topic}-{one.partition}"
-                click.echo(f"warning: {where} does not reach offset {one.wanted}: {one.offset} is taken", err=True)
+                click.echo(f"warning: {where} has no offset {one.wanted}: offset {one.offset} is used", err=True)
         if execute:
             commit_offsets(cluster, name, {(one.topic, one.partition): one.offset for one in moves})
         if export:

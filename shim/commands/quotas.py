@@ -104,11 +104,11 @@ def set_quotas(
     changes = []
     for name, text in parse_pairs(added, "--add").items():
         if name not in KEYS:
-            raise click.BadParameter(f"{name} is none of {', '.join(KEYS)}", param_hint="--add")
+            raise click.BadParameter(f"{name} is not one of {', '.join(KEYS)}", param_hint="--add")
         try:
             changes.append(OpData(key=name, value=float(text)))
         except ValueError:
-            raise click.BadParameter(f"{name}={text}: {text} is no number", param_hint="--add") from None
+            raise click.BadParameter(f"{name}={text}: {text} is not a number", param_hint="--add") from None
     changes += [OpData(key=name, remove=True) for name in deleted]
     if not changes:
         raise click.UsageError("give at least one of --add and --delete")

@@ -39,12 +39,12 @@ def address(text: str) -> tuple[str, int]:
 def told(error: OSError) -> str:
     """The one line for a connection or a file that failed: asyncio adds addresses and numbers that say nothing."""
     if isinstance(error, socket.gaierror):
-        return "there is no host of this name"
+        return "the host name is unknown"
     # asyncio has one text for several addresses of one name, all of which refused.
     if isinstance(error, ConnectionRefusedError) or str(error).startswith("Multiple exceptions"):
-        return "nobody listens there: is the broker started, is the port right?"
+        return "the connection was refused: is the broker running, is the port right?"
     if isinstance(error, TimeoutError):
-        return "it does not answer"
+        return "the broker did not answer in time"
     return os.strerror(error.errno) if error.errno else str(error)
 
 

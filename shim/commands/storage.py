@@ -159,12 +159,12 @@ def mend(directories: tuple[str, ...], cluster_id: str | None, node_id: int | No
             fail(f"the directories belong to the cluster {known.pop()}, not to {cluster_id}")
         if cluster_id is None:
             cluster_id = random.uuid_text()
-            click.echo(f"The old cluster id is nowhere: this becomes cluster {cluster_id} (--cluster-id sets it).")
+            click.echo(f"No file has the old cluster id: the new one is {cluster_id} (set it with --cluster-id).")
         registered = _registered(found)
         nodes = {int(data_dir.meta["node.id"]) for data_dir in whole if "node.id" in data_dir.meta} or set(registered)
         if node_id is None:
             if len(nodes) != 1:
-                fail("which node this was is nowhere: say it with --node-id")
+                fail("no file has the node id: give it with --node-id")
             (node_id,) = nodes
         lost = [one for one in registered.get(node_id, ()) if one not in {data_dir.directory_id for data_dir in whole}]
         broken = [data_dir for data_dir in found if data_dir.meta_fault]

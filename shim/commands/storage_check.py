@@ -197,13 +197,13 @@ def _properties(directories: tuple[str, ...], listener: str, controller_listener
     except (StorageError, OSError) as err:
         fail(reason_of(err))
     if len({(meta.get("cluster.id"), meta.get("node.id")) for meta in metas.values()}) != 1:
-        fail("the directories are not of one node")
+        fail("the directories belong to different nodes")
     if found is None:
         fail(f"none of the directories has {CLUSTER_METADATA_TOPIC}-0: name all of log.dirs")
     image, log = found
     level = image.features.get(METADATA_VERSION, 0)
     if level > SUPPORTED[METADATA_VERSION][1]:
-        fail(f"metadata.version {level} is of no released Kafka: `kafka-features downgrade` it first")
+        fail(f"metadata.version {level} is not of a released Kafka: run `kafka-features downgrade` first")
     node_id = next(iter(metas.values()))["node.id"]
     # A dynamic quorum has its voters in the log.
     quorum = (

@@ -51,7 +51,7 @@ def read_datetime(text: str) -> int:
         found = datetime.fromisoformat(text)
     except ValueError:
         raise click.BadParameter(
-            f"{text!r} is no time: write 2026-01-31T12:00:00.000, with Z or +01:00 behind it"
+            f"{text!r} is not a time: write 2026-01-31T12:00:00.000, with Z or +01:00 behind it"
         ) from None
     if found.tzinfo is None:
         found = found.replace(tzinfo=UTC)
@@ -69,7 +69,7 @@ def read_duration(text: str) -> int:
         {} if found is None else {name: value for name, value in found.groupdict().items() if name != "sign" and value}
     )
     if found is None or not parts:
-        raise click.BadParameter(f"{text!r} is no duration: write P7D, PT1H30M, or 5m")
+        raise click.BadParameter(f"{text!r} is not a duration: write P7D, PT1H30M, or 5m")
     units = {"days": 86_400_000, "hours": 3_600_000, "minutes": 60_000, "seconds": 1000}
     total = int(sum(float(value) * units[name] for name, value in parts.items()))
     return -total if found["sign"] else total

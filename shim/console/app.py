@@ -137,7 +137,7 @@ class Console:
         is_own = name in self._hosts or _is_numeric(name)
         # A proxy passes on the public Host, with or without its port, or puts the console's own in its place.
         if not is_own and (not name or name != self._public_name):
-            raise _RefusedError(403, "the console is not known by this name: --host-name says by which it is")
+            raise _RefusedError(403, "the console does not serve this host name: allow it with --host-name")
         origins = {self._public_origin} if self._public_origin else set()
         if is_own:
             origins.add(f"{'https' if request.is_secure else 'http'}://{host}")
@@ -145,7 +145,7 @@ class Console:
 
     def _page(self, request: Request) -> Response:
         if request.method not in ("GET", "HEAD"):
-            raise _RefusedError(405, "the page is only read")
+            raise _RefusedError(405, "pages take GET and HEAD only")
         found = self._pages.get("index.html" if request.path == "/" else request.path.removeprefix("/"))
         if found is None:
             raise _RefusedError(404, "there is no such page")
@@ -162,7 +162,7 @@ class Console:
             raise _RefusedError(403, ANOTHER_SITE)
         is_change = request.method not in ("GET", "HEAD")
         if is_change and (given is None or request.headers.get("Content-Type") != JSON):
-            raise _RefusedError(403, f"a request that changes something has an Origin and Content-Type: {JSON}")
+            raise _RefusedError(403, f"a request that changes something needs an Origin and Content-Type: {JSON}")
         token = _token_of(request)
         if request.path == "/api/session":
             return self._session(request, token)
@@ -180,7 +180,7 @@ class Console:
         if resource is None:
             raise _RefusedError(404, "there is no such resource")
         if is_change:
-            raise _RefusedError(405, "this is only read")
+            raise _RefusedError(405, "this resource takes GET and HEAD only")
         return _json(200, resource(session.cluster, Query(request.query)))
 
     def _session(self, request: Request, token: str) -> Response:

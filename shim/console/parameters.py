@@ -51,14 +51,14 @@ class Query:
             return default
         value = whole(text, name)
         if not low <= value <= high:
-            raise BadRequestError(f"{name} is {low} to {high}")
+            raise BadRequestError(f"{name} must be from {low} to {high}")
         return value
 
     def choice(self, name: str, choices: Collection[str], default: str) -> str:
         """Return one of several words."""
         value = self._values.get(name, default)
         if value not in choices:
-            raise BadRequestError(f"{name} is one of {', '.join(choices)}")
+            raise BadRequestError(f"{name} must be one of {', '.join(choices)}")
         return value
 
 
@@ -142,5 +142,5 @@ def _bounded(value: str, name: str) -> str:
 def whole(text: str, name: str) -> int:
     """Return a number that is not negative, of at most 19 digits. Raises BadRequestError."""
     if not (text.isascii() and text.isdecimal() and len(text) <= 19):
-        raise BadRequestError(f"{name} is a whole number")
+        raise BadRequestError(f"{name} must be a whole number")
     return int(text)

@@ -82,7 +82,7 @@ def whole_record(cluster: Cluster, query: Query, schemas: Schemas) -> dict[str, 
     number, offset = query.number("partition", 0, high=1 << 31), query.number("offset", 0)
     for one in reading.reader(number).read(offset, offset + 1, 1):
         return reading.row(one, WHOLE)
-    raise RequestError(ErrorCode.OFFSET_OUT_OF_RANGE, "no record is at this offset any more", f"{topic}-{number}")
+    raise RequestError(ErrorCode.OFFSET_OUT_OF_RANGE, "the record at this offset no longer exists", f"{topic}-{number}")
 
 
 class _Reading:
@@ -142,7 +142,7 @@ class _Reading:
             offset = whole(rest, "offset")
             return {number: self._inside(number, offset) for number in self.first}
         if kind != "at":
-            raise BadRequestError("from is earliest, latest, time:MS, offset:N or at:PARTITION.OFFSET,...")
+            raise BadRequestError("from must be earliest, latest, time:MS, offset:N or at:PARTITION.OFFSET,...")
         cursor = {}
         for part in rest.split(","):
             number, _, offset_text = part.partition(".")

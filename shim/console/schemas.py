@@ -101,10 +101,10 @@ class Schemas:
             if kind == "JSON":
                 return "json schema", _as_json
             if kind != "AVRO":
-                raise ValueError(f"schema {number} is of {kind}: the console reads AVRO and JSON of a registry")
+                raise ValueError(f"schema {number} is {kind}: the console reads only AVRO and JSON of a registry")
             return "avro", avro_reader(json.loads(text))
         except urllib.error.HTTPError as error:
-            raise ValueError(f"the registry has no schema {number}: {error.code}") from None
+            raise ValueError(f"the registry did not return schema {number}: HTTP {error.code}") from None
         except (OSError, HTTPException) as error:
             message = f"no schema registry at {self._registry}: {error}"
             self._refused[-1] = time.monotonic() + PAUSE_S, message
@@ -129,7 +129,7 @@ def avro_reader(schema: Any) -> Reader:
         try:
             value = avro.schemaless_reader(stream, parsed, None)
             if stream.read(1):
-                raise ValueError("bytes are left over")
+                raise ValueError("it has bytes after its end")
             return json.dumps(value, indent=2, ensure_ascii=False, default=_plain)
         except MISFITS as error:
             raise ValueError(f"it does not fit its schema: {error or type(error).__name__}") from None
@@ -201,7 +201,7 @@ def _check_repeats(schema: Any) -> None:
         if schema.get("type") == "array":
             items = schema.get("items")
             if _takes_nothing(items):
-                raise SchemaError("an array of what takes no bytes is not read")
+                raise SchemaError("an array must not have items that take no bytes")
             _check_repeats(items)
         _check_repeats(schema.get("values"))
         for field in schema.get("fields", ()):

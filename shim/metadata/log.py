@@ -109,8 +109,8 @@ class MetadataLog:
             self._replay(replayer)
         except (BatchError, ValueError) as err:
             raise MetadataLogError(
-                f"{self.directory}: after offset {replayer.image.last_offset} there is something that this version of "
-                f"kafka-shim cannot read: {err}"
+                f"{self.directory}: what follows offset {replayer.image.last_offset} cannot be read by this "
+                f"version of kafka-shim: {err}"
             ) from err
 
     def _replay(self, replayer: Replayer) -> None:

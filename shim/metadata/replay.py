@@ -52,7 +52,7 @@ class Replayer:
         for record in records:
             key = record.API_KEY
             if key not in APPLY and not BEGIN_TRANSACTION <= key <= ABORT_TRANSACTION:
-                raise ReplayError(f"no rule applies records of type {key}")
+                raise ReplayError(f"metadata records of type {key} are unknown")
             if key == TOPIC:
                 counts[record.topic_id] = 0
                 names.add(record.name)

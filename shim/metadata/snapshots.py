@@ -62,7 +62,9 @@ class SnapshotGenerator:
         try:
             self._start_if_due(image, now_ms)
         except Exception:
-            logger.exception("no metadata snapshot at offset %d, the next one will do", image.last_offset + 1)
+            logger.exception(
+                "the metadata snapshot at offset %d failed, a later one replaces it", image.last_offset + 1
+            )
 
     def _start_if_due(self, image: Image, now_ms: int) -> None:
         if self._writer is not None:
@@ -132,9 +134,9 @@ class SnapshotGenerator:
                 flushing.result()
             self._log.write_snapshot(end_offset, epoch, made)
         except (OSError, CancelledError) as err:
-            logger.warning("no metadata snapshot at offset %d, the next one will do: %s", end_offset, err)
+            logger.warning("the metadata snapshot at offset %d failed, a later one replaces it: %s", end_offset, err)
         except Exception:
-            logger.exception("no metadata snapshot at offset %d, the next one will do", end_offset)
+            logger.exception("the metadata snapshot at offset %d failed, a later one replaces it", end_offset)
         finally:
             self._clock.end_work()
 
@@ -144,7 +146,7 @@ class SnapshotGenerator:
         try:
             self._log.prune(config.metadata_max_retention_bytes, config.metadata_max_retention_ms, now_ms)
         except (OSError, BatchError) as err:  # BatchError: an old snapshot is damaged
-            logger.warning("old metadata snapshots stay until the next one: %s", err)
+            logger.warning("old metadata snapshots cannot be deleted, the next one tries again: %s", err)
 
 
 # --- an image as records

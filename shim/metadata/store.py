@@ -178,7 +178,7 @@ class MetadataStore(ReplicationControl):
             try:
                 step()
             except (KafkaError, OSError) as err:
-                logger.warning("the end of this life cannot be recorded: %s", err)
+                logger.warning("the clean stop cannot be recorded in the metadata log: %s", err)
 
     def _depart(self) -> None:
         if self.broker_epoch >= 0:

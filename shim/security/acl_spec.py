@@ -38,11 +38,11 @@ def parse_acl(words: Mapping[str, object]) -> Acl:
     unknown = sorted(words.keys() - RESOURCES.keys() - OTHERS)
     if len(kinds) != 1 or unknown:
         given = f"unknown: {', '.join(unknown)}" if unknown else f"one of {', '.join(RESOURCES)} names the resource"
-        raise ConfigError(f"{dict(words)} is no ACL: {given}")
+        raise ConfigError(f"{dict(words)} is not an ACL: {given}")
     kind = RESOURCES[kinds[0]]
     principal = str(words.get("principal", ""))
     if ":" not in principal:
-        raise ConfigError(f"{dict(words)} is no ACL: its principal is written as User:NAME")
+        raise ConfigError(f"{dict(words)} is not an ACL: its principal must be User:NAME")
     return Acl(
         kind,
         CLUSTER_NAME if kind == ResourceType.CLUSTER else str(words[kinds[0]]),
@@ -63,16 +63,16 @@ def parse_operation(text: str, kind: ResourceType) -> AclOperation:
         if operation.name.replace("_", "") == wanted:
             return operation
     names = ", ".join(operation.name for operation in operations)
-    raise ConfigError(f"{text} is no operation on a resource of type {kind.name}, which has {names}")
+    raise ConfigError(f"{text} is not an operation on a resource of type {kind.name}, which has {names}")
 
 
 def parse_pattern(text: str) -> PatternType:
     if text.upper() not in ("LITERAL", "PREFIXED"):
-        raise ConfigError(f"{text} is no pattern of an ACL: literal or prefixed")
+        raise ConfigError(f"{text} is not a pattern of an ACL: give literal or prefixed")
     return PatternType[text.upper()]
 
 
 def parse_permission(text: str) -> PermissionType:
     if text.upper() not in ("ALLOW", "DENY"):
-        raise ConfigError(f"{text} is no permission of an ACL: allow or deny")
+        raise ConfigError(f"{text} is not a permission of an ACL: give allow or deny")
     return PermissionType[text.upper()]

@@ -252,7 +252,9 @@ class ShareCoordinator:
                 ) from error
         if not self._scheduler.is_scheduled("load"):
             self._scheduler.in_slices("load", self._load_all(), STEP_DELAY_MS)
-        raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{SHARE_GROUP_STATE_TOPIC}-{partition} is being read")
+        raise KafkaError(
+            ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{SHARE_GROUP_STATE_TOPIC}-{partition} is being loaded: try again"
+        )
 
     def _log(self, partition: int) -> PartitionLog | None:
         """Returns the log, or None if it is empty. Raises NOT_COORDINATOR if it is offline or cannot be read now."""

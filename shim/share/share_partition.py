@@ -379,7 +379,9 @@ class SharePartition:
                 batches,
             )
         except KafkaError as error:
-            logger.warning("state of share partition %s of group %s: %s", self.log.name, self.group_id, error)
+            logger.warning(
+                "the state of share partition %s of group %s cannot be written: %s", self.log.name, self.group_id, error
+            )
             raise client_error(error) from error
 
 

@@ -90,7 +90,7 @@ class SharePartitions:
         if share is None:
             log = self._logs.get(topic, key[2])
             if log.topic_id != key[1]:
-                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{log.name} has another topic id")
+                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{log.name} was deleted and created again")
             share = SharePartition(key, log, self.persister, self._clock, self._scheduler, release_expired)
             self._by_group.setdefault(key[0], {})[key] = share
         if share.state is PartitionState.EMPTY:
@@ -98,7 +98,7 @@ class SharePartitions:
                 share.load()
             except KafkaError as error:
                 if error.code not in RETRIABLE:
-                    logger.warning("share partition %s of group %s: %s", share.log.name, key[0], error)
+                    logger.warning("share partition %s of group %s cannot be loaded: %s", share.log.name, key[0], error)
                     self.forget(key)
                     raise
                 logger.info("share partition %s of group %s waits: %s", share.log.name, key[0], error)

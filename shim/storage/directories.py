@@ -79,7 +79,7 @@ class PartitionDirectories:
             recovery.load(log, self._services, recovery.Start(clean=True))
         except OSError as err:
             _remove_empty(path)
-            error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{log.name} cannot be made: {err}")
+            error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{log.name} cannot be created: {err}")
             if partitions.to_create.get(key) is None:  # one line, whatever the number of requests
                 logger.warning("%s; its next use tries again", error.message)
             partitions.to_create[key] = error

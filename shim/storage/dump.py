@@ -236,7 +236,7 @@ def _record_facts(batch: Batch, record: Record) -> str:
 
 def _sanity(path: str, usable: bool) -> str:
     if not usable:
-        raise ValueError(f"{path} is no whole number of entries")
+        raise ValueError(f"{path} ends within an entry")
     return f"{path} passed sanity check."
 
 

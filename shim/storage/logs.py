@@ -306,7 +306,7 @@ class Logs:
         try:
             self.moves.cancel(key)
         except OSError as err:
-            reason = f"{topic}-{partition} cannot get its name back: {err}"
+            reason = f"{topic}-{partition} cannot be renamed back: {err}"
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, reason) from err
         if not self.has(topic, partition):
             self._directories.prefer(key, target)

@@ -163,7 +163,7 @@ class Producers:
             raise self._refuse(
                 ErrorCode.INVALID_TXN_STATE,
                 producer_id,
-                f"a plain batch while its transaction from offset {entry.txn_first_offset} is open",
+                f"a batch without a transaction while its transaction from offset {entry.txn_first_offset} is open",
             )
 
     def _check_sequence(self, batch: Batch, entry: ProducerEntry) -> None:
@@ -171,14 +171,14 @@ class Producers:
         guard = self._verifications.get(entry.producer_id) if self._verifications else None
         if guard is not None:
             if guard.supports_epoch_bump and first != 0 and not entry.batches:
-                raise self._out_of_order(batch, "expected 0: a TV2 producer without batches here")
+                raise self._out_of_order(batch, "expected 0, because this TV2 producer has no batches here")
             if first > guard.lowest_sequence:
-                raise self._out_of_order(batch, f"while {guard.lowest_sequence} is being verified")
+                raise self._out_of_order(batch, f"expected at most {guard.lowest_sequence}, which is being verified")
         if entry.epoch == NO_EPOCH:
             return
         if batch.producer_epoch != entry.epoch:
             if first != 0:
-                raise self._out_of_order(batch, f"expected 0: the epoch is new, before it was {entry.epoch}")
+                raise self._out_of_order(batch, f"expected 0, because the epoch is new (before it was {entry.epoch})")
             return
         last = entry.last_sequence
         expected = 0 if last == MAX_SEQUENCE else last + 1
@@ -200,13 +200,13 @@ class Producers:
             raise self._refuse(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
                 marker.producer_id,
-                f"a marker of epoch {epoch} where {entry.epoch} was seen (transaction version {transaction_version})",
+                f"the marker has epoch {epoch}, the newest is {entry.epoch} (version {transaction_version})",
             )
         if marker.coordinator_epoch < entry.coordinator_epoch:
             raise self._refuse(
                 ErrorCode.TRANSACTION_COORDINATOR_FENCED,
                 marker.producer_id,
-                f"a marker of coordinator epoch {marker.coordinator_epoch} where {entry.coordinator_epoch} was seen",
+                f"the marker has coordinator epoch {marker.coordinator_epoch}, the newest is {entry.coordinator_epoch}",
             )
 
     # --- apply
@@ -315,7 +315,9 @@ class Producers:
 
     def _stale_epoch(self, epoch: int, entry: ProducerEntry) -> ProducerRefusal:
         return self._refuse(
-            ErrorCode.INVALID_PRODUCER_EPOCH, entry.producer_id, f"epoch {epoch} where {entry.epoch} was seen"
+            ErrorCode.INVALID_PRODUCER_EPOCH,
+            entry.producer_id,
+            f"epoch {epoch} is too old, the newest is {entry.epoch}",
         )
 
     def _out_of_order(self, batch: Batch, expected: str) -> ProducerRefusal:

@@ -135,7 +135,7 @@ class _Loader:
         end_offset = log.segments[-1].read_next_offset() if log.segments else start.start_offset
         if end_offset < start.start_offset:
             logger.warning(
-                "%s: the log ends at %d, below its start offset %d: it begins anew there",
+                "%s: the log ends at %d, below its start offset %d: it starts empty there",
                 log.name,
                 end_offset,
                 start.start_offset,

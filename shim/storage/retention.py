@@ -80,7 +80,7 @@ def _delete_while(
     log.raise_start(segments[count].base_offset)
     del segments[:count]
     for segment in gone:
-        logger.info("%s: segment %d goes: %s", log.name, segment.base_offset, reason)
+        logger.info("%s: deleting segment %d: %s", log.name, segment.base_offset, reason)
         retire_segment(segment, services, log.config.file_delete_delay_ms)
         if segment.base_offset != segments[0].base_offset:
             retire_snapshot(log.directory, segment.base_offset)

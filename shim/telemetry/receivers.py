@@ -80,7 +80,7 @@ def make_receivers(
             missing = [one for one in NEEDED if not callable(getattr(receiver, one, None))]
         except Exception as err:  # as below
             raise ConfigError(
-                f"metric.reporters: {name} cannot be made ({err}): name a Python class by its dotted path"
+                f"metric.reporters: {name} cannot be created ({err}): name a Python class by its dotted path"
             ) from err
         if missing:
             raise ConfigError(f"metric.reporters: {name} has no {', '.join(missing)}")

@@ -64,7 +64,7 @@ def secured() -> Iterator[Broker]:
     ("changes", "reason"),
     [
         ({"sasl.jaas.config": PLAIN_LOGIN.format("wrong")}, "SASL_AUTHENTICATION_FAILED: .*; check username"),
-        ({"sasl.mechanism": "SCRAM-SHA-512"}, "has no SCRAM-SHA-512, it has SCRAM-SHA-256: set sasl.mechanism"),
+        ({"sasl.mechanism": "SCRAM-SHA-512"}, "does not offer SCRAM-SHA-512 but SCRAM-SHA-256: set sasl.mechanism"),
         ({"ssl.truststore.certificates": CertificateAuthority().certificate}, "is not accepted: .*ssl.truststore"),
         ({"security.protocol": "SASL_PLAINTEXT"}, "the connection broke|closed the connection"),
     ],
@@ -116,12 +116,12 @@ def test_client_certificate_is_shown(tmp_path: Path):
 @pytest.mark.parametrize(
     ("properties", "reason"),
     [
-        ({"security.protocol": "TLS"}, "security.protocol: TLS is none of"),
+        ({"security.protocol": "TLS"}, "security.protocol: TLS is not one of"),
         ({"security.protocol": "SASL_SSL"}, "sasl.jaas.config is missing"),
-        ({"security.protocol": "SASL_SSL", "sasl.mechanism": "NTLM"}, "sasl.mechanism: NTLM is no mechanism"),
+        ({"security.protocol": "SASL_SSL", "sasl.mechanism": "NTLM"}, "sasl.mechanism: Kafka has no mechanism NTLM"),
         (oauth("A required;"), "OAUTHBEARER needs sasl.oauthbearer.token.endpoint.url"),
         (oauth("A required;", "https://host/token"), "needs clientId"),
-        (oauth('A required clientId="a" clientSecret="b";', "ftp://host/token"), "no file:, http: or https: URL"),
+        (oauth('A required clientId="a" clientSecret="b";', "ftp://host/token"), "is not a file:, http: or https: URL"),
         ({"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}, "sasl.jaas.config is missing"),
         (
             {
@@ -169,7 +169,10 @@ SALT = base64.b64encode(b"salt").decode().encode()
 @pytest.mark.parametrize(
     ("answers", "reason"),
     [
-        ((b"r=NONCEmore,s=" + SALT + b",i=4096", b"v=" + base64.b64encode(bytes(32))), "does not know the password"),
+        (
+            (b"r=NONCEmore,s=" + SALT + b",i=4096", b"v=" + base64.b64encode(bytes(32))),
+            "did not prove that it knows the password",
+        ),
         ((b"r=another,s=" + SALT + b",i=4096",), "is not one of SCRAM-SHA-256"),
         ((b"r=NONCEmore,i=4096",), "is not one of SCRAM-SHA-256"),
         ((b"e=other-error",), "is not one of SCRAM-SHA-256"),
@@ -260,9 +263,9 @@ def test_a_token_comes_from_its_endpoint_or_from_a_file(bearer: Broker, endpoint
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        (b"no", "no JSON with access_token"),
-        (b"[]", "no JSON with access_token"),
-        (b'{"access_token": 7}', "access_token is no text"),
+        (b"no", "is not JSON with access_token"),
+        (b"[]", "is not JSON with access_token"),
+        (b'{"access_token": 7}', "access_token is not a string"),
         (b'{"access_token": "x.y.z"}', "closed the connection|SASL_AUTHENTICATION_FAILED"),
     ],
 )

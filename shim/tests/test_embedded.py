@@ -110,9 +110,9 @@ def test_its_clock_moves_when_the_test_moves_it():
         broker.clock.advance("61s")
         broker.clock.advance(5)
         assert broker.clock.now_ms() - before == 61_005
-        with pytest.raises(ValueError, match="'7x' is no duration like 250ms"):
+        with pytest.raises(ValueError, match="'7x' is not a duration such as 250ms"):
             broker.clock.advance("7x")
-        with pytest.raises(ValueError, match="does not go back"):
+        with pytest.raises(ValueError, match="cannot go back"):
             broker.clock.advance("-7s")
         assert broker.clock.now_ms() - before == 61_005
     with Broker() as broker, pytest.raises(TypeError):
@@ -121,7 +121,7 @@ def test_its_clock_moves_when_the_test_moves_it():
 
 def test_a_user_that_it_does_not_have_is_named():
     broker = Broker(sasl="PLAIN", users={"alice": "secret"})
-    with broker, pytest.raises(ValueError, match="'bob' is none of the users of this broker: alice"):
+    with broker, pytest.raises(ValueError, match="'bob' is not one of the users of this broker: alice"):
         broker.client_config("java", "bob")
 
 

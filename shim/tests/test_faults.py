@@ -109,7 +109,7 @@ def test_a_wrong_specification_is_refused(text):
         ((POINT, "explode"), "unknown fault action"),
         ((POINT, "error", "NOT_ENOUGH_REPLICA"), "do you mean 'NOT_ENOUGH_REPLICAS'"),
         ((POINT, "oserror", "ENOSUCH"), "name one of errno"),
-        ((POINT, "hold"), "nobody can wait at"),
+        ((POINT, "hold"), "cannot be held"),
         ((GATE, "hold", "soon"), "takes a number"),
         ((POINT, "kill", "now"), "takes no argument"),
         ((POINT, print, "now"), "takes no argument"),
@@ -132,7 +132,7 @@ def test_a_broker_in_a_thread_ends_nobodys_process():
 
 
 def test_a_fact_that_a_point_does_not_tell_is_refused():
-    with pytest.raises(ValueError, match="tells topic, partition: where cannot ask for topik"):
+    with pytest.raises(ValueError, match="has these facts: topic, partition; `where` cannot name topik"):
         Faults().arm("log.before_write", "error", where={"topik": "t"})
     with pytest.raises(ValueError, match="tells nothing"):
         Faults().arm("server.stopping", "error", where={"topic": "t"})

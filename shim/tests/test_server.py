@@ -286,7 +286,7 @@ def test_a_client_is_told_the_configured_host_and_the_bound_port(options, told):
         ({"inter.broker.listener.name": "INSIDE"}, "must be a listener name defined in advertised.listeners"),
         ({"security.inter.broker.protocol": "SSL"}, "must be a listener name defined in advertised.listeners"),
         ({"inter.broker.listener.name": "PLAINTEXT", "security.inter.broker.protocol": "PLAINTEXT"}, "Only one of"),
-        ({"listener.security.protocol.map": "PLAINTEXT:TLS"}, "no security protocol"),
+        ({"listener.security.protocol.map": "PLAINTEXT:TLS"}, "is not a security protocol"),
     ],
 )
 def test_listeners_that_kafka_does_not_start_with_are_refused(options, words):

@@ -180,7 +180,7 @@ def _confirmed(given: Given, question: str) -> bool:
     print(question, flush=True)
     answer = sys.stdin.readline()
     if not answer:
-        raise EOFError("nobody answers; --force does not ask")
+        raise EOFError("the standard input has ended: give --force to go on without the question")
     return answer.strip().lower() == "y"
 
 

@@ -39,7 +39,7 @@ MARKER_RETRY_MS = 100
 
 def _log_bug(transactional_id: str, error: Exception) -> None:
     if not isinstance(error, KafkaError):
-        logger.error("%s: cannot be ended, trying on", transactional_id, exc_info=error)
+        logger.error("%s: the transaction cannot be completed, trying again", transactional_id, exc_info=error)
 
 
 class Completion:

@@ -150,7 +150,9 @@ class TransactionLog:
         transition."""
         version = 1 if self.server_version() >= TV1 else 0
         if version == 0 and txn.client_version >= TV2 and txn.state in _OF_CLIENTS:
-            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "a TV2 transition, transaction.version is 0 here")
+            raise KafkaError(
+                ErrorCode.UNSUPPORTED_VERSION, "a TV2 transition needs the feature transaction.version at 1 or above"
+            )
         value = records.encode_value(txn, version)
         batch = cext_records.build([(slot.key, value, txn.last_update_ms, ())])
         try:
@@ -202,7 +204,9 @@ class TransactionLog:
         """Returns the log of a partition. Raises NOT_COORDINATOR if it does not exist or is offline."""
         log = self._logs.find(TRANSACTION_STATE_TOPIC, partition)
         if log is None:
-            raise KafkaError(ErrorCode.NOT_COORDINATOR, f"{TRANSACTION_STATE_TOPIC}-{partition} is not here")
+            raise KafkaError(
+                ErrorCode.NOT_COORDINATOR, f"{TRANSACTION_STATE_TOPIC}-{partition} does not exist or is offline"
+            )
         return log
 
     def partition_for(self, transactional_id: str) -> int:

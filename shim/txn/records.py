@@ -117,7 +117,7 @@ def decode_key(key: Buffer) -> str:
 
     (version,) = _SHORT.unpack_from(key)
     if version != KEY_VERSION:
-        raise UnknownVersion(f"key version {version}")
+        raise UnknownVersion(f"key version {version} is unknown")
     message: TransactionLogKey = decode(TransactionLogKey, 0, key, _SHORT.size)
     return message.transactional_id
 
@@ -129,7 +129,7 @@ def decode_value(transactional_id: str, value: Buffer) -> Transaction:
 
     (version,) = _SHORT.unpack_from(value)
     if version not in VALUE_VERSIONS:
-        raise UnknownVersion(f"value version {version}")
+        raise UnknownVersion(f"value version {version} is unknown")
     message: TransactionLogValue = decode(TransactionLogValue, version, value, _SHORT.size)
     state = State(message.transaction_status)
     partitions = NO_PARTITIONS

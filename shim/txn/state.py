@@ -331,7 +331,7 @@ def _prepare(
     if new_producer_id is not None:  # TV2: the bump fences all older requests
         if epoch == MAX_PRODUCER_EPOCH and target is PREPARE_COMMIT:
             # No producer holds this epoch; only markers use it. Kafka overflows here and throws.
-            _refuse(ErrorCode.UNKNOWN_SERVER_ERROR, f"epoch {epoch} is no producer's")
+            _refuse(ErrorCode.UNKNOWN_SERVER_ERROR, f"epoch {epoch} is reserved for markers, no producer has it")
         if is_epoch_exhausted(epoch):
             next_producer_id = new_producer_id()
         last_epoch = epoch

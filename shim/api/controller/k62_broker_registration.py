@@ -28,7 +28,10 @@ def handle(context: Context, request: BrokerRegistrationRequest) -> BrokerRegist
         )
     own = broker.metadata.image.brokers.get(request.broker_id)
     if request.broker_id != context.node_id or own is None:
-        raise KafkaError(ErrorCode.INVALID_REGISTRATION, "this node is the only broker of its cluster")
+        raise KafkaError(
+            ErrorCode.INVALID_REGISTRATION,
+            f"broker {request.broker_id} cannot join: node {context.node_id} is the only broker of this cluster",
+        )
     if request.incarnation_id != own.incarnation_id:
         raise KafkaError(ErrorCode.DUPLICATE_BROKER_REGISTRATION, "Another broker is registered with that broker id.")
     return BrokerRegistrationResponse(broker_epoch=own.broker_epoch)

@@ -31,7 +31,10 @@ async def handle(context: Context, request: ControllerRegistrationRequest) -> Co
             "The current MetadataVersion is too old to support controller registrations.",
         )
     if request.controller_id != context.node_id:
-        raise KafkaError(ErrorCode.INVALID_REGISTRATION, "this node is the only controller of its cluster")
+        raise KafkaError(
+            ErrorCode.INVALID_REGISTRATION,
+            f"controller {request.controller_id} cannot join: node {context.node_id} is the only controller here",
+        )
     record = RegisterControllerRecord(
         controller_id=request.controller_id,
         incarnation_id=request.incarnation_id,

@@ -174,7 +174,7 @@ class Authenticator:
         mechanism = self._mechanism
         if self.state is not State.EXCHANGE or mechanism is None:
             self._fail()
-            raise DisconnectError("a SASL token where none may be")
+            raise DisconnectError("a SASL token outside an authentication exchange")
         attempt = "authentication" if self.principal is None else "re-authentication"
         try:
             answer = await mechanism.evaluate(token)

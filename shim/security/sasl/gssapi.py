@@ -90,7 +90,7 @@ class Gssapi:
 
     async def evaluate(self, token: bytes) -> bytes:
         if self.is_complete:
-            raise SaslError("a token after the end of the exchange")
+            raise SaslError("the client sent a token after the exchange had ended")
         try:
             if not self._context.complete:
                 return self._accept(token)

@@ -83,7 +83,7 @@ class OAuthBearer:
         check_length(token)
         found = _FIRST.fullmatch(token.decode(errors="replace"))
         if found is None:
-            raise SaslError("the client's first message is not one of OAUTHBEARER")
+            raise SaslError("the client's first message is not a message of OAUTHBEARER")
         pairs = dict(pair.split("=", 1) for pair in found["pairs"].split("\x01") if pair)
         auth = pairs.pop("auth", None)
         bearer = None if auth is None else _AUTH.fullmatch(auth)

@@ -101,7 +101,7 @@ class Scram:
 
     async def evaluate(self, token: bytes) -> bytes:
         if self.is_complete or self._is_failed:
-            raise SaslSilentError("a token after the end of the exchange")
+            raise SaslSilentError("the client sent a token after the exchange had ended")
         self._is_failed = True  # until this step succeeds
         check_length(token)
         message = token.decode(errors="replace")
@@ -112,7 +112,7 @@ class Scram:
     def _first(self, message: str) -> str:
         found = _FIRST.fullmatch(message)
         if found is None:
-            raise SaslError(f"the client's first message is not one of {self._mechanism}")
+            raise SaslError(f"the client's first message is not a message of {self._mechanism}")
         user = found["name"].replace("=2C", ",").replace("=3D", "=")
         extensions = dict(part.split("=", 1) for part in found["extensions"].split(",")[1:])
         owner_name = user
@@ -162,7 +162,7 @@ class Scram:
         assert credential is not None
         found = _FINAL.fullmatch(message)
         if found is None:
-            raise SaslError(f"the client's final message is not one of {self._mechanism}")
+            raise SaslError(f"the client's final message is not a message of {self._mechanism}")
         if not hmac.compare_digest(found["nonce"].encode(), self._nonce.encode()):
             raise SaslError("the client's final message has another nonce")
         signed = f"{self._first_bare},{self._server_first},{found['bare']}".encode()

@@ -70,7 +70,7 @@ class SaslSettings:
     ) -> Callable[[], Mechanism]:
         if name not in ("PLAIN", OAUTHBEARER, GSSAPI, *scram.MECHANISMS):
             raise ConfigError(
-                f"{name} is no mechanism of Kafka; set sasl.enabled.mechanisms to PLAIN, SCRAM-SHA-512 or others"
+                f"Kafka has no mechanism {name}; set sasl.enabled.mechanisms to PLAIN, SCRAM-SHA-512 or others"
             )
         handler = options.own_text("sasl.server.callback.handler.class", name)
         modules = login_modules(options.listener_name, options.own_text("sasl.jaas.config", name))

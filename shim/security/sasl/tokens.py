@@ -79,7 +79,7 @@ class SignedTokens:
         try:
             header = jwt.get_unverified_header(token)
         except (jwt.PyJWTError, RecursionError):
-            raise InvalidTokenError("the token is no JSON Web Token") from None
+            raise InvalidTokenError("the token is not a JSON Web Token") from None
         algorithm, key_id = str(header.get("alg")), header.get("kid")
         claims = None
         fit = [key for key in await self._keys.find(key_id) if key.fits(algorithm)]
@@ -137,7 +137,7 @@ def _check_scopes(claim: Any, name: str, who: str) -> None:
     seen = set()
     for scope in [claim] if isinstance(claim, str) else claim if isinstance(claim, list) else []:
         if not isinstance(scope, str):
-            raise InvalidTokenError(f"{who} has a scope (claim {name}) that is no text")
+            raise InvalidTokenError(f"{who} has a scope (claim {name}) that is not a string")
         text = scope.strip()
         if not text:
             raise InvalidTokenError(f"{who} has a scope (claim {name}) that is empty")
@@ -217,7 +217,7 @@ class _FileKeys:
 class _UrlKeys:
     def __init__(self, url: str, options: ListenerOptions, clock: Clock) -> None:
         if urlsplit(url).scheme not in ("http", "https"):
-            raise ConfigError(f"{URL}: {url} is no file:, http: or https: URL")
+            raise ConfigError(f"{URL}: {url} is not a file:, http: or https: URL")
         self.source = url
         self._clock = clock
         self._refresh_ms: int = options.get("sasl.oauthbearer.jwks.endpoint.refresh.ms", "oauthbearer")

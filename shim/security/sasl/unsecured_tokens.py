@@ -33,7 +33,7 @@ class UnsecuredTokens:
         self._required_scope = options.get(f"{_PREFIX}RequiredScope", "").split()
         skew = options.get(f"{_PREFIX}AllowableClockSkewMs", "").strip() or "0"
         if not skew.isdecimal():
-            raise ConfigError(f"{_PREFIX}AllowableClockSkewMs: {skew} is no number of milliseconds")
+            raise ConfigError(f"{_PREFIX}AllowableClockSkewMs: {skew} is not a number of milliseconds")
         self._skew_ms = int(skew)
 
     async def validate(self, token: str) -> tuple[str, int]:
@@ -65,7 +65,7 @@ class UnsecuredTokens:
         granted = {scope.strip()} if isinstance(scope, str) else {str(one).strip() for one in scope or ()}
         missing = [one for one in self._required_scope if one not in granted]
         if missing:
-            reason = f"the token of {who!r} has not the scope {missing[0]}"
+            reason = f"the token of {who!r} lacks the scope {missing[0]}"
             raise InvalidTokenError(reason, f"[{', '.join(self._required_scope)}]")
         return principal, round(expires * 1000)
 
@@ -85,5 +85,5 @@ def _number(claims: Mapping[str, Any], name: str) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < 1e12:
-        raise InvalidTokenError(f"the claim {name} of the token is no time")
+        raise InvalidTokenError(f"the claim {name} of the token is not a time in seconds")
     return value

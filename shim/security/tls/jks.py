@@ -58,10 +58,10 @@ def read(data: bytes, password: str | None, key_password: str | None) -> JksStor
             raise ValueError("the password is wrong, or the store is damaged")
     cursor = _Cursor(body)
     if cursor.take(4) != MAGIC:
-        raise ValueError("it is no JKS store")
+        raise ValueError("it is not a JKS store")
     version = cursor.number(4)
     if version not in (1, 2):
-        raise ValueError(f"there is no version {version} of JKS")
+        raise ValueError(f"its JKS version {version} is unknown")
     store = JksStore()
     for _ in range(cursor.number(4)):
         kind = cursor.number(4)
@@ -75,7 +75,7 @@ def read(data: bytes, password: str | None, key_password: str | None) -> JksStor
             if store.key is None and (password or key_password) is not None:
                 store.key, store.chain = _reveal(hidden, (key_password or password or "").encode("utf-16-be")), chain
         else:
-            raise ValueError(f"there is no entry of kind {kind} in a JKS store")
+            raise ValueError(f"its entry of kind {kind} is unknown in a JKS store")
     return store
 
 

@@ -44,4 +44,4 @@ def _shake_hands(server: ssl.SSLContext, client: ssl.SSLContext) -> None:
             ends.remove(end)
         if not ends:
             return
-    raise ssl.SSLError("the handshake does not come to an end")
+    raise ssl.SSLError("the handshake did not end")

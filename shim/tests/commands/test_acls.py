@@ -78,7 +78,7 @@ def test_acls_of_the_cluster(address: str, capsys: pytest.CaptureFixture[str]) -
         (["add", "--topic", "t", "--allow-principal", "alice"], "alice is not User:NAME"),
         (
             ["add", "--topic", "t", "--allow-principal", "User:a", "--operation", "Fly"],
-            "Fly is no operation on a resource",
+            "Fly is not an operation on a resource",
         ),
         (["remove", "--force"], "name a resource"),
     ],

@@ -62,10 +62,10 @@ def test_a_mistake_is_told(words: list[str], said: str, capsys: pytest.CaptureFi
     ("words", "status", "said"),
     [
         (["--tls-certificate", "/missing.pem"], 1, "--tls-certificate /missing.pem: No such file or directory"),
-        (["--tls-certificate", __file__], 1, "no certificate with its key"),
+        (["--tls-certificate", __file__], 1, "it does not hold a certificate with its key"),
         (["--tls-key", __file__], 2, "--tls-key needs --tls-certificate"),
-        (["--metrics", "127.0.0.1:9404"], 2, "it begins with http://"),
-        (["--schema-registry", "file:///etc/passwd"], 2, "it begins with http://"),
+        (["--metrics", "127.0.0.1:9404"], 2, "the URL must begin with http://"),
+        (["--schema-registry", "file:///etc/passwd"], 2, "the URL must begin with http://"),
         (["--schema", "orders"], 1, "is not TOPIC=FILE.avsc"),
     ],
 )
@@ -80,9 +80,8 @@ def test_an_address_in_use_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         assert main(["console", "--http", address]) == 1
-    assert capsys.readouterr().err == (
-        f"Error: cannot listen on http://{address}: Address already in use (--http HOST:PORT names another)\n"
-    )
+    advice = "give another address with --http HOST:PORT"
+    assert capsys.readouterr().err == f"Error: cannot listen on http://{address}: Address already in use; {advice}\n"
 
 
 def test_the_environment_names_the_broker_and_the_properties(

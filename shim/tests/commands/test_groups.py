@@ -213,7 +213,7 @@ def test_offsets_go_to_a_file_and_come_back(run, wire, tmp_path):
     file.write_text("t,0,7\n\nt,1,99\n")
     status, lines, err = run("groups", "reset-offsets", "g", "--from-file", str(file), "--execute")
     assert (status, lines[1:]) == (0, [["g", "t", "0", "7"], ["g", "t", "1", "0"]])
-    assert "t-1 does not reach offset 99: 0 is taken" in err
+    assert "t-1 has no offset 99: offset 0 is used" in err
     assert run("groups", "describe", "g")[1][1][3] == "7"
     for text, told in (("t,0\n", "line 1 is not"), ("t,0,1\nt,0,2\n", "line 2 names t-0 again")):
         file.write_text(text)
@@ -229,8 +229,8 @@ def test_offsets_go_to_a_file_and_come_back(run, wire, tmp_path):
         (["--from-file", "-", "--topic", "t"], "leave --topic"),
         (["--to-latest", "--to-datetime", "2026-01-01"], "give one of"),
         (["--to-latest", "--to-earliest"], "give one of"),
-        (["--to-datetime", "yesterday"], "is no time"),
-        (["--by-duration", "P"], "is no duration"),
+        (["--to-datetime", "yesterday"], "is not a time"),
+        (["--by-duration", "P"], "is not a duration"),
         (["--to-offset", "-1"], "range"),
     ],
 )

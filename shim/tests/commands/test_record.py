@@ -135,7 +135,7 @@ def test_a_broker_that_is_not_there_is_told_in_one_line(
 ) -> None:
     assert main(["replay", "--target", f"{host}:1", str(capture)]) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert line == f"Error: {host}:1: nobody listens there: is the broker started, is the port right?"
+    assert line == f"Error: {host}:1: the connection was refused: is the broker running, is the port right?"
 
 
 @pytest.mark.parametrize(("tls", "sasl"), [(True, None), (False, "SCRAM-SHA-256"), (True, "PLAIN")])

@@ -144,7 +144,7 @@ def test_keys_and_partitions_are_chosen(run, broker):
     assert run("consume", "t", "-p", "0", "--key-separator", ":")[1] == "k:a\nk:null\n"
     assert run("consume", "t", "-p", "1", "--key-separator", ":")[1] == "null:b\n"
     status, _, err = run("consume", "t", "-p", "0", "--from", "99", "--follow")
-    assert (status, "OFFSET_OUT_OF_RANGE: t-0 begins at 0; take another --from" in err) == (1, True), err
+    assert (status, "OFFSET_OUT_OF_RANGE: t-0 begins at 0; give another --from" in err) == (1, True), err
     for words in (["--group", "g", "-p", "0"], ["--json", "--key-separator", ":"], ["--from", "soon"]):
         assert run("consume", "t", *words)[0] == 2
 

@@ -102,8 +102,8 @@ def test_quotas_are_set_listed_and_removed(address: str, capsys: pytest.CaptureF
         (["--user", "a"], "at least one of --add and --delete"),
         (["--user", "a", "--user-default", "--add", "producer_byte_rate=1"], "one of --user and --user-default"),
         (["--user", "a", "--ip", "h", "--add", "producer_byte_rate=1"], "a quota is for an address, or"),
-        (["--user", "a", "--add", "producer_rate=1"], "producer_rate is none of"),
-        (["--user", "a", "--add", "producer_byte_rate=much"], "much is no number"),
+        (["--user", "a", "--add", "producer_rate=1"], "producer_rate is not one of"),
+        (["--user", "a", "--add", "producer_byte_rate=much"], "much is not a number"),
     ],
 )
 def test_quota_that_says_nothing_is_refused(capsys: pytest.CaptureFixture[str], words: list[str], reason: str) -> None:
@@ -123,7 +123,7 @@ def test_certificates_serve_a_broker_and_the_commands(capsys: pytest.CaptureFixt
     assert (shown[0]["subject"], shown[0]["issuer"]) == ("CN=broker", "CN=kafka-shim throw-away CA")
     assert f"default: {', '.join(shown[0]['names'])}" in " ".join(said(capsys, "certs", "make", "--help").split())
     assert said(capsys, "certs", "show", paths["alice"]).startswith("CN=alice, signed by CN=kafka-shim")
-    assert "is there already" in said(capsys, "certs", "make", str(made), status=1)
+    assert "exists already" in said(capsys, "certs", "make", str(made), status=1)
     text = said(capsys, "certs", "make", str(made), "--client", "alice", "--force")
     broker_part, client_part = text.split("# a client\n")
     options = dict(line.split("=", 1) for line in broker_part.splitlines() if "=" in line)

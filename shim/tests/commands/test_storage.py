@@ -111,7 +111,7 @@ def test_a_cluster_id_that_is_nowhere_is_made_anew_and_said(tmp_path, capsys):
         store.create_topic("t")
     (tmp_path / "meta.properties").unlink()
     assert main(["storage", "mend", str(tmp_path)]) == 0
-    assert "The old cluster id is nowhere" in capsys.readouterr().out
+    assert "No file has the old cluster id" in capsys.readouterr().out
 
 
 CLUSTER = "AAAAAAAAQACAAAAAAAAAAQ"

@@ -85,7 +85,7 @@ def test_a_registrys_records_are_decoded_and_searched(registry: Registry, broker
     assert [row["kind"] for row in rows] == ["avro", "json schema", "hex", "hex", "text"]
     assert json.loads(rows[0]["text"]) == SHOWN
     assert "PROTOBUF" in rows[2]["problem"]
-    assert "no schema 9" in rows[3]["problem"]
+    assert "did not return schema 9" in rows[3]["problem"]
     assert len(get(console, "records", topic="t", contains="2026-01-02")["records"]) == 1
     assert sorted(registry.asked) == [f"/schemas/ids/{number}" for number in (1, 2, 3, 9)]  # each once
     console.close()

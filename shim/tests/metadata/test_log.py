@@ -93,7 +93,7 @@ def test_a_damaged_snapshot_is_refused_with_its_place(tmp_path):
     content[120] ^= 1
     path.write_bytes(content)
     broker = Opened(tmp_path)
-    with pytest.raises(MetadataLogError, match="cannot read"):
+    with pytest.raises(MetadataLogError, match="cannot be read by this version"):
         broker.store.start()
     broker.crash()
 

@@ -62,7 +62,7 @@ def test_words_become_an_acl():
         ({"principal": "alice", "topic": "t"}, "User:NAME"),
         (
             {"principal": "User:a", "topic": "t", "operation": "CLUSTER_ACTION"},
-            "no operation on a resource of type TOPIC",
+            "is not an operation on a resource of type TOPIC",
         ),
         ({"principal": "User:a", "topic": "t", "pattern": "match"}, "no pattern"),
         ({"principal": "User:a", "topic": "t", "permission": "maybe"}, "no permission"),

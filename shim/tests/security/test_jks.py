@@ -76,9 +76,9 @@ def test_a_truststore_is_read_without_a_password():
         (store("outer", "inner"), "other", "inner", "the password is wrong"),
         (store("outer", "inner"), "outer", "other", "password of the private key"),
         (store("outer", "inner")[:-300], None, None, "ends too early"),
-        (b"nothing".ljust(40), None, None, "no JKS store"),
-        (store("outer", "inner", version=3), "outer", "inner", "no version 3"),
-        (store("outer", "inner", kind=9), "outer", "inner", "no entry of kind 9"),
+        (b"nothing".ljust(40), None, None, "it is not a JKS store"),
+        (store("outer", "inner", version=3), "outer", "inner", "JKS version 3 is unknown"),
+        (store("outer", "inner", kind=9), "outer", "inner", "its entry of kind 9 is unknown"),
     ],
 )
 def test_a_store_that_cannot_be_read_says_why(data: bytes, password: str, key_password: str, reason: str):

@@ -153,7 +153,7 @@ def test_clocks_may_differ_by_the_skew(tmp_path: Path, monkeypatch):
         (7, ""),
         ("", "a scope (claim groups) that is empty"),
         (["a", " "], "a scope (claim groups) that is empty"),
-        (["a", 7], "a scope (claim groups) that is no text"),
+        (["a", 7], "a scope (claim groups) that is not a string"),
         (["a", " a "], "the scope 'a' (claim groups) twice"),
     ],
 )
@@ -279,5 +279,5 @@ def test_documents_without_keys_are_refused(tmp_path: Path, monkeypatch):
         path.write_text(text)
         with pytest.raises(ConfigError, match="keys"):
             SignedTokens(ListenerOptions(BrokerConfig.parse(options(path.as_uri())), "L"), VirtualClock(), [])
-    with pytest.raises(ConfigError, match="no file:, http: or https: URL"):
+    with pytest.raises(ConfigError, match="is not a file:, http: or https: URL"):
         SignedTokens(ListenerOptions(BrokerConfig.parse(options("ftp://x/keys")), "L"), VirtualClock(), [])

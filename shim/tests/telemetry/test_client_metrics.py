@@ -266,7 +266,8 @@ def test_receiver_that_asks_for_it_is_told_the_cluster_and_the_node():
 
 
 @pytest.mark.parametrize(
-    ("name", "fault"), [("nowhere.Class", "cannot be made"), ("Class", "cannot be made"), ("builtins.dict", "has no")]
+    ("name", "fault"),
+    [("nowhere.Class", "cannot be created"), ("Class", "cannot be created"), ("builtins.dict", "has no")],
 )
 def test_class_that_is_no_receiver_is_refused(name, fault):
     with pytest.raises(ConfigError, match=fault):
@@ -287,7 +288,7 @@ class CannotBeMade(Receiver):
 def test_receiver_that_fails_stops_the_start_with_one_line():
     with pytest.raises(ConfigError, match=r"CannotStart cannot be configured: OSError: no table"):
         Broker(metric_reporters=f"{__name__}.CannotStart").start()
-    with pytest.raises(ConfigError, match=r"CannotBeMade cannot be made \(no memory\)"):
+    with pytest.raises(ConfigError, match=r"CannotBeMade cannot be created \(no memory\)"):
         make_receivers([f"{__name__}.CannotBeMade"], {}, {})
 
 

@@ -548,7 +548,8 @@ def test_acls(run):
         assert acls("--list --principal User:b") == (0, "ACLs for principal `User:b`\n")
         question = f"Are you sure you want to remove ACLs: \n \t{entry}\n from resource filter `{pattern}`? (y/n)\n"
         assert acls(f"--remove {given}", b"n\n") == (0, question)
-        said = "Error while executing ACL command: nobody answers; --force does not ask\n"
+        advice = "the standard input has ended: give --force to go on without the question"
+        said = f"Error while executing ACL command: {advice}\n"
         assert acls(f"--remove {given}") == (1, question + said)
         assert acls(f"--remove {given}", b"y\n") == (0, question)
         assert acls("--list") == (0, "")
