@@ -327,9 +327,7 @@ class VirtualClock(Clock):
                 self._awaited = awaited  # type: ignore[assignment]
                 self._has_new_work = False
                 return
-        raise RuntimeError(
-            f"the clock cannot advance: work is left after {MOST_TURNS} turns of the loop: {asyncio.all_tasks(loop)}"
-        )
+        raise RuntimeError(f"work is left after {MOST_TURNS} turns of the loop: {asyncio.all_tasks(loop)}")
 
     def begin_work(self) -> None:
         with self._lock:

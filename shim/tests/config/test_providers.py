@@ -149,7 +149,7 @@ def test_properties_of_a_client_may_refer_to_values_too(tmp_path: Path, secrets:
     secrets.write_text("protocol=plaintext")
     assert read_client_security(str(file)).protocol == "PLAINTEXT"
     secrets.write_text("protocol=nonsense")
-    with pytest.raises(ConfigError, match="NONSENSE is none of"):
+    with pytest.raises(ConfigError, match="NONSENSE is not one of"):
         read_client_security(str(file))
 
 

@@ -382,7 +382,7 @@ def test_logs_made_later_are_there_at_their_first_use_and_in_slices_for_the_rest
         assert list(tmp_path.glob("gone-*")) == []
         (tmp_path / "u-1").write_text("in the way")
         store.create_topics([("u", [[1]] * 3, {})], later=True)
-        with pytest.raises(KafkaError, match="u-1 cannot be made"):
+        with pytest.raises(KafkaError, match="u-1 cannot be created"):
             asyncio.run(store.await_log_changes())
         assert [store._logs.find("u", partition) is not None for partition in range(3)] == [True, False, True]
         (tmp_path / "u-1").unlink()

@@ -64,8 +64,8 @@ def test_words_become_an_acl():
             {"principal": "User:a", "topic": "t", "operation": "CLUSTER_ACTION"},
             "is not an operation on a resource of type TOPIC",
         ),
-        ({"principal": "User:a", "topic": "t", "pattern": "match"}, "no pattern"),
-        ({"principal": "User:a", "topic": "t", "permission": "maybe"}, "no permission"),
+        ({"principal": "User:a", "topic": "t", "pattern": "match"}, "match is not a pattern"),
+        ({"principal": "User:a", "topic": "t", "permission": "maybe"}, "maybe is not a permission"),
         ({"principal": "User:a", "topic": ""}, "Invalid empty resource name"),
     ],
 )

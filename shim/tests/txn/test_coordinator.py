@@ -550,7 +550,9 @@ def test_d18_an_overtaking_marker_strands_the_transaction_until_it_is_resolved(n
     assert node.markers == [("orders", 1, producer[0], 1, True)]
     assert state_of(node).state is PREPARE_COMMIT
     assert state_of(node).partitions == {("orders", 0)}  # Kafka shows what is left
-    assert any("where " in line and "refused with" in line for line in node.coordinator.explanations.lines("app"))
+    assert any(
+        "the newest is " in line and "refused with" in line for line in node.coordinator.explanations.lines("app")
+    )
     assert code_of(node.init, "app") is ErrorCode.CONCURRENT_TRANSACTIONS
     node.crash()
     assert state_of(node).state is PREPARE_COMMIT
