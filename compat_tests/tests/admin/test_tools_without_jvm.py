@@ -426,7 +426,7 @@ class Runner:
         text = text.replace(f"127.0.0.{ADDRESSES[way]}", "127.0.0.%").replace("\n \t", "\n\t")
         # What ends the tool is caught by the tool in the shared JVM; without a terminal it has nobody to ask.
         text = re.sub(r"Error while executing ACL command: null\n.*", "", text, flags=re.DOTALL)
-        text = re.sub(r"command: (nobody answers|Cannot invoke).*", "command: NOBODY", text)
+        text = re.sub(r"command: (the standard input has ended|Cannot invoke).*", "command: NOBODY", text)
         # A stack trace follows there.
         text = re.sub(r"(Error while executing ACL command: [^\n]*\n).*", r"\1", text, flags=re.DOTALL)
         # Options, topics, quotas and ACLs stand in the order of hash maps there.
