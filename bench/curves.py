@@ -53,6 +53,8 @@ LOADING = (
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_COORDINATOR,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.LEADER_NOT_AVAILABLE,
 )
 SETTINGS = {
     "message.max.bytes": str(LARGEST_BYTES * 2),
@@ -189,8 +191,8 @@ def _commit(broker: Growing, group: int) -> int:
 
 
 def _patiently(ask: Callable[[], int]) -> None:
-    """Until `ask` returns no error: the first request makes the coordinator's topic, whose partitions are loaded one
-    after the other."""
+    """Until `ask` returns no error: a topic has a leader a moment after it is created, and the first request makes a
+    coordinator's topic, whose partitions are loaded one after the other."""
     give_up = time.monotonic() + COORDINATOR_S
     while (code := ask()) in LOADING and time.monotonic() < give_up:
         time.sleep(0.02)
@@ -320,8 +322,7 @@ def _enlarge(broker: Growing, before: int, size: int) -> None:
 def _await_leader(broker: Growing) -> None:
     rows = [{"partition_index": 0, "timestamp": -1}]
     message = requests.make("ListOffsets", replica_id=-1, topics=[{"name": "grown-0", "partitions": rows}])
-    while broker.client.request(message, 5).topics[0].partitions[0].error_code:
-        time.sleep(0.01)
+    _patiently(lambda: int(broker.client.request(message, 5).topics[0].partitions[0].error_code))
 
 
 def _send(broker: Growing) -> None:
