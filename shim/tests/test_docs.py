@@ -55,7 +55,9 @@ def test_the_figures_of_the_pages_are_those_of_the_committed_run(tmp_path: Path)
 
 
 def test_make_help_says_what_each_target_does():
-    done = subprocess.run(["make", "--no-print-directory", "help"], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        ["make", "--no-print-directory", "help"], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
+    )
     texts = dict(line.removeprefix("make ").split(maxsplit=1) for line in done.stdout.splitlines())
     _, _, targets = (ROOT / "Makefile").read_text().partition(".PHONY: ")
     assert list(texts) == targets.partition("\n")[0].split()
