@@ -26,7 +26,7 @@ from kafka_shim.wiretap import compare
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
 LOGIN_MS = 1000
@@ -47,29 +47,21 @@ def brokers() -> Iterator[tuple[Target, Target]]:
 @pytest.fixture
 def each(brokers: tuple[Target, Target]) -> Callable[[Callable[[Connection], Any]], list[Any]]:
     """Asks both, and returns (shim's, Kafka's)."""
-
-    def ask_both(question: Callable[[Connection], Any]) -> list[Any]:
-        found = []
-        for target in brokers:
-            with Connection(target.bootstrap, timeout_s=6) as connection:
-                found.append(question(connection))
-        return found
-
-    return ask_both
+    return lambda question: _ask_each((target.bootstrap for target in brokers), question)
 
 
 @pytest.fixture
 def each_controller(brokers: tuple[Target, Target]) -> Callable[[Callable[[Connection], Any]], list[Any]]:
     """Like `each`, by the listener of the controller."""
+    return lambda question: _ask_each((target.controller for target in brokers), question)
 
-    def ask_both(question: Callable[[Connection], Any]) -> list[Any]:
-        found = []
-        for target in brokers:
-            with Connection(target.controller, timeout_s=6) as connection:
-                found.append(question(connection))
-        return found
 
-    return ask_both
+def _ask_each(addresses: Iterable[str], question: Callable[[Connection], Any]) -> list[Any]:
+    found = []
+    for address in addresses:
+        with Connection(address, timeout_s=6) as connection:
+            found.append(question(connection))
+    return found
 
 
 def test_a_heartbeat_before_any_look_up(each) -> None:
