@@ -16,7 +16,6 @@ from pathlib import Path
 
 from bench import data, groups, machine, rounds, transactions
 from bench.rounds import Pace, Side
-from kafka_shim.targets.java_transactions import JavaTransactions
 from kafka_shim.targets.shim_process import ShimProcess
 
 TYPE_CHECKING = False
@@ -53,26 +52,17 @@ def chosen(words: list[str], pace: Pace) -> list[list[rounds.Case]]:
 
 def run(tree: Path, words: list[str], pace: Pace) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for prepare, cases in zip((None, _prepare_transactions, _prepare_groups), chosen(words, pace), strict=True):
+    preparations = (None, transactions.prepare, lambda _, side: groups.prepare(side))
+    for prepare, cases in zip(preparations, chosen(words, pace), strict=True):
         if cases:
             with ExitStack() as stack:
                 targets = ((THIS, ShimProcess()), (OTHER, OtherCheckout(tree)))
                 sides = {kind: Side(kind, stack.enter_context(target)) for kind, target in targets}
-                if prepare:
-                    prepare(stack, sides)
+                if prepare is not None:
+                    for side in sides.values():
+                        prepare(stack, side)
                 rounds.run(cases, sides, pace, found.__setitem__)
     return found
-
-
-def _prepare_transactions(stack: ExitStack, sides: Mapping[str, Side]) -> None:
-    for side in sides.values():
-        transactions.prepare(side)
-        side.kept["java"] = stack.enter_context(JavaTransactions(side.bootstrap))
-
-
-def _prepare_groups(stack: ExitStack, sides: Mapping[str, Side]) -> None:
-    for side in sides.values():
-        groups.prepare(side)
 
 
 def table(found: Mapping[str, Any]) -> str:

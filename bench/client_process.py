@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kafka_shim.wire_client import Connection
 
 ROOT = Path(__file__).resolve().parent.parent
+LEADER_S = 60.0
 
 
 def anonymous_mb(target: Target) -> float:
@@ -50,9 +51,13 @@ def load(
 
 
 def make_topic(client: Connection, name: str, partitions: int) -> None:
-    """Creates a topic and waits until the broker leads each partition; Kafka responds before that."""
+    """Creates a topic and waits until the broker leads each partition; Kafka responds before that. Raises RuntimeError
+    if that takes over LEADER_S."""
     requests.create_topic(client, name, partitions)
     rows = [{"partition_index": index, "timestamp": -1} for index in range(partitions)]
     message = requests.make("ListOffsets", replica_id=-1, topics=[{"name": name, "partitions": rows}])
+    give_up = time.monotonic() + LEADER_S
     while any(row.error_code for row in client.request(message, 5).topics[0].partitions):
+        if time.monotonic() > give_up:
+            raise RuntimeError(f"topic {name} has no leader after {LEADER_S:.0f} s")
         time.sleep(0.01)

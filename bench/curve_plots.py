@@ -1,12 +1,11 @@
 """Draws the curves of `bench.curves`: ``python -m bench.curve_plots [JSON [SVG]]``.
 
 One small plot for each curve, both axes logarithmic: broker CPU of one operation as a line, its median latency dashed;
-a bar spans the rounds. The picture names the digest of its figures, by which a test sees that it is of them.
+a bar spans the rounds.
 """
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import re
@@ -15,41 +14,29 @@ from pathlib import Path
 
 from bench.client_process import ROOT
 from bench.curves import KAFKA, SHIM, medians
+from kafka_shim.spark.plots import STYLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-FIGURES = ROOT / "docs" / "curves.json"
-PICTURE = ROOT / "docs" / "images" / "curves.svg"
+FIGURES = ROOT / "build" / "curves.json"
+PICTURE = ROOT / "build" / "curves.svg"
 COLUMNS = 2
 # Of two brokers that people tell apart also without colours: the shim's marks are round, Kafka's square.
 LOOKS = {SHIM: ("shim", "#0b6e99", "o"), KAFKA: ("Apache Kafka 4.3.1", "#b4530a", "s")}
 
 
-def digest(figures: bytes) -> str:
-    return hashlib.sha256(figures).hexdigest()[:16]
-
-
-def draw(figures: bytes) -> str:
-    """The picture as SVG, from the bytes of the JSON."""
+def draw(curves: Mapping[str, Any]) -> str:
+    """The picture as SVG."""
     import matplotlib as mpl
 
     mpl.use("svg")
     from matplotlib import pyplot
 
-    curves = json.loads(figures)["curves"]
-    style = {
-        "svg.fonttype": "none",
-        "svg.hashsalt": "kafka-shim",
-        "font.family": "sans-serif",
-        "font.size": 9,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-    }
     lines = -(-len(curves) // COLUMNS)
-    with pyplot.rc_context(style):
+    with pyplot.rc_context(STYLE):
         drawn, places = pyplot.subplots(lines, COLUMNS, figsize=(9.6, 2.5 * lines), layout="constrained", squeeze=False)
         for axes, curve in zip(places.flat, curves.values(), strict=False):
             _draw_one(axes, curve)
@@ -58,8 +45,7 @@ def draw(figures: bytes) -> str:
         handles, labels = places.flat[0].get_legend_handles_labels()
         drawn.legend(handles, labels, loc="outside upper left", ncols=len(labels), frameon=False)
         buffer = io.StringIO()
-        about = {"Date": None, "Creator": None, "Title": f"Curves of figures {digest(figures)}"}
-        drawn.savefig(buffer, format="svg", facecolor="white", metadata=about)
+        drawn.savefig(buffer, format="svg", facecolor="white", metadata={"Date": None, "Creator": None})
         pyplot.close(drawn)
     return re.sub(r" +$", "", buffer.getvalue(), flags=re.MULTILINE)
 
@@ -89,7 +75,7 @@ def _spans(points: Sequence[Mapping[str, Any]], kind: str, middle: Sequence[floa
 
 def main(arguments: list[str]) -> None:
     source, target = (Path(name) for name in (*arguments, *(str(FIGURES), str(PICTURE))[len(arguments) :]))
-    target.write_text(draw(source.read_bytes()))
+    target.write_text(draw(json.loads(source.read_text())["curves"]))
 
 
 if __name__ == "__main__":

@@ -53,8 +53,6 @@ LOADING = (
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_COORDINATOR,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER,
-    ErrorCode.LEADER_NOT_AVAILABLE,
 )
 SETTINGS = {
     "message.max.bytes": str(LARGEST_BYTES * 2),
@@ -191,23 +189,24 @@ def _commit(broker: Growing, group: int) -> int:
 
 
 def _patiently(ask: Callable[[], int]) -> None:
-    """Until `ask` returns no error: a topic has a leader a moment after it is created, and the first request makes a
-    coordinator's topic, whose partitions are loaded one after the other."""
+    """Until `ask` returns no error: the first request makes a coordinator's topic, whose partitions are loaded one
+    after the other."""
     give_up = time.monotonic() + COORDINATOR_S
     while (code := ask()) in LOADING and time.monotonic() < give_up:
         time.sleep(0.02)
     check(code)
 
 
-def _find(broker: Growing, key_type: int) -> int:
+def _begin_with_coordinator(broker: Growing, key_type: int) -> None:
+    """A topic, and the coordinator of groups (0) or transactions (1)."""
+    make_topic(broker.client, "grown-0", 1)
     find = requests.make("FindCoordinator", key_type=key_type, coordinator_keys=["any"])
-    return int(broker.client.request(find, 4).coordinators[0].error_code)
+    _patiently(lambda: int(broker.client.request(find, 4).coordinators[0].error_code))
 
 
 def _add_groups(broker: Growing, before: int, size: int) -> None:
     if not before:
-        make_topic(broker.client, "grown-0", 1)
-        _patiently(lambda: _find(broker, 0))
+        _begin_with_coordinator(broker, 0)
     for number in range(before, size):
         _patiently(lambda number=number: _commit(broker, number))  # type: ignore[misc]
     broker.kept["size"] = size
@@ -230,8 +229,7 @@ def _beat(broker: Growing, number: int, epoch: int) -> Any:
 def _add_members(broker: Growing, before: int, size: int) -> None:
     """They join, and send heartbeats until all are in one epoch."""
     if not before:
-        make_topic(broker.client, "grown-0", 1)
-        _patiently(lambda: _find(broker, 0))
+        _begin_with_coordinator(broker, 0)
         _patiently(lambda: int(_beat(broker, 0, 0).error_code))
     epochs = broker.kept.setdefault("epochs", [])
     epochs += [0] * (size - before)
@@ -258,8 +256,7 @@ def _beat_next(broker: Growing) -> None:
 
 def _add_ids(broker: Growing, before: int, size: int) -> None:
     if not before:
-        make_topic(broker.client, "grown-0", 1)
-        _patiently(lambda: _find(broker, 1))
+        _begin_with_coordinator(broker, 1)
     for number in range(before, size):
         _patiently(lambda number=number: _init(broker, number))  # type: ignore[misc]
 
@@ -314,15 +311,8 @@ def _read_somewhere(broker: Growing) -> None:
 
 def _enlarge(broker: Growing, before: int, size: int) -> None:
     if not before:
-        requests.create_topic(broker.client, "grown-0", 1, {"max.message.bytes": str(LARGEST_BYTES * 2)})
-        _await_leader(broker)
+        make_topic(broker.client, "grown-0", 1)
     broker.kept["batch"] = build([(b"", b"x" * size, 1, ())])
-
-
-def _await_leader(broker: Growing) -> None:
-    rows = [{"partition_index": 0, "timestamp": -1}]
-    message = requests.make("ListOffsets", replica_id=-1, topics=[{"name": "grown-0", "partitions": rows}])
-    _patiently(lambda: int(broker.client.request(message, 5).topics[0].partitions[0].error_code))
 
 
 def _send(broker: Growing) -> None:

@@ -15,7 +15,6 @@ from bench.client_process import ROOT, anonymous_mb
 from bench.rounds import KAFKA, SHIM, YARDSTICK, Side
 from kafka_shim.targets import Target, make
 from kafka_shim.targets.base import ProcessTarget, free_ports
-from kafka_shim.targets.java_transactions import JavaTransactions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,8 +69,7 @@ def run_transactions(pace: Pace, keep: Keep) -> None:
     with ExitStack() as stack:
         sides = _started(stack, SHIM, KAFKA)
         for side in sides.values():
-            transactions.prepare(side)
-            side.kept["java"] = stack.enter_context(JavaTransactions(side.bootstrap))
+            transactions.prepare(stack, side)
         rounds.run(transactions.CASES, sides, pace, keep)
 
 

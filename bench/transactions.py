@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from bench.cost import cpu_s
 from bench.rounds import Case, Side
+from kafka_shim.targets.java_transactions import JavaTransactions
 from kafka_shim.targets.requests import create_topic
 from kafka_shim.wire_client import Connection
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from contextlib import ExitStack
+
     from bench.rounds import Figures, Pace
 
 TOPIC = "bench"
@@ -30,9 +33,11 @@ WORK = (
 FIRST_TRANSACTIONS = 32
 
 
-def prepare(side: Side) -> None:
+def prepare(stack: ExitStack, side: Side) -> None:
+    """Makes the topic, and starts the Java producers, which end with `stack`."""
     with Connection(side.bootstrap) as client:
         create_topic(client, TOPIC, PARTITIONS)
+    side.kept["java"] = stack.enter_context(JavaTransactions(side.bootstrap))
 
 
 def _case(name: str, producers: int, partitions: int, records: int) -> Case:
