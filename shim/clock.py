@@ -237,13 +237,13 @@ class VirtualClock(Clock):
 
     def advance(self, delay_ms: float) -> None:
         """Advance by `delay_ms` and run each timer at its time. Tasks that the timers wake, and work that they pass to
-        threads, run on later turns of the loop; `advance_and_settle` waits for both."""
+        threads, run on later turns of the loop; `advance_and_drain` waits for both."""
         target_ms = self._elapsed_ms + delay_ms
         while self._fire_next(target_ms):
             pass
         self._elapsed_ms = target_ms
 
-    async def advance_and_settle(self, delay_ms: float, *, clients_alive: bool = False) -> None:
+    async def advance_and_drain(self, delay_ms: float, *, clients_alive: bool = False) -> None:
         """As `advance`, but wait before each time step until woken tasks, work in slices and the work of threads are
         done. `clients_alive`: connected clients count as alive during the whole advance."""
         if self._is_advancing:

@@ -44,7 +44,7 @@ class ClockControl:
         clock, delay_ms = self._clock, milliseconds(duration)
         if delay_ms < 0:
             raise ValueError(f"{duration!r} is negative: a clock cannot go back")
-        self._broker.call(lambda: clock.advance_and_settle(delay_ms, clients_alive=not silent))
+        self._broker.call(lambda: clock.advance_and_drain(delay_ms, clients_alive=not silent))
 
 
 def call_on(loop: asyncio.AbstractEventLoop, function: Callable[..., Any], *arguments: Any) -> Any:

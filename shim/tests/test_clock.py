@@ -61,7 +61,7 @@ def test_the_wall_of_a_virtual_clock_can_be_set_back_without_moving_timers():
     assert clock.now_ms() == 20_010
 
 
-def test_tasks_that_sleep_in_a_row_unroll_in_one_advance_and_settle(loop_factory):
+def test_tasks_that_sleep_in_a_row_unroll_in_one_advance_and_drain(loop_factory):
     clock = VirtualClock(start_ms=0)
     seen = []
 
@@ -72,7 +72,7 @@ def test_tasks_that_sleep_in_a_row_unroll_in_one_advance_and_settle(loop_factory
 
     async def main():
         task = asyncio.ensure_future(sleeper())
-        await clock.advance_and_settle(100)
+        await clock.advance_and_drain(100)
         await task
 
     with asyncio.Runner(loop_factory=loop_factory) as runner:
@@ -117,9 +117,9 @@ def test_a_waiter_tells_waking_from_time_running_out(loop_factory):
         waiter.wake()
         assert await waiting is True
         waiting = asyncio.ensure_future(waiter.wait(100))
-        await clock.advance_and_settle(99)
+        await clock.advance_and_drain(99)
         assert not waiting.done()
-        await clock.advance_and_settle(1)
+        await clock.advance_and_drain(1)
         assert await waiting is False
 
     with asyncio.Runner(loop_factory=loop_factory) as runner:
@@ -169,7 +169,7 @@ def test_advancing_waits_for_chains_of_any_length(loop_factory):
 
     async def main():
         task = asyncio.ensure_future(sleeper())
-        await clock.advance_and_settle(100)
+        await clock.advance_and_drain(100)
         await task
 
     with asyncio.Runner(loop_factory=loop_factory) as runner:
@@ -211,7 +211,7 @@ def test_advancing_waits_for_work_in_threads_before_the_next_instant(loop_factor
 
         async def main():
             timer = clock.every(10, hand_off)
-            await clock.advance_and_settle(35)
+            await clock.advance_and_drain(35)
             timer.cancel()
 
         runner.run(main())
@@ -239,7 +239,7 @@ def test_what_a_thread_gave_the_loop_is_not_missed_if_the_thread_has_ended(loop_
             thread.join()
 
         clock.call_later(1000, hand_off)
-        await clock.advance_and_settle(2500)
+        await clock.advance_and_drain(2500)
 
     with asyncio.Runner(loop_factory=loop_factory) as runner:
         runner.run(main())
@@ -262,7 +262,7 @@ def test_a_thread_that_pauses_lets_the_clock_go_on_and_ends_at_its_instant(loop_
 
         thread = threading.Thread(target=work, daemon=True)  # a failure below leaves it waiting
         thread.start()
-        await clock.advance_and_settle(2500)
+        await clock.advance_and_drain(2500)
         assert seen == [1000, 2000]
         pause.stop()
         thread.join()
@@ -325,7 +325,7 @@ def test_what_never_rests_is_named():
 
         task = asyncio.ensure_future(restless())
         with pytest.raises(RuntimeError, match="restless"):
-            await VirtualClock().advance_and_settle(1)
+            await VirtualClock().advance_and_drain(1)
         task.cancel()
 
     with pytest.MonkeyPatch.context() as monkeypatch:
@@ -335,10 +335,10 @@ def test_what_never_rests_is_named():
 def test_a_clock_is_advanced_by_one_at_a_time():
     async def main():
         clock = VirtualClock()
-        first = asyncio.ensure_future(clock.advance_and_settle(10))
+        first = asyncio.ensure_future(clock.advance_and_drain(10))
         await asyncio.sleep(0)
         with pytest.raises(RuntimeError, match="being advanced"):
-            await clock.advance_and_settle(10)
+            await clock.advance_and_drain(10)
         await first
         assert clock.monotonic_ms() == 10
 
@@ -359,7 +359,7 @@ def test_a_week_of_periodic_work_that_wakes_nobody_costs_no_turn_of_the_loop(loo
 
         timer = clock.every(60_000, lambda: runs.append(1))
         loop.call_soon(turn)
-        await clock.advance_and_settle(7 * 86_400_000)
+        await clock.advance_and_drain(7 * 86_400_000)
         timer.cancel()
 
     with asyncio.Runner(loop_factory=loop_factory) as runner:
@@ -371,11 +371,11 @@ def test_a_week_of_periodic_work_that_wakes_nobody_costs_no_turn_of_the_loop(loo
 def test_only_an_advance_for_living_clients_says_that_they_were_heard():
     async def main():
         clock = VirtualClock()
-        await clock.advance_and_settle(10)
+        await clock.advance_and_drain(10)
         assert clock.heard_until_ms() < 0
-        await clock.advance_and_settle(10, clients_alive=True)
+        await clock.advance_and_drain(10, clients_alive=True)
         assert clock.heard_until_ms() == 20
-        await clock.advance_and_settle(10)
+        await clock.advance_and_drain(10)
         assert clock.heard_until_ms() == 20
 
     asyncio.run(main())

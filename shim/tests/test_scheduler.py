@@ -55,7 +55,7 @@ def test_slices_leave_the_loop_to_others_in_between(clock: VirtualClock, loop_fa
     async def main():
         scheduler.in_slices("work", slices())
         assert seen == [0]
-        await clock.advance_and_settle(0)
+        await clock.advance_and_drain(0)
 
     with asyncio.Runner(loop_factory=loop_factory) as runner:
         runner.run(main())

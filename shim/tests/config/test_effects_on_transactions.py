@@ -88,12 +88,12 @@ def test_produce_tries_again_at_its_pause(make_node: Callable[..., Node]) -> Non
         waiting = asyncio.create_task(
             admission.admit_patiently(node.coordinator, node.clock, node.config, "app", producer[0], 1, [(log, 0)])
         )
-        await node.clock.advance_and_settle(10)
+        await node.clock.advance_and_drain(10)
         node.faults.disarm()
         await ending
         done = []
         for delay_ms in (289, 1):
-            await node.clock.advance_and_settle(delay_ms)
+            await node.clock.advance_and_drain(delay_ms)
             done.append(waiting.done())
         (outcome,), _ = await waiting
         assert not isinstance(outcome, KafkaError)
@@ -118,7 +118,7 @@ def test_produce_gives_up_when_its_time_to_join_is_over(make_node: Callable[...,
         )
         done = []
         for delay_ms in (300, 299, 1):
-            await node.clock.advance_and_settle(delay_ms)
+            await node.clock.advance_and_drain(delay_ms)
             done.append(waiting.done())
         (outcome,), _ = await waiting
         assert isinstance(outcome, KafkaError)

@@ -77,7 +77,7 @@ class Node(node.Node):
 
     def advance(self, delay_ms: float) -> None:
         """Let time pass, and what it wakes run."""
-        self.loop.run_until_complete(self.clock.advance_and_settle(delay_ms))
+        self.loop.run_until_complete(self.clock.advance_and_drain(delay_ms))
 
     def call(self, function: Any, *arguments: Any) -> Any:
         """Call on the loop; what waits becomes a task (see `Later`)."""
@@ -100,7 +100,7 @@ class Node(node.Node):
         async def run() -> Any:
             task = asyncio.ensure_future(waiting)
             while not task.done():
-                await self.clock.advance_and_settle(0)
+                await self.clock.advance_and_drain(0)
             return await task
 
         return self.loop.run_until_complete(run())

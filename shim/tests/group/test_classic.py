@@ -325,7 +325,7 @@ def test_thousands_of_joins_that_never_sync_leave_the_other_groups_alone(node: N
             answers, calls = calls_of(join_many)
             made.append(calls)
             waiting.extend(asyncio.ensure_future(each) for each in answers)
-        await node.clock.advance_and_settle(0)
+        await node.clock.advance_and_drain(0)
         return made
 
     waiting: list[asyncio.Future[Any]] = []

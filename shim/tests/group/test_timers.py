@@ -67,9 +67,9 @@ def test_many_that_are_due_together_are_called_some_a_turn() -> None:
         timers.schedule(key(count - 2), 50)
         await asyncio.sleep(0)
         assert len(called) == 2 * CALLS_PER_TURN
-        await clock.advance_and_settle(0)
+        await clock.advance_and_drain(0)
         assert called == [key(number) for number in range(count - 2)], "one was cancelled, one moved"
-        await clock.advance_and_settle(50)
+        await clock.advance_and_drain(50)
         assert called[-1] == key(count - 2)
         assert len(timers) == 0
 
@@ -82,7 +82,7 @@ def test_stopped_timers_are_not_called() -> None:
             timers.schedule(key(number), 100)
         clock.advance(100)
         timers.stop()
-        await clock.advance_and_settle(1000)
+        await clock.advance_and_drain(1000)
         assert len(called) == CALLS_PER_TURN
 
     run(scenario)
@@ -93,12 +93,12 @@ def test_who_is_connected_outlives_an_advance_for_living_clients_and_no_other() 
         timers.is_alive = lambda key: key[2] == "connected"
         timers.schedule(("g", "session", "connected"), 100)
         timers.schedule(("g", "session", "gone"), 100)
-        await clock.advance_and_settle(1000, clients_alive=True)
+        await clock.advance_and_drain(1000, clients_alive=True)
         assert called == [("g", "session", "gone")]
         # A whole session from then on.
-        await clock.advance_and_settle(99)
+        await clock.advance_and_drain(99)
         assert called == [("g", "session", "gone")]
-        await clock.advance_and_settle(1)
+        await clock.advance_and_drain(1)
         assert called == [("g", "session", "gone"), ("g", "session", "connected")]
 
     run(scenario)

@@ -303,10 +303,10 @@ def test_produce_v12_waits_for_the_transaction_before(node: Node) -> None:
                 node.coordinator, node.clock, node.config, "app", producer[0], 1, [(log, 0)], "Produce"
             )
         )
-        await node.clock.advance_and_settle(release_after_ms)
+        await node.clock.advance_and_drain(release_after_ms)
         node.faults.disarm()
         await ending
-        await node.clock.advance_and_settle(200)
+        await node.clock.advance_and_drain(200)
         return (await waiting)[0]
 
     (outcome,) = asyncio.run(scenario(50))
@@ -329,9 +329,9 @@ def test_produce_v12_gives_up_after_its_time(node: Node) -> None:
                 node.coordinator, node.clock, node.config, "app", producer[0], 1, [(log, 0)], "Produce"
             )
         )
-        await node.clock.advance_and_settle(99)
+        await node.clock.advance_and_drain(99)
         assert not waiting.done()
-        await node.clock.advance_and_settle(20)
+        await node.clock.advance_and_drain(20)
         outcomes, _ = await waiting
         node.faults.disarm()
         await ending
