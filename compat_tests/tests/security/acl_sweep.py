@@ -16,14 +16,16 @@ import sys
 import time
 from dataclasses import dataclass
 
+from kafka_shim.api import TABLE
 from kafka_shim.compat.tests.security.principals import ALICE, BOB, ROOT, Rule, Secured
 from kafka_shim.protocol.message import ZERO_UUID
 from kafka_shim.protocol.messages.get_telemetry_subscriptions_response import GetTelemetrySubscriptionsResponse
 from kafka_shim.security.acl import SUPPORTED_OPERATIONS, AclOperation, PatternType, PermissionType, ResourceType
 from kafka_shim.targets import requests
 from kafka_shim.targets.secured import SecuredKafka, SecuredShim
-from kafka_shim.tests import test_authorization as asked
-from kafka_shim.tests.produced import batch
+from kafka_shim.tests.authorization import CASES
+from kafka_shim.tests.authorization.groups import offset_commit
+from kafka_shim.tests.produced import batch, produce_request
 from kafka_shim.wire_client import check
 from kafka_shim.wiretap.compare import Pairs, differences
 from kafka_shim.wiretap.frames import error_codes
@@ -247,8 +249,8 @@ class AclSet:
 
 def cases() -> list[Case]:
     found = [
-        Case(asked.TABLE[key].name, version, INSTEAD.get((key, version), build))
-        for (key, version), (build, _) in asked.CASES.items()
+        Case(TABLE[key].name, version, INSTEAD.get((key, version), build))
+        for (key, version), (build, _) in CASES.items()
         if (key, version) not in LEFT_OUT | REPLACED
     ]
     return found + [Case(name, version, build) for name, version, build in BESIDE]
@@ -301,10 +303,7 @@ def prepare(broker: Secured) -> None:
     check(broker.ask(ROOT, make("CreateTopics", topics=[topic], timeout_ms=5000), 5).topics[0].error_code)
     settled: list[Callable[[], int]] = [
         lambda: (
-            broker.ask(ROOT, asked.produce_request("t", 0, batch(b"a")), 9)
-            .responses[0]
-            .partition_responses[0]
-            .error_code
+            broker.ask(ROOT, produce_request("t", 0, batch(b"a")), 9).responses[0].partition_responses[0].error_code
         ),
         lambda: broker.ask(ROOT, make("FindCoordinator", key="g", key_type=0), 3).error_code,
         lambda: broker.ask(ROOT, make("FindCoordinator", key="x", key_type=1), 3).error_code,
@@ -313,9 +312,9 @@ def prepare(broker: Secured) -> None:
             .coordinators[0]
             .error_code
         ),
-        lambda: broker.ask(ROOT, asked.offset_commit(), 9).topics[0].partitions[0].error_code,
-        lambda: broker.ask(ROOT, asked.CASES[22, 4][0](), 4).error_code,
-        lambda: broker.ask(ROOT, asked.CASES[22, 5][0](), 5).error_code,
+        lambda: broker.ask(ROOT, offset_commit(), 9).topics[0].partitions[0].error_code,
+        lambda: broker.ask(ROOT, CASES[22, 4][0](), 4).error_code,
+        lambda: broker.ask(ROOT, CASES[22, 5][0](), 5).error_code,
     ]
     for attempt in settled:
         deadline = time.monotonic() + 30
