@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 LOGIN_MS = 1000
+PATIENCE_S = 60
 ROOT = Path(__file__).resolve().parent.parent.parent.parent
 
 
@@ -180,19 +181,29 @@ def test_the_initial_rebalance_delay(each) -> None:
             protocols=ask.protocols("range", metadata=ask.subscription("absent")),
         )
         _await_coordinator(connection, "alone")
-        began = time.monotonic()
-        while connection.request(join, 3).error_code:
-            time.sleep(0.02)
+
+        def seconds() -> float | None:
             began = time.monotonic()
-        return time.monotonic() - began
+            return None if connection.request(join, 3).error_code else time.monotonic() - began
+
+        return _until(seconds)
 
     ours, theirs = each(seconds_to_join)
     assert ours < 2.9 < theirs
 
 
 def _await_coordinator(connection: Connection, group: str) -> None:
-    while connection.request(ask.make("FindCoordinator", key=group, key_type=0), 3).error_code:
+    look_up = ask.make("FindCoordinator", key=group, key_type=0)
+    _until(lambda: connection.request(look_up, 3).error_code == 0 or None)
+
+
+def _until(question: Callable[[], Any]) -> Any:
+    """Asks until there is an answer, and returns it."""
+    deadline = time.monotonic() + PATIENCE_S
+    while (found := question()) is None:
+        assert time.monotonic() < deadline, f"no answer within {PATIENCE_S} s"
         time.sleep(0.02)
+    return found
 
 
 def test_documentation_of_options(each) -> None:
@@ -242,8 +253,7 @@ def test_files_of_an_idle_partition(each, brokers: tuple[Target, Target]) -> Non
         await_topic(connection, "idle", is_there=True)
         wanted = [{"name": "idle", "partitions": [{"partition_index": 0, "timestamp": -1}]}]
         end = ask.make("ListOffsets", replica_id=-1, topics=wanted)
-        while connection.request(end, 5).topics[0].partitions[0].error_code:
-            time.sleep(0.02)
+        _until(lambda: connection.request(end, 5).topics[0].partitions[0].error_code == 0 or None)
 
     each(create)
     ours, theirs = (
@@ -266,11 +276,13 @@ def test_a_large_regular_expression(each) -> None:
             subscribed_topic_regex="((a{100}){100}){10}",
             topic_partitions=[],
         )
-        while True:
-            code = int(connection.request(beat, 1).error_code)
-            if code not in (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR):
-                return code
-            time.sleep(0.02)
+
+        def code() -> int | None:
+            found = int(connection.request(beat, 1).error_code)
+            loading = (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR)
+            return None if found in loading else found
+
+        return int(_until(code))
 
     assert each(join) == [ErrorCode.INVALID_REGULAR_EXPRESSION, ErrorCode.NONE]
 
