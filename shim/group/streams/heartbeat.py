@@ -113,33 +113,24 @@ def heartbeat(
     dropped with this object. `waits_for_members`: the timer INITIAL_REBALANCE runs. `decision` may hold the records
     that created the group for it. Returns the internal topics that are missing."""
     group_id = group.group_id
-    member_id = request.member_id
-    joins = request.member_epoch == 0
-    max_size = image.config.group_streams_max_size
-    if joins and len(group.members) >= max_size:
-        # As in Kafka, for a member of the group too that rejoins.
-        raise KafkaError(
-            ErrorCode.GROUP_MAX_SIZE_REACHED,
-            f"The streams group has reached its maximum capacity of {max_size} members.",
-        )
-    known = group.members.get(member_id) if joins else group.member(member_id)
-    member = known or StreamsMember(member_id)
+    member = _member_of(group, request, image)
     _check_epoch(member, request)
     updated = member.updated_by(request, client)
-    bump = updated != member
-    if bump:
+    if updated != member:
         decision.records.append(updated.metadata_record(group_id))
     topology, statuses = _update_topology(group, request, updated, image, decision)
     configured, metadata_hash = _configure(group, topology, image, decision, now_ms)
-    bump = bump or metadata_hash != group.metadata_hash
     validated_epoch = -1
     if configured.is_ready:
         validated_epoch = topology.epoch
         _check_tasks(configured, request)
     configs = {STANDBY_REPLICAS: str(image.streams_standby_replicas(group_id))}
-    bump = bump or validated_epoch != group.validated_epoch or configs != group.assignment_configs
     epoch = group.group_epoch
-    if bump:
+    if updated != member or (metadata_hash, validated_epoch, configs) != (
+        group.metadata_hash,
+        group.validated_epoch,
+        group.assignment_configs,
+    ):
         epoch += 1
         decision.records.append(group.epoch_record(epoch, metadata_hash, validated_epoch, configs))
     delay_ms = image.streams_initial_rebalance_delay_ms(group_id)
@@ -152,16 +143,52 @@ def heartbeat(
     if status is not None:
         statuses.append(status)
     updated = _move(group, updated, target_epoch, target, request, decision)
-    decision.schedule(group_id, SESSION, member_id, image.streams_session_timeout_ms(group_id))
+    decision.schedule(group_id, SESSION, member.member_id, image.streams_session_timeout_ms(group_id))
     if request.shutdown_application and group.shutdown_member_id is None:
-        group.shutdown_member_id = member_id
+        group.shutdown_member_id = member.member_id
+    response = _response(group, is_known, request, member, updated, configured, image)
+    if configured.status is not None:
+        statuses.append(configured.status)
+    if group.shutdown_member_id is not None:
+        statuses.append((topics.SHUTDOWN_APPLICATION, _SHUTDOWN.format(group.shutdown_member_id)))
+    response.status = [Status(status_code=code, status_detail=detail) for code, detail in statuses]
+    decision.response = response
+    return configured.missing
+
+
+def _member_of(
+    group: StreamsGroup, request: StreamsGroupHeartbeatRequest, image: CoordinatorMetadataImage
+) -> StreamsMember:
+    """Returns the member as it is, a new one if it joins. Raises GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID."""
+    if request.member_epoch != 0:
+        return group.member(request.member_id)
+    max_size = image.config.group_streams_max_size
+    if len(group.members) >= max_size:
+        # As in Kafka, for a member of the group too that rejoins.
+        raise KafkaError(
+            ErrorCode.GROUP_MAX_SIZE_REACHED,
+            f"The streams group has reached its maximum capacity of {max_size} members.",
+        )
+    return group.members.get(request.member_id) or StreamsMember(request.member_id)
+
+
+def _response(
+    group: StreamsGroup,
+    is_known: bool,
+    request: StreamsGroupHeartbeatRequest,
+    member: StreamsMember,
+    updated: StreamsMember,
+    configured: ConfiguredTopology,
+    image: CoordinatorMetadataImage,
+) -> StreamsGroupHeartbeatResponse:
+    """Returns the response without its statuses: `member` was before the heartbeat what `updated` is behind it."""
     response = StreamsGroupHeartbeatResponse(
-        member_id=member_id,
+        member_id=updated.member_id,
         member_epoch=updated.member_epoch,
-        heartbeat_interval_ms=image.streams_heartbeat_interval_ms(group_id),
+        heartbeat_interval_ms=image.streams_heartbeat_interval_ms(group.group_id),
     )
     endpoint_epoch = group.endpoint_epoch
-    if joins or updated.assigned != member.assigned:
+    if request.member_epoch == 0 or updated.assigned != member.assigned:
         response.active_tasks = _entries(updated.assigned.active)
         response.standby_tasks = _entries(updated.assigned.standby)
         response.warmup_tasks = _entries(updated.assigned.warmup)
@@ -172,13 +199,7 @@ def heartbeat(
         response.partitions_by_user_endpoint = partitions_by_endpoint(group, updated, configured, image)
     if is_known:
         response.endpoint_information_epoch = endpoint_epoch
-    if configured.status is not None:
-        statuses.append(configured.status)
-    if group.shutdown_member_id is not None:
-        statuses.append((topics.SHUTDOWN_APPLICATION, _SHUTDOWN.format(group.shutdown_member_id)))
-    response.status = [Status(status_code=code, status_detail=detail) for code, detail in statuses]
-    decision.response = response
-    return configured.missing
+    return response
 
 
 _SHUTDOWN = "Streams group member {} encountered a fatal error and requested a shutdown for the entire application."
