@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import errno
 import logging
+import os
 
+from kafka_shim.cext import segment as cext_segment
 from kafka_shim.cext.batch import scan, stamp
 from kafka_shim.cext.records import recompress
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.storage import lookup, segments, validation
+from kafka_shim.storage import lookup, validation
 from kafka_shim.storage.local_log import LocalLog
 from kafka_shim.storage.producers import ProducerRefusal
 from kafka_shim.storage.results import Appended, Buffer, Fetched, FoundOffset, ProducerStatus
@@ -82,10 +84,13 @@ class PartitionLog(LocalLog):
         base_offset = self.log_end_offset
         stamp(writable, 0, base_offset, self.leader_epoch, append_time_ms, max_timestamp)
         last_offset = base_offset + batch.last_offset_delta
-        self._write(writable, size_bytes, base_offset, last_offset, max_timestamp, now_ms)
-        if producer_id >= 0:
-            self.producers.apply_data(batch, base_offset, last_offset, max_timestamp)
-        return self._advance(base_offset, last_offset, append_time_ms, size_bytes, now_ms)
+        try:
+            self._write(writable, size_bytes, base_offset, last_offset, max_timestamp, now_ms)
+            if producer_id >= 0:
+                self.producers.apply_data(batch, base_offset, last_offset, max_timestamp)
+            return self._advance(base_offset, last_offset, append_time_ms, size_bytes, now_ms)
+        except MemoryError as err:
+            raise self._refuse_half_done(base_offset) from err
 
     def append_batch(
         self,
@@ -110,10 +115,13 @@ class PartitionLog(LocalLog):
         base_offset = self.log_end_offset
         stamp(batch, 0, base_offset, self.leader_epoch)
         last_offset = base_offset + header.last_offset_delta
-        self._write(batch, header.size_bytes, base_offset, last_offset, header.max_timestamp, now_ms)
-        if header.producer_id >= 0:
-            self.producers.apply_data(header, base_offset, last_offset, header.max_timestamp)
-        return self._advance(base_offset, last_offset, -1, header.size_bytes, now_ms)
+        try:
+            self._write(batch, header.size_bytes, base_offset, last_offset, header.max_timestamp, now_ms)
+            if header.producer_id >= 0:
+                self.producers.apply_data(header, base_offset, last_offset, header.max_timestamp)
+            return self._advance(base_offset, last_offset, -1, header.size_bytes, now_ms)
+        except MemoryError as err:
+            raise self._refuse_half_done(base_offset) from err
 
     def append_marker(
         self,
@@ -135,14 +143,24 @@ class PartitionLog(LocalLog):
             raise
         offset = self.log_end_offset
         stamp(batch, 0, offset, self.leader_epoch)
-        self._write(batch, len(batch), offset, offset, now_ms, now_ms)
-        ended = self.producers.apply_marker(marker, offset)
-        if ended is not None and not commit:
-            self._index_aborted(producer_id, ended[0], offset, ended[1])
-        appended = self._advance(offset, offset, -1, len(batch), now_ms)
+        try:
+            self._write(batch, len(batch), offset, offset, now_ms, now_ms)
+            ended = self.producers.apply_marker(marker, offset)
+            if ended is not None and not commit:
+                self._index_aborted(producer_id, ended[0], offset, ended[1])
+            appended = self._advance(offset, offset, -1, len(batch), now_ms)
+        except MemoryError as err:
+            raise self._refuse_half_done(offset) from err
         for hook in self._services.on_marker:
             hook(self, producer_id, producer_epoch, commit, offset)
         return appended
+
+    def _refuse_half_done(self, base_offset: int) -> KafkaError:
+        """Take the partition offline after an append that found no memory on the way, and return the error to raise.
+        What it has written and counted is not known: the reopening cuts the files at `base_offset` and reads the state
+        anew."""
+        self.log_end_offset = base_offset
+        return self.fail(OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)), torn=True)
 
     def _check_producer(self, batch: Batch, verification: Verification | None, *, client: bool) -> None:
         must_verify = client and self._services.config.transaction_partition_verification_enable
@@ -178,7 +196,7 @@ class PartitionLog(LocalLog):
                 faults.reach("log.before_write", topic=self.topic, partition=self.partition)
             segment = self.segments[-1]
             if self.epochs.latest != self.leader_epoch or not segment.append_plain(
-                segments.append, batch, size_bytes, last_offset, max_timestamp_ms, config
+                cext_segment.append, batch, size_bytes, last_offset, max_timestamp_ms, config
             ):
                 if segment.is_full(size_bytes, max_timestamp_ms, last_offset, config, now_ms):
                     segment = self.roll(now_ms)

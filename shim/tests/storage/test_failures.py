@@ -19,7 +19,7 @@ import pytest
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.storage import names, recovery
 from kafka_shim.storage.log import PartitionLog
-from kafka_shim.tests.storage.conftest import NOW_MS, Disk, batch, put, records, refused
+from kafka_shim.tests.storage.conftest import NOW_MS, Disk, batch, end, put, records, refused
 
 
 def test_failed_write_takes_the_partition_offline_and_leaves_the_rest(make_disk: Callable[..., Disk]) -> None:
@@ -63,6 +63,10 @@ def test_write_that_failed_after_the_bytes_is_settled_by_recovery(make_disk: Cal
 
 def no_descriptor_left(*_: object, **__: object) -> None:
     raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+
+def no_memory_left(*_: object, **__: object) -> None:
+    raise MemoryError
 
 
 def test_append_that_cannot_read_its_index_leaves_no_bytes(
@@ -114,7 +118,7 @@ def test_write_that_cannot_be_cut_back_takes_the_partition_offline(
     log = disk.open()
     put(log, b"a")
     with monkeypatch.context() as patch, refused(ErrorCode.KAFKA_STORAGE_ERROR):
-        patch.setattr("kafka_shim.storage.segments.append", no_descriptor_left)
+        patch.setattr("kafka_shim.cext.segment.append", no_descriptor_left)
         patch.setattr("os.ftruncate", no_descriptor_left)
         put(log, b"refused")
     assert log.is_offline
@@ -145,6 +149,54 @@ def test_partition_that_met_an_error_is_opened_again_without_a_restart(make_disk
     disk.stop()
     assert (disk.path / ".kafka_cleanshutdown").exists()
     assert len(records(disk.open())) == 3
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "cext.segment.append",
+        "storage.index.IndexFile.add",
+        "storage.producers.Producers.apply_data",
+        "storage.local_log.LocalLog._wake",
+    ],
+)
+def test_an_append_that_finds_no_memory_on_the_way_leaves_nothing(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """Wherever it is: before the write, after it, or after the batch counts."""
+    disk = make_disk({"index.interval.bytes": "1"})
+    log = disk.open()
+    disk.logs.run_periodically()
+    for number in range(2):
+        put(log, b"a", pid=1, seq=number)
+    log.subscribe(lambda: None)
+    with monkeypatch.context() as patch:
+        patch.setattr(f"kafka_shim.{step}", no_memory_left)
+        with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+            put(log, b"refused", pid=1, seq=2)
+    disk.clock.advance(1000)
+    assert records(log) == [(0, b"a"), (1, b"a")]
+    assert put(log, b"b", pid=1, seq=2).base_offset == 2
+    disk.crash()
+    assert records(disk.open()) == [(0, b"a"), (1, b"a"), (2, b"b")]
+
+
+@pytest.mark.parametrize("step", ["producers.Producers.apply_marker", "txn_index.TxnIndex.append"])
+def test_a_marker_that_finds_no_memory_on_the_way_leaves_nothing(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    disk = make_disk()
+    log = disk.open()
+    disk.logs.run_periodically()
+    put(log, b"a", pid=7, seq=0, txn=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(f"kafka_shim.storage.{step}", no_memory_left)
+        with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+            end(log, 7, 0, commit=False)
+    disk.clock.advance(1000)
+    assert (log.log_end_offset, log.last_stable_offset) == (1, 0), "the transaction is still open"
+    assert end(log, 7, 0, commit=False) == 1
+    assert records(log, isolation=1) == []
 
 
 def test_pause_of_a_partition_that_stays_offline_grows(
