@@ -54,7 +54,8 @@ class SegmentEnd:
         `put` writes, as `append` does; the caller names it so that a test can let the write fail. If it raises,
         `_cut_back` is called with the old size and the state in memory is unchanged."""
 
-    def _cut_back(self, position: int) -> None: ...
+    def _cut_back(self, position: int) -> None:
+        """Truncate the file to `position`. Abstract: a segment defines it."""
 
 def read(fd: int, position: int, size_bytes: int) -> bytes:
     """Return `size_bytes` bytes from `position`, fewer only at the end of the file. Does not move the file position.

@@ -210,7 +210,7 @@ cdef class SegmentEnd:
         return True
 
     def _cut_back(self, int64_t position):
-        raise NotImplementedError
+        raise NotImplementedError("abstract: a segment truncates its file here")
 
 
 # ---- Read ----

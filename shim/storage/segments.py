@@ -6,10 +6,10 @@ import errno
 import os
 from contextlib import suppress
 
+from kafka_shim.cext import segment as cext_segment
 from kafka_shim.cext.batch import HEADER_SIZE
 from kafka_shim.cext.crc32c import crc32c
 from kafka_shim.cext.segment import Walk, find_batch, read
-from kafka_shim.cext.segment import append as append  # noqa: PLC0414  (for `log`)
 from kafka_shim.storage import names
 from kafka_shim.storage.index import MAX_RELATIVE_OFFSET, OFFSET_ENTRY, TIME_ENTRY, OffsetIndex, TimeIndex
 from kafka_shim.storage.segment_files import SegmentFiles
@@ -149,7 +149,7 @@ class Segment(SegmentFiles):
             self.offset_index, self.time_index.last  # noqa: B018  (loads them)
         fd = self.fd  # last, because opening other files may have closed it to stay within the budget
         try:
-            append(fd, buffers)
+            cext_segment.append(fd, buffers)
         except BaseException:
             self._cut_back(position)
             raise

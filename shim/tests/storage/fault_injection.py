@@ -22,6 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from kafka_shim.cext import segment as cext_segment
 from kafka_shim.clock import VirtualClock
 from kafka_shim.config import BrokerConfig, TopicConfig
 from kafka_shim.errors import ErrorCode, KafkaError
@@ -84,7 +85,7 @@ class Injector:
         os.fsync = self._of_storage("fsync", lambda _: None)
         patch(builtins, "open", lambda original: self._of_storage("open", original))
         patch(mmap, "mmap", lambda original: self._of_storage("mmap", original))
-        for module in (segments, lookup, compaction, recovery, index):
+        for module in (cext_segment, segments, lookup, compaction, recovery, index):
             for name in C_CALLS:
                 if hasattr(module, name):
                     patch(module, name, lambda original, name=name: self._of_c(name, original))
