@@ -206,7 +206,7 @@ class Moves:
         """Put the copy in the place of its source. Raises OSError and KafkaError; then the source still serves."""
         future = move.future
         log, target = future.source, future.data_dir
-        home = self._partitions.dir_of[log]
+        source_dir = self._partitions.dir_of[log]
         faults = self._services.faults
         future.complete()
         # Little: what was appended since the last fsync, and the indexes of the active segment.
@@ -224,7 +224,7 @@ class Moves:
         if faults.armed:
             faults.reach("move.after_assign", topic=log.topic, partition=log.partition)
         live = target.partition_path(*key)
-        retired = f"{home.path}/{names.retired_name(*key, names.DELETE_DIR, self._services.clock.random)}"
+        retired = f"{source_dir.path}/{names.retired_name(*key, names.DELETE_DIR, self._services.clock.random)}"
         try:
             os.rename(log.directory, retired)
             try:
@@ -236,13 +236,13 @@ class Moves:
                 raise
         except OSError:
             if not move.retired:
-                self.assign(key, home.directory_id)
+                self.assign(key, source_dir.directory_id)
             raise
         self._replace(log, live)
         self._forget(key)
-        self._rehome(key, log, home, target)
+        self._move_entries(key, log, source_dir, target)
         self._services.later(log.config.file_delete_delay_ms, partial(remove_tree, retired))
-        logger.info("%s moved from %s to %s", log.name, home.path, target.path)
+        logger.info("%s moved from %s to %s", log.name, source_dir.path, target.path)
 
     def _undo(self, log: PartitionLog, move: _Move, retired: str, reason: OSError) -> None:
         """Give the source its name back. If that fails too, take the partition offline until `_put_back` can: the
@@ -283,18 +283,18 @@ class Moves:
         copy.max_timestamp_offset = segment.max_timestamp_offset
         return copy
 
-    def _rehome(self, key: Partition, log: PartitionLog, home: DataDir, target: DataDir) -> None:
+    def _move_entries(self, key: Partition, log: PartitionLog, source_dir: DataDir, target: DataDir) -> None:
         """Move the partition's entries in the tables and checkpoints. They are written again periodically, so an error
         is only logged."""
         self._partitions.dir_of[log] = target
-        home.partitions.discard(key)
+        source_dir.partitions.discard(key)
         target.partitions.add(key)
-        cleaned = home.cleaner_offsets.pop(key, None)
+        cleaned = source_dir.cleaner_offsets.pop(key, None)
         if cleaned is not None:
             target.cleaner_offsets[key] = cleaned
-        for offsets in (home.start_offsets, home.recovery_points, target.start_offsets):
+        for offsets in (source_dir.start_offsets, source_dir.recovery_points, target.start_offsets):
             offsets.pop(key, None)
-        for data_dir in (target, home):
+        for data_dir in (target, source_dir):
             try:
                 self._checkpoints.write(data_dir, sync=False)
                 if cleaned is not None:
@@ -302,7 +302,7 @@ class Moves:
             except OSError as err:
                 logger.warning("the checkpoints of %s cannot be written: %s", data_dir.path, err)
         # Both renames, for a power failure.
-        self._services.flusher.sync([target.path, home.path])
+        self._services.flusher.sync([target.path, source_dir.path])
 
 
 def _task(key: Partition) -> str:
