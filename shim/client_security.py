@@ -112,8 +112,8 @@ class ClientSecurity:
         if self._mechanism == "PLAIN":
             self._send(connection, f"\0{self._login['username']}\0{self._login['password']}".encode())
         elif self._token is not None:
-            told = self._send(connection, f"n,,\x01auth=Bearer {self._token()}\x01\x01".encode())
-            if told:
+            refusal = self._send(connection, f"n,,\x01auth=Bearer {self._token()}\x01\x01".encode())
+            if refusal:  # RFC 7628: the dummy answer to it lets the broker end the exchange
                 self._send(connection, b"\x01")
         elif self._initiator is not None:
             self._initiator.log_in(connection.host, lambda token: self._send(connection, token))

@@ -151,8 +151,8 @@ class Connection(FrameReceiver):
         if self._network_send is not None:
             self.is_closing = True
             return True
-        if self._task is not None and not self.is_muted and self._ends_soon:
-            self._ends = ""
+        if self._task is not None and not self.is_muted and not self._is_delayed:
+            self._closing_reason = ""
             return True
         return False
 
@@ -173,7 +173,7 @@ class Connection(FrameReceiver):
         if self._task is None or self._is_abandonable:
             self.close(reason)
         else:
-            self._ends = reason
+            self._closing_reason = reason
 
     def has_taken_some(self) -> bool:
         """Returns whether the client received part of its responses since the last call."""
@@ -224,7 +224,7 @@ class Connection(FrameReceiver):
             return
         assert reply.waiting is not None
         self._is_abandonable = reply.is_abandonable
-        self._ends_soon = reply.ends_soon
+        self._is_delayed = reply.is_delayed
         self._task = asyncio.get_running_loop().create_task(self._finish(reply.waiting))
 
     async def _finish(self, waiting: Coroutine[Any, Any, Parts | None]) -> None:
@@ -249,8 +249,8 @@ class Connection(FrameReceiver):
             return
         if answer is not None:
             self._send(answer)
-        if self._ends is not None:
-            self.close(self._ends or None)
+        if self._closing_reason is not None:
+            self.close(self._closing_reason or None)
         elif self.session.authenticator is not None and self.session.authenticator.is_refused:
             self.close()
         if self.session.muted_ms:

@@ -57,12 +57,12 @@ class Reply:
 
     `parts` are the response's buffers, including the length prefix. If they are None the request waits: `waiting`
     returns them, or None if no response is sent. `is_abandonable` says whether the request may be cancelled with its
-    connection, `ends_soon` whether it is answered without waiting for anybody else. `follow_up` is work that remains
+    connection, `is_delayed` whether its answer waits for other clients or a deadline. `follow_up` is work that remains
     after the parts were passed to the transport, even if that failed: call `run` with it before any other request is
     served.
     """
 
-    __slots__ = ("ends_soon", "follow_up", "is_abandonable", "parts", "waiting")
+    __slots__ = ("follow_up", "is_abandonable", "is_delayed", "parts", "waiting")
 
     def __init__(
         self,
@@ -70,13 +70,13 @@ class Reply:
         follow_up: Callable[[], None] | None = None,
         waiting: Coroutine[Any, Any, Parts | None] | None = None,
         is_abandonable: bool = False,
-        ends_soon: bool = False,
+        is_delayed: bool = False,
     ) -> None:
         self.parts = parts
         self.follow_up = follow_up
         self.waiting = waiting
         self.is_abandonable = is_abandonable
-        self.ends_soon = ends_soon
+        self.is_delayed = is_delayed
 
 
 class Dispatcher:
@@ -160,7 +160,7 @@ class Dispatcher:
         if not isinstance(response, Outcome):
             return _waits(api, self._complete(context, api, request, response))
         if response.flushes:
-            return Reply(None, waiting=self._complete_flushed(context, api, request, response), ends_soon=True)
+            return Reply(None, waiting=self._complete_flushed(context, api, request, response))
         try:
             return Reply(self._encode(context, response.response), response.follow_up)
         except BaseException:
@@ -338,7 +338,7 @@ def _charge(context: Context, api: Api, response: Any | None) -> None:
 
 
 def _waits(api: Api, waiting: Coroutine[Any, Any, Parts | None]) -> Reply:
-    return Reply(None, waiting=waiting, is_abandonable=api.is_abandonable, ends_soon=api.key not in PARKED)
+    return Reply(None, waiting=waiting, is_abandonable=api.is_abandonable, is_delayed=api.key in PARKED)
 
 
 def _unsupported(api: Api, version: int, correlation_id: int) -> Reply:

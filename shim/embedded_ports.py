@@ -12,10 +12,10 @@ class KeptPorts:
         self.listen = ""
         self._sockets: list[socket.socket] = []
 
-    def note(self, given: str, told: str) -> None:
-        """Before the broker ends: the next start gets its ports. `given` is its `listeners`, `told` what it printed."""
-        named = [entry.strip().partition("://") for entry in given.split(",")]
-        ports = dict(address.replace("://", " ").rsplit(":", 1) for address in told.split(","))
+    def note(self, listeners: str, bound: str) -> None:
+        """Before the broker ends: the next start gets its ports. `bound` is the addresses that it printed."""
+        named = [entry.strip().partition("://") for entry in listeners.split(",")]
+        ports = dict(address.replace("://", " ").rsplit(":", 1) for address in bound.split(","))
         ports = {name.split(" ")[0]: port for name, port in ports.items()}
         self.listen = ",".join(
             f"{name}://{address.rpartition(':')[0]}:{ports[name.upper()]}" for name, _, address in named

@@ -268,8 +268,8 @@ def _check(
         raise ValueError(f"nth counts from 1, it is {nth}")
     unknown = sorted(set(where) - set(facts_of(point)))
     if unknown:
-        told = ", ".join(facts_of(point)) or "nothing"
-        raise ValueError(f"{point} has these facts: {told}; `where` cannot name {', '.join(unknown)}")
+        known = ", ".join(facts_of(point)) or "nothing"
+        raise ValueError(f"{point} has these facts: {known}; `where` cannot name {', '.join(unknown)}")
 
 
 def _check_argument(action: str, argument: str) -> None:

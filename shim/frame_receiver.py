@@ -27,14 +27,14 @@ class FrameReceiver(asyncio.BufferedProtocol):
     Event-loop thread only."""
 
     __slots__ = (
+        "_closing_reason",
         "_dispatcher",
-        "_ends",
-        "_ends_soon",
         "_filled_bytes",
         "_frame",
         "_frame_bytes",
         "_held",
         "_is_abandonable",
+        "_is_delayed",
         "_is_paused",
         "_is_uncounted",
         "_listener",
@@ -71,12 +71,12 @@ class FrameReceiver(asyncio.BufferedProtocol):
         # Flow control: the request that is waiting, and whether a response is in progress or the transport has unsent
         # bytes.
         self._task: asyncio.Task[None] | None = None
-        # Whether that request may be cancelled when the client disconnects; whether it is answered without waiting for
-        # anybody else.
+        # Whether that request may be cancelled when the client disconnects; whether its answer waits for other clients
+        # or a deadline.
         self._is_abandonable = False
-        self._ends_soon = False
+        self._is_delayed = False
         # Why the connection is closed once that request is answered; empty: the client sends nothing more.
-        self._ends: str | None = None
+        self._closing_reason: str | None = None
         self._write_paused = False
         self._is_paused = False
         self.is_closing = False
@@ -89,7 +89,7 @@ class FrameReceiver(asyncio.BufferedProtocol):
         elif not self._registry.may_hold(self, len(frame)):
             self.close("too many connections hold requests before authentication")
         else:
-            self._is_abandonable = self._ends_soon = True
+            self._is_abandonable, self._is_delayed = True, False
             turn = self._registry.login_turns.next_turn()
             self._task = asyncio.get_running_loop().create_task(self._handle_in_turn(turn, bytes(frame)))
 
@@ -101,8 +101,8 @@ class FrameReceiver(asyncio.BufferedProtocol):
             self._registry.may_hold(self, 0)
         if not self.is_closing:
             self._handle_now(memoryview(frame))
-            if self._task is None and self._ends is not None:
-                self.close(self._ends or None)
+            if self._task is None and self._closing_reason is not None:
+                self.close(self._closing_reason or None)
             self.proceed()
 
     def _handle_now(self, frame: memoryview) -> None:

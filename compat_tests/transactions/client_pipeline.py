@@ -43,7 +43,7 @@ class ClientPipeline:
         self._chance = random.Random(seed)
         self._revive = revive
         self._is_dead = is_dead
-        self._ends = threading.Event()
+        self._stop_requested = threading.Event()
         self._watcher_failure: BaseException | None = None
         self.instances = 0
 
@@ -55,14 +55,14 @@ class ClientPipeline:
             while not self._live():
                 pass
         finally:
-            self._ends.set()
+            self._stop_requested.set()
             watcher.join(30)
         if self._watcher_failure is not None:
             raise self._watcher_failure
 
     def _watch(self) -> None:
         try:
-            while not self._ends.wait(0.01):
+            while not self._stop_requested.wait(0.01):
                 if self._is_dead():
                     self._revive()
         except BaseException as failed:

@@ -136,12 +136,12 @@ class Reader:
         self._left = count
         self._show = show
 
-    def _ends(self, parts: Iterable[TopicPartition]) -> Positions:
+    def _end_offsets(self, parts: Iterable[TopicPartition]) -> Positions:
         return list_offsets(self._cluster, dict.fromkeys(parts, LATEST), read_committed=self._committed)
 
     def read(self, positions: Positions) -> None:
         """Print from these offsets on."""
-        ends = {} if self._follow else self._ends(positions)
+        ends = {} if self._follow else self._end_offsets(positions)
         while not self._is_done(positions, ends):
             self._step(positions, ends)
 
@@ -155,7 +155,7 @@ class Reader:
                 if member.beat():
                     is_assigned = True
                     positions = self._of_member(member, where)
-                    ends = {} if self._follow else self._ends(positions)
+                    ends = {} if self._follow else self._end_offsets(positions)
                 if is_assigned and not self._follow and self._is_done(positions, ends):
                     break
                 if not positions:

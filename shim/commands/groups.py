@@ -136,7 +136,7 @@ def _describe_offsets(cluster: Cluster, found: Group) -> None:
         current = committed_offsets(cluster, found.group_id)
     owners: dict[TopicPartition, Member] = {each: one for one in found.members for each in one.held}
     partitions = sorted({*current, *owners})
-    ends = _ends(cluster, partitions)
+    ends = _end_offsets(cluster, partitions)
     rows = []
     for each in partitions:
         at, end = current.get(each), ends.get(each)
@@ -147,7 +147,7 @@ def _describe_offsets(cluster: Cluster, found: Group) -> None:
     print_table(OFFSET_COLUMNS, rows)
 
 
-def _ends(cluster: Cluster, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+def _end_offsets(cluster: Cluster, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
     """The ends of those that exist: offsets outlive topics that were deleted."""
     topics = cluster.metadata(sorted({topic for topic, _ in partitions})).topics
     there = {(topic.name, one.partition_index) for topic in topics for one in topic.partitions}

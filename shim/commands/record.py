@@ -36,7 +36,7 @@ def address(text: str) -> tuple[str, int]:
         raise click.BadParameter(str(error)) from None
 
 
-def told(error: OSError) -> str:
+def reason_of(error: OSError) -> str:
     """The one line for a connection or a file that failed: asyncio adds addresses and numbers that say nothing."""
     if isinstance(error, socket.gaierror):
         return "the host name is unknown"
@@ -100,7 +100,7 @@ def record(
             kept.unlink()  # nothing was recorded
         # What names no file is a connection: of the listener, or that which tries the login.
         where_it_is = error.filename or (listen if error.errno in LISTENING else upstream)
-        raise click.ClickException(f"{where_it_is}: {told(error)}") from None
+        raise click.ClickException(f"{where_it_is}: {reason_of(error)}") from None
 
 
 async def _record(
@@ -167,7 +167,7 @@ def replay(target: str, keep: str | None, capture: str) -> int:
             raise click.ClickException(str(error)) from None
         except OSError as error:
             where = error.filename if error.filename is not None else target
-            raise click.ClickException(f"{where}: {told(error)}") from None
+            raise click.ClickException(f"{where}: {reason_of(error)}") from None
 
 
 group = record

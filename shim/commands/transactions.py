@@ -284,8 +284,8 @@ def held_back(cluster: Cluster, partitions: set[TopicPartition]) -> list[str]:
     stable = list_offsets(cluster, wanted, read_committed=True)
     ends = list_offsets(cluster, wanted)
     # A group whose offset is not known stands nowhere.
-    told = committed_offsets_of(cluster, [one.group_id for one in list_groups(cluster)])
-    groups = {name: found for name, found in told.items() if not isinstance(found, RequestError)}
+    of_groups = committed_offsets_of(cluster, [one.group_id for one in list_groups(cluster)])
+    groups = {name: found for name, found in of_groups.items() if not isinstance(found, RequestError)}
     lines = []
     for partition in wanted:
         offset, count = stable[partition], ends[partition] - stable[partition]

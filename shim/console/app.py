@@ -274,13 +274,13 @@ def _credentials(body: bytes) -> tuple[str, str]:
 
 
 def _failed(error: WireClientError) -> Response:
-    told: dict[str, Any] = {"error": str(error)}
+    body: dict[str, Any] = {"error": str(error)}
     if not isinstance(error, RequestError):
-        return _json(409 if isinstance(error, ResetError) else 502, told)
-    told["code"] = error.code.name
+        return _json(409 if isinstance(error, ResetError) else 502, body)
+    body["code"] = error.code.name
     if is_denied(error):
-        return _json(403, told)
-    return _json(404 if error.code.name.startswith("UNKNOWN_TOPIC") else 409, told)
+        return _json(403, body)
+    return _json(404 if error.code.name.startswith("UNKNOWN_TOPIC") else 409, body)
 
 
 def _json(status: int, value: dict[str, Any], headers: tuple[tuple[str, str], ...] = ()) -> Response:

@@ -37,10 +37,10 @@ def make(change: Change, session: Session, body: Body) -> dict[str, Any]:
     """Make a change, and log who made it. Over a connection of its own, so that nothing is sent twice. Raises
     BadRequestError, RequestError, WireClientError."""
     with session.cluster.client() as client:
-        what, told = change(client, body)
+        what, result = change(client, body)
     if what:
         logger.info("%s %s by the console", repr(session.user) if session.user else "somebody", what)
-    return told
+    return result
 
 
 def record(client: Client, body: Body) -> tuple[str, dict[str, Any]]:
@@ -55,8 +55,8 @@ def record(client: Client, body: Body) -> tuple[str, dict[str, Any]]:
     producer = Producer(client)
     producer.send(topic, value, key, headers=headers, partition=partition)
     (written,) = producer.flush()
-    told = {"topic": topic, "partition": written.partition, "offset": written.offset}
-    return f"wrote a record to {topic}-{written.partition} at offset {written.offset}", told
+    result = {"topic": topic, "partition": written.partition, "offset": written.offset}
+    return f"wrote a record to {topic}-{written.partition} at offset {written.offset}", result
 
 
 def new_topic(client: Client, body: Body) -> tuple[str, dict[str, Any]]:
@@ -104,7 +104,7 @@ def offsets(client: Client, body: Body) -> tuple[str, dict[str, Any]]:
     if is_made:
         body.confirmed("name")
         commit_offsets(client, name, {(one.topic, one.partition): one.offset for one in moves})
-    told = {
+    result = {
         "name": name,
         "isMade": is_made,
         "moves": [
@@ -118,7 +118,7 @@ def offsets(client: Client, body: Body) -> tuple[str, dict[str, Any]]:
             for one in moves
         ],
     }
-    return f"moved {len(moves)} offsets of group {name!r}" if is_made else "", told
+    return f"moved {len(moves)} offsets of group {name!r}" if is_made else "", result
 
 
 def ended_transaction(client: Client, body: Body) -> tuple[str, dict[str, Any]]:

@@ -69,7 +69,7 @@ def described(cluster: Cluster, query: Query) -> dict[str, Any]:
         }
         ends = {each: offset + lag for each, (offset, lag) in known.items() if offset is not None and lag is not None}
     else:
-        ends = _ends(cluster, committed.keys() | holders.keys())
+        ends = _end_offsets(cluster, committed.keys() | holders.keys())
         known = {
             each: (committed.get(each), ends[each] - committed[each] if each in ends and each in committed else None)
             for each in committed.keys() | holders.keys()
@@ -130,7 +130,7 @@ def _lags(cluster: Cluster, groups: list[Listed]) -> dict[str, tuple[int, int]]:
                     for each in topic.partitions
                     if each.committed_offset >= 0
                 }
-    ends = _ends(cluster, {each for offsets in committed.values() for each in offsets})
+    ends = _end_offsets(cluster, {each for offsets in committed.values() for each in offsets})
     found = {
         name: (sum(max(0, ends[each] - offset) for each, offset in offsets.items() if each in ends), len(offsets))
         for name, offsets in committed.items()
@@ -151,7 +151,7 @@ def _some_at_once(by_node: dict[int, list[str]]) -> Iterator[tuple[int, list[str
             yield node, names[start : start + ASKED_AT_ONCE]
 
 
-def _ends(cluster: Cluster, partitions: Iterable[TopicPartition]) -> Offsets:
+def _end_offsets(cluster: Cluster, partitions: Iterable[TopicPartition]) -> Offsets:
     """Return the high watermarks of partitions that have a leader."""
     wanted = set(partitions)
     if not wanted:

@@ -32,12 +32,12 @@ def read(url: str) -> dict[str, Any]:
     """Return the sums by name. Raises WireClientError if nobody answers at `url`, or with too much."""
     try:
         with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:
-            told = answer.read(LARGEST_ANSWER_BYTES + 1)
+            text = answer.read(LARGEST_ANSWER_BYTES + 1)
     except (OSError, ValueError, HTTPException) as error:
         raise WireClientError(f"no metrics at {url}: {error}") from None
-    if len(told) > LARGEST_ANSWER_BYTES:
+    if len(text) > LARGEST_ANSWER_BYTES:
         raise WireClientError(f"the metrics at {url} have more than {LARGEST_ANSWER_BYTES >> 20} MB")
-    return {"sums": sums_of(told.decode(errors="replace"))}
+    return {"sums": sums_of(text.decode(errors="replace"))}
 
 
 def sums_of(text: str) -> dict[str, float]:

@@ -96,8 +96,8 @@ class Schemas:
         url = f"{self._registry}/schemas/ids/{number}"
         try:
             with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:
-                told = json.loads(answer.read(LARGEST_SCHEMA_BYTES))
-            kind, text = told.get("schemaType", "AVRO"), told["schema"]
+                schema = json.loads(answer.read(LARGEST_SCHEMA_BYTES))
+            kind, text = schema.get("schemaType", "AVRO"), schema["schema"]
             if kind == "JSON":
                 return "json schema", _as_json
             if kind != "AVRO":

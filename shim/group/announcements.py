@@ -39,7 +39,7 @@ def announce(lines: Sequence[str]) -> None:
 
 
 def _lines(records: Sequence[Record], is_member: Callable[[str, str], bool]) -> Iterator[str]:
-    told: set[tuple[str, str]] = set()
+    announced: set[tuple[str, str]] = set()
     stays = {_group_id(record.key) for record in records if type(record.key).__name__ in GROUPS and record.value}
     for record in records:
         key: Any = record.key
@@ -49,8 +49,8 @@ def _lines(records: Sequence[Record], is_member: Callable[[str, str], bool]) -> 
             whose = f"{MEMBERS[name]} {key.group_id}"
             if value is None:
                 yield f"member {key.member_id} leaves {whose}"
-            elif not is_member(key.group_id, key.member_id) and (key.group_id, key.member_id) not in told:
-                told.add((key.group_id, key.member_id))
+            elif not is_member(key.group_id, key.member_id) and (key.group_id, key.member_id) not in announced:
+                announced.add((key.group_id, key.member_id))
                 yield f"member {key.member_id} joins {whose}, as client {value.client_id} at {value.client_host}"
         elif name in GROUPS:
             group_id = _group_id(key)

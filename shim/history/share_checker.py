@@ -202,7 +202,7 @@ def check(operations: Iterable[ShareOperation], *, delivery_limit: int, lock_ms:
             _values(record),
             _counts(record, lost, delivery_limit),
             _order(record),
-            _ends(record),
+            _after_completion(record),
             _owners(record),
             _locks(record, history.closed, lock_ms) if lock_ms else (),
             _missing(record, lost, delivery_limit),
@@ -257,7 +257,7 @@ def _order(record: _Record) -> Iterator[Found]:
                 yield COUNT_WENT_BACK, f"came to {_who(one)} the {one.count}. time, released after {last.count}"
 
 
-def _ends(record: _Record) -> Iterator[Found]:
+def _after_completion(record: _Record) -> Iterator[Found]:
     """Deliveries and acknowledgements of what was accepted or rejected."""
     done = False
     for ended in record.acknowledgements:

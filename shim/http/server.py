@@ -156,13 +156,13 @@ class _Server(ThreadingHTTPServer):
         self.tls = tls
         self._free = threading.BoundedSemaphore(most_requests)
         # The requests under way, with when each must end, the oldest first; those that are not whole yet.
-        self._ends: dict[socket.socket, float] = {}
+        self._deadlines_s: dict[socket.socket, float] = {}
         self._silent: dict[socket.socket, None] = {}
 
     def process_request(self, request: Any, client_address: Any) -> None:
         if self._free.acquire(blocking=False) or (self._evict() and self._free.acquire(timeout=EVICTION_S)):
             self._silent[request] = None
-            self._ends[request] = time.monotonic() + LONGEST_REQUEST_S
+            self._deadlines_s[request] = time.monotonic() + LONGEST_REQUEST_S
             try:
                 super().process_request(request, client_address)
             except BaseException:  # no thread: the place must not stay taken
@@ -187,7 +187,7 @@ class _Server(ThreadingHTTPServer):
         return False
 
     def _let_go(self, request: Any) -> None:
-        self._ends.pop(request, None)
+        self._deadlines_s.pop(request, None)
         self._silent.pop(request, None)
         self._free.release()
 
@@ -197,19 +197,19 @@ class _Server(ThreadingHTTPServer):
 
     def watch_instead(self, before: socket.socket, after: socket.socket) -> None:
         """A request's socket is another one from now on."""
-        self._ends[after] = self._ends.pop(before, time.monotonic())
+        self._deadlines_s[after] = self._deadlines_s.pop(before, time.monotonic())
         if before in self._silent:
             self._silent[after] = self._silent.pop(before)
 
     def watch_no_more(self, request: socket.socket) -> None:
         """A request's socket is being closed."""
-        self._ends.pop(request, None)
+        self._deadlines_s.pop(request, None)
         self._silent.pop(request, None)
 
     def service_actions(self) -> None:
         """End requests that take too long. Called twice in a second."""
         now_s = time.monotonic()
-        for request in [one for one, end_s in list(self._ends.items()) if end_s <= now_s]:
+        for request in [one for one, deadline_s in list(self._deadlines_s.items()) if deadline_s <= now_s]:
             with suppress(OSError):  # its thread may close it now
                 request.shutdown(socket.SHUT_RDWR)
 

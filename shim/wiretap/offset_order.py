@@ -33,7 +33,7 @@ def offset_fetches_in_order(
     """Yields (request, response): the index of a request, and the index of a response that must come before it. An
     OffsetFetch comes behind the EndTxn whose offset it returned and before the next EndTxn that committed this offset.
     """
-    ends, written_plainly = _ends(calls, names)
+    ends, written_plainly = _committing_ends(calls, names)
     for fetch in calls:
         if fetch.request.api_key != OFFSET_FETCH or fetch.response is None:
             continue
@@ -51,7 +51,7 @@ def offset_fetches_in_order(
                     yield end.sent, fetch.answered
 
 
-def _ends(
+def _committing_ends(
     calls: Sequence[Call], names: Mapping[bytes, str]
 ) -> tuple[dict[Committed, list[tuple[Call, int]]], set[Committed]]:
     """Returns the EndTxn calls that committed an offset, in the order of their requests, each with the offset; and

@@ -1,10 +1,10 @@
 // Requests to the console's own server.
 
 export class ApiError extends Error {
-  constructor(status, told) {
-    super(told.error || `the console answered ${status}`);
+  constructor(status, body) {
+    super(body.error || `the console answered ${status}`);
     this.status = status;
-    this.code = told.code;
+    this.code = body.code;
   }
 }
 
@@ -16,10 +16,10 @@ async function ask(path, options) {
     if (error.name === 'AbortError') throw error;
     throw new ApiError(0, { error: 'the console does not answer: is it running?' });
   }
-  let told;
-  try { told = await answer.json(); } catch { told = {}; }
-  if (!answer.ok) throw new ApiError(answer.status, told);
-  return told;
+  let body;
+  try { body = await answer.json(); } catch { body = {}; }
+  if (!answer.ok) throw new ApiError(answer.status, body);
+  return body;
 }
 
 export function get(resource, parameters, signal) {

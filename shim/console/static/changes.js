@@ -23,8 +23,8 @@ function ask(title, { text, fields = [], confirm, done = 'Do it', kind, act, aft
     go.disabled = true;
     show(said);
     try {
-      const told = await act({ said, confirm: typed && typed.value });
-      if (told !== false) { dialog.close(); after?.(told); }
+      const result = await act({ said, confirm: typed && typed.value });
+      if (result !== false) { dialog.close(); after?.(result); }
     } catch (error) { show(said, message(error.message, 'bad')); }
     check();
   };
@@ -120,12 +120,12 @@ export function resetOffsets(group, after) {
   to.addEventListener('change', draw);
   draw();
   const asked = () => {
-    const told = { name: group.name, topic: topic.value, to: to.value };
+    const reset = { name: group.name, topic: topic.value, to: to.value };
     if (to.value === 'time') {
-      told.value = new Date(moment.value).getTime();
-      if (Number.isNaN(told.value)) throw new Error('Choose a time.');
-    } else if (!valueField.hidden) told.value = whole(value, 'It');
-    return told;
+      reset.value = new Date(moment.value).getTime();
+      if (Number.isNaN(reset.value)) throw new Error('Choose a time.');
+    } else if (!valueField.hidden) reset.value = whole(value, 'It');
+    return reset;
   };
   ask(`Reset the offsets of ${group.name}`, {
     text: 'Only while the group has no members. Nothing is moved before you have seen where to.', fields: [['Topic', topic], ['To', to], ['', valueField], ['', timeField]], done: 'Show where to',

@@ -37,7 +37,7 @@ export async function topicsPage({ content, query, signal }) {
   await read();
   show(content, h('h1', null, 'Topics'), h('div', { className: 'bar' }, field('Filter', filter),
     h('label', { className: 'check' }, internal, 'with internal topics'), h('span', { className: 'push' }),
-    changeButton('Create a topic', () => createTopic(told => { location.hash = `#/topics/${encodeURIComponent(told.name)}`; }))), body);
+    changeButton('Create a topic', () => createTopic(topic => { location.hash = `#/topics/${encodeURIComponent(topic.name)}`; }))), body);
 }
 
 // A change is seen at once: the page is read again.

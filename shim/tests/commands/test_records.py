@@ -192,7 +192,7 @@ def test_a_group_commits_only_what_was_printed(run, monkeypatch, kafka_shim_fact
     broker = kafka_shim_factory(num_partitions=1)
     monkeypatch.setenv("KAFKA_SHIM_BOOTSTRAP", broker.bootstrap_servers)
     broker.produce("t", "a")
-    ends_of = Reader._ends
+    ends_of = Reader._end_offsets
 
     def then_more_comes(self, parts):
         found = ends_of(self, parts)
@@ -201,7 +201,7 @@ def test_a_group_commits_only_what_was_printed(run, monkeypatch, kafka_shim_fact
         return found
 
     with monkeypatch.context() as patch:
-        patch.setattr(Reader, "_ends", then_more_comes)
+        patch.setattr(Reader, "_end_offsets", then_more_comes)
         assert run("consume", "t", "--group", "g")[:2] == (0, "a\n")
     assert run("consume", "t", "--group", "g")[:2] == (0, "b\n")
 

@@ -76,7 +76,7 @@ def test_over_tls_those_that_send_nothing_keep_nobody_out(secure: tuple[HttpServ
         for _ in range(module.MOST_REQUESTS):
             sock = opened.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=60))
             silent = opened.enter_context(trust.wrap_socket(sock, server_hostname="localhost"))
-        while any(not isinstance(one, ssl.SSLSocket) for one in list(server._server._ends)):
+        while any(not isinstance(one, ssl.SSLSocket) for one in list(server._server._deadlines_s)):
             pass  # the last handshakes end on the server's side
         assert asked(server, trust)
         assert silent.fileno() >= 0
@@ -145,7 +145,7 @@ def test_a_request_that_is_whole_keeps_its_place(held: tuple[HttpServer, threadi
     asking = [socket.create_connection(("127.0.0.1", server.port), timeout=60) for _ in range(module.MOST_REQUESTS)]
     for one in asking:
         one.sendall(b"GET / HTTP/1.1\r\n\r\n")
-    while server._server._silent or len(server._server._ends) < module.MOST_REQUESTS:
+    while server._server._silent or len(server._server._deadlines_s) < module.MOST_REQUESTS:
         pass
     with socket.create_connection(("127.0.0.1", server.port), timeout=60) as late:
         assert late.recv(1) == b""  # closed: nobody is left to read its request

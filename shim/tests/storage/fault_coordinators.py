@@ -151,7 +151,7 @@ class Run:
 
     # --- what must hold
 
-    def settle(self) -> None:
+    def heal(self) -> None:
         """With the fault over, everything works without a restart, and no transaction hangs."""
         self.injector.is_active, self.injector.fired = False, ""
         node = self.node
@@ -170,7 +170,7 @@ class Run:
 
     def go_on(self) -> None:
         """Every kind of step, none of which may be refused."""
-        self.settle()
+        self.heal()
         self.hidden |= self.pending
         self.producer, self.pending = None, set()
         for _ in range(3):  # the open one of a client that is gone is fenced first
@@ -214,7 +214,7 @@ def run(path: Path, seed: int, nth: int, kind: str, *, kill_at_once: bool = Fals
                 one.check()
             for _ in range(2):
                 one.restart()
-                one.settle()
+                one.heal()
                 one.check()
                 one.go_on()
                 one.check()

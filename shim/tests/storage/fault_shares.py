@@ -268,7 +268,7 @@ class Run:
         if self.altered is None:
             assert self.node.groups.find("altered") is None, "a removed group is back"
 
-    def settle(self) -> None:
+    def heal(self) -> None:
         """With the fault over everything works without a restart."""
         self.injector.is_active, self.injector.fired = False, ""
         node = self.node
@@ -318,12 +318,12 @@ def run(path: Path, seed: int, nth: int, kind: str, *, kill_at_once: bool = Fals
                     break
             fired, injector.is_active = injector.fired, False
             if not kill_at_once:
-                one.settle()
+                one.heal()
                 one.drain()
                 one.go_on()
             for _ in range(2):
                 one.restart()
-                one.settle()
+                one.heal()
                 one.drain()
                 one.go_on()
         finally:
