@@ -157,19 +157,18 @@ def test_partition_that_met_an_error_is_opened_again_without_a_restart(make_disk
         "cext.segment.append",
         "storage.index.IndexFile.add",
         "storage.producers.Producers.apply_data",
-        "storage.local_log.LocalLog._wake",
+        "storage.local_log.LocalLog.request_flush",
     ],
 )
 def test_an_append_that_finds_no_memory_on_the_way_leaves_nothing(
     make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     """Wherever it is: before the write, after it, or after the batch counts."""
-    disk = make_disk({"index.interval.bytes": "1"})
+    disk = make_disk({"index.interval.bytes": "1", "flush.messages": "1"})
     log = disk.open()
     disk.logs.run_periodically()
     for number in range(2):
         put(log, b"a", pid=1, seq=number)
-    log.subscribe(lambda: None)
     with monkeypatch.context() as patch:
         patch.setattr(f"kafka_shim.{step}", no_memory_left)
         with refused(ErrorCode.KAFKA_STORAGE_ERROR):
