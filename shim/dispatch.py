@@ -9,6 +9,7 @@ outcome:
 | a cluster operation that the client is not allowed | the API's response with CLUSTER_AUTHORIZATION_FAILED |
 | unknown API, version outside the range, a body that cannot be read | the connection is closed, one log line |
 | a handler raises KafkaError | the API's response with that error (`shim/api/failures.py`) |
+| the module of an API cannot be read, for lack of descriptors | the connection is closed, one log line |
 | any other exception | a bug: logged with its traceback, the response is UNKNOWN_SERVER_ERROR |
 """
 
@@ -20,6 +21,7 @@ from types import CoroutineType, GeneratorType
 
 from kafka_shim.api import Api, ThrottleClass
 from kafka_shim.api.authentication import hold_back_failure
+from kafka_shim.api.failures import failure
 from kafka_shim.authorization import require_on_cluster
 from kafka_shim.cext.headers import RequestHeaderParser
 from kafka_shim.cext.messages import LargeRequestError, decode_request, encode_response_frame
@@ -109,7 +111,7 @@ class Dispatcher:
         if not api.first <= version <= api.last and not self._serves_unstable(api, version):
             return _unsupported(api, version, correlation_id)
         if not api.is_loaded:
-            api.load()
+            _load(api)
         faults = broker.faults
         if faults.armed and faults.holds(RECEIVED):
             frame = memoryview(bytes(frame))  # a held request outlives the receive buffer
@@ -306,8 +308,6 @@ class Dispatcher:
         return encode_response_frame(context.correlation_id, response, context.api_version)
 
     def _fail(self, context: Context, api: Api, request: Any, error: Exception) -> Any:
-        from kafka_shim.api.failures import failure
-
         if isinstance(error, KafkaError):
             code, message = error.code, error.message
         else:
@@ -315,6 +315,15 @@ class Dispatcher:
             self.broker.metrics.errors_unexpected += 1
             logger.error("%s version %d failed", api.name, context.api_version, exc_info=error)
         return failure(api, context.api_version, request, code, message)
+
+
+def _load(api: Api) -> None:
+    try:
+        api.load()
+    except OSError as error:  # no descriptor is left; without the handler's module there is no response
+        raise DisconnectError(
+            f"cannot load {api.name}: {error.strerror}; raise the limit of open files (ulimit -n)"
+        ) from error
 
 
 def _cannot_read(api: Api, version: int, error: ValueError) -> DisconnectError:

@@ -2,7 +2,8 @@
 entry.
 
 If such a response cannot be derived from the message tables, the handler module has a function `failed(request,
-version, code, message)`. This module is imported on the first failure.
+version, code, message)`. `dispatch` imports this module at the start, because a failure may be that no file
+can be opened.
 """
 
 from __future__ import annotations

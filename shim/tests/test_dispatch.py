@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from concurrent.futures import Future
 from types import SimpleNamespace
 
@@ -21,10 +22,12 @@ from kafka_shim.protocol.messages.alter_user_scram_credentials_request import (
 from kafka_shim.protocol.messages.alter_user_scram_credentials_response import AlterUserScramCredentialsResponse
 from kafka_shim.protocol.messages.describe_groups_request import DescribeGroupsRequest
 from kafka_shim.protocol.messages.describe_groups_response import DescribeGroupsResponse
+from kafka_shim.protocol.messages.list_groups_request import ListGroupsRequest
+from kafka_shim.tests import descriptors
 from kafka_shim.tests.produced import batch, fetch, fetch_request, make_topic, metadata, produce, produce_request
 from kafka_shim.wire_client import Connection, WireClientError
 
-PRODUCE = 0
+PRODUCE, LIST_GROUPS = 0, 16
 
 
 def test_a_request_can_be_held_while_others_pass(broker, client):
@@ -46,6 +49,30 @@ def test_an_error_before_the_handler_is_the_answer(broker, client):
     broker.faults.arm("request.received", "error", "REQUEST_TIMED_OUT", where={"api_key": PRODUCE})
     make_topic(client, "t")
     assert produce(client, "t", 0, batch(b"a")).error_code == ErrorCode.REQUEST_TIMED_OUT
+
+
+def test_an_error_is_the_answer_when_no_descriptor_is_left(broker, client, monkeypatch):
+    """What makes the answers to failures is not read from a file only then."""
+    broker.faults.arm("request.received", "error", "REQUEST_TIMED_OUT", where={"api_key": LIST_GROUPS})
+    request = ListGroupsRequest()
+    client.request(request, 4)
+    monkeypatch.delitem(sys.modules, "kafka_shim.api.failures")
+    with descriptors.none_left():
+        assert client.request(request, 4).error_code == ErrorCode.REQUEST_TIMED_OUT
+
+
+def test_an_api_that_cannot_be_loaded_closes_the_connection_with_one_line(broker, client, caplog, monkeypatch):
+    api = TABLE[LIST_GROUPS]
+    assert client.request(ListGroupsRequest(), 4).error_code == 0
+    with monkeypatch.context() as patch:
+        patch.delitem(sys.modules, api.module_name)
+        patch.setattr(api, "is_loaded", False)
+        with descriptors.none_left(), pytest.raises(WireClientError):
+            client.request(ListGroupsRequest(), 4)
+    assert "cannot load list_groups: Too many open files; raise the limit of open files" in caplog.text
+    assert "Traceback" not in caplog.text
+    with Connection(broker.bootstrap_servers, timeout_s=60) as other:
+        assert other.request(ListGroupsRequest(), 4).error_code == 0
 
 
 def test_an_answer_that_cannot_be_made_closes_the_connection_alone(broker, client, caplog):
