@@ -216,13 +216,27 @@ def test_the_figures_count_each_test_once() -> None:
         Row("a.B.g", "not run", "passed"),
         Row("a.B.h", "passed", "failed"),
         Row("a.B.i", "passed", "not run"),
+        Row("a.B.k", "failed", "not run", "several brokers"),
+        Row("a.B.l", "skipped", "not run", "it is long"),
+        Row("a.B.m", "not applicable", "not run", "not applicable: X.y"),
         Row("a.CTest.j", cause="not run yet"),
     ]
     assert Figures.of(rows) == Figures(
-        counted=8, asked=6, on_kafka=5, on_shim=1, failing=2, not_applicable=1, not_run=3, classes_not_run=1
+        counted=11,
+        asked=6,
+        on_kafka=5,
+        on_shim=1,
+        failing=2,
+        not_applicable=1,
+        not_run=6,
+        classes_not_run=1,
+        only_passed=1,
+        only_failed=2,
+        only_not_applicable=1,
+        on_neither=1,
     )
     result = Result(suites.SUITES[0], {row.test: row for row in rows})
-    assert result.text() == "| consumer | 8 | 5 | 1 | 2 | 1 | 3 | 0 |  |"
+    assert result.text() == "| consumer | 11 | 5 | 1 | 2 | 1 | 6 | 0 |  |"
     assert result.causes() == ["  1 x failed: it differs", "  1 x aborted: it waits", "  1 x not applicable: X.y"]
 
 

@@ -46,12 +46,18 @@ class Figures:
     not_run: int
     """Tests that one of the two was not asked."""
     classes_not_run: int
+    only_passed: int
+    """Tests that Kafka was not asked and the shim passes; the next two it fails (or skips), or are not applicable."""
+    only_failed: int
+    only_not_applicable: int
+    on_neither: int
 
     @classmethod
     def of(cls, rows: Iterable[Row]) -> Figures:
         tests = list(rows)
         passed = [row for row in tests if row.kafka == PASSED]
         here = Counter(row.shim for row in passed)
+        alone = Counter(row.shim for row in tests if row.kafka == NOT_RUN)
         return cls(
             counted=len(tests),
             asked=sum(row.kafka != NOT_RUN for row in tests),
@@ -61,14 +67,20 @@ class Figures:
             not_applicable=here[NOT_APPLICABLE],
             not_run=sum(NOT_RUN in (row.kafka, row.shim) for row in tests),
             classes_not_run=outcome_list.classes_not_run(tests),
+            only_passed=alone[PASSED],
+            only_failed=alone.total() - alone[PASSED] - alone[NOT_APPLICABLE] - alone[NOT_RUN],
+            only_not_applicable=alone[NOT_APPLICABLE],
+            on_neither=alone[NOT_RUN],
         )
 
     def text(self) -> str:
-        """Two sentences, which compat_tests/README.md has too."""
+        """Three sentences, which compat_tests/README.md has too."""
         return (
             f"{self.asked} of the {self.counted} listed tests were run on Apache Kafka, and it passes {self.on_kafka} "
             f"of them with one broker: of these {self.on_shim} pass on the shim, {self.not_applicable} are not "
-            f"applicable, {self.failing} fail. Of {self.classes_not_run} classes no test was run."
+            f"applicable, {self.failing} fail. Kafka was not asked {self.only_passed} that pass on the shim, "
+            f"{self.only_failed} that do not pass there and {self.only_not_applicable} that are not applicable; "
+            f"{self.on_neither} were run on neither. Of {self.classes_not_run} classes no test was run."
         )
 
 
