@@ -29,6 +29,8 @@ LISTENERS, PROTOCOLS, ADVERTISED = "listeners", "listener.security.protocol.map"
 CONTROLLERS = "controller.listener.names"
 # What may change of a listener that stays open, besides its security (SocketServer.ListenerReconfigurableConfigs).
 LIMITS = frozenset({"max.connections", "max.connection.creation.rate", "num.network.threads"})
+# A change of one of these makes Kafka check all listeners (DynamicListenerConfig.RECONFIGURABLE_CONFIGS).
+CHECKED = LIMITS | {LISTENERS, PROTOCOLS}
 # What Java parses as a port, which `listeners_of` bounds further.
 MOST_PORT, MOST_DIGITS = 0x7FFFFFFF, 20
 _ENDPOINT = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
@@ -45,20 +47,23 @@ class DynamicListeners:
         self._open = open_one
         self._close = close_one
 
-    def check(self, proposed: Mapping[str, str]) -> None:
-        """Raise ConfigError with Kafka's words if the listeners cannot become those of the `proposed` dynamic
-        options."""
+    def check(self, proposed: Mapping[str, str]) -> set[str]:
+        """Return the names of the listeners that the broker has with the `proposed` dynamic options. Raise ConfigError
+        with Kafka's words if the listeners cannot become those."""
         config = self._broker.config
         before, after = _with(config, config.dynamic), _with(config, proposed)
-        if _texts(before) != _texts(after):
+        is_of_listeners = _texts(before) != _texts(after)
+        if is_of_listeners:
             _check_start(before, after)
+        if is_of_listeners or any(_text(before, name) != _text(after, name) for name in CHECKED):
             try:
-                _check_change(before, after, config.dynamic, proposed)
+                _check_change(before, after)
             except ConfigError as err:
                 raise ConfigError(
                     f"Invalid value {_CLASS}: {err} for configuration Invalid dynamic configuration"
                 ) from err
-            listeners_of(after)
+        wanted, _ = listeners_of(after)
+        return {one.name for one in wanted}
 
     def apply(self) -> None:
         """Close the listeners that the options in force do not have any more, and open the others. A listener stays as
@@ -89,6 +94,7 @@ class DynamicListeners:
 def _with(config: BrokerConfig, dynamic: Mapping[str, str]) -> BrokerConfig:
     """The options of the start, with the two options that are dynamic here."""
     view = copy(config)
+    view.dynamic = dict(dynamic)
     view.listeners = dynamic.get(LISTENERS, config.listeners)
     if PROTOCOLS in dynamic:
         view.listener_security_protocol_map = dynamic[PROTOCOLS]
@@ -98,6 +104,10 @@ def _with(config: BrokerConfig, dynamic: Mapping[str, str]) -> BrokerConfig:
 
 def _texts(config: BrokerConfig) -> tuple[str, str]:
     return config.listeners, config.listener_security_protocol_map
+
+
+def _text(config: BrokerConfig, name: str) -> str | None:
+    return config.dynamic.get(name, config.given.get(name))
 
 
 # --- what a broker does not start with
@@ -233,9 +243,7 @@ def _family(host: str) -> int:
 # --- what a running broker does not change
 
 
-def _check_change(
-    before: BrokerConfig, after: BrokerConfig, current: Mapping[str, str], proposed: Mapping[str, str]
-) -> None:
+def _check_change(before: BrokerConfig, after: BrokerConfig) -> None:
     old, new = _protocols(before), _protocols(after)
     old_names, names = (
         [name for name, _, _ in _endpoints(one.listeners, all_)] for one, all_ in ((before, old), (after, new))
@@ -244,7 +252,9 @@ def _check_change(
     if not set(advertised) <= set(names):
         raise ConfigError(f"Advertised listeners '{_set(advertised)}' must be a subset of listeners '{_set(names)}'")
     for name in (name for name in names if name in old_names):
-        if _fixed(before, current, name) != _fixed(after, proposed, name):
+        # Kafka looks at the options of the start alone here: a listener with a stored option of SASL lets none of the
+        # `CHECKED` options change until it goes or that option does.
+        if _fixed(before, {}, name) != _fixed(after, after.dynamic, name):
             raise ConfigError(
                 f"Configs cannot be updated dynamically for existing listener {_shown(name)}, restart broker or create "
                 "a new listener for update"

@@ -123,9 +123,11 @@ class SocketServer:
             self._dynamic_listeners().apply()
 
     def _check(self, dynamic: Mapping[str, str]) -> None:
-        check_listeners(self.listeners, self._broker.config, dynamic)
+        staying = self.listeners
         if self._budget is not None:
-            self._dynamic_listeners().check(dynamic)
+            names = self._dynamic_listeners().check(dynamic)
+            staying = [one for one in staying if one.name in names]
+        check_listeners(staying, self._broker.config, dynamic)
 
     def _dynamic_listeners(self) -> DynamicListeners:
         if self._dynamic is None:

@@ -280,6 +280,27 @@ def test_a_listener_that_stays_keeps_the_options_that_are_not_dynamic(listeners)
         listeners.check({**added, "listener.name.plaintext.connections.max.reauth.ms": "10"})
 
 
+def test_a_stored_option_of_sasl_pins_the_listeners_until_it_goes(listeners):
+    """As in Kafka, which compares with the options of the start alone."""
+    mechanisms = "listener.name.extra.sasl.enabled.mechanisms"
+    stored = {"listeners": f"{LISTENERS},EXTRA://h:1", mechanisms: "PLAIN", "listener.name.extra.ssl.keystore.key": "k"}
+    listeners.check(stored)
+    listeners._broker.config.apply_dynamic(stored)
+    listeners.check(stored)
+    listeners.check({**stored, mechanisms: "PLAIN,GSSAPI", "listener.name.extra.max.connections": "5"})
+    listeners.check({**stored, "listeners": LISTENERS})
+    listeners.check({"listeners": f"{LISTENERS},EXTRA://h:1,TLS://h:2"})
+    for change in (
+        {"listeners": f"{LISTENERS},EXTRA://h:1,TLS://h:2"},
+        {PROTOCOLS: f"{MAP},CONTROLLER:PLAINTEXT,MORE:SSL"},
+        {"max.connections": "5"},
+        {"max.connection.creation.rate": "5"},
+        {"num.network.threads": "5"},
+    ):
+        with pytest.raises(ConfigError, match=r"existing listener ListenerName\(EXTRA\)"):
+            listeners.check({**stored, **change})
+
+
 def test_without_advertised_listeners_what_was_added_stays():
     """As in Kafka: it is advertised then."""
     config = BrokerConfig.parse({"listeners": FIRST, PROTOCOLS: MAP})

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from kafka_shim.targets import Target
 
-MAP = "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,EXTRA:PLAINTEXT,OTHER:PLAINTEXT,TLS:SSL"
+MAP = "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,EXTRA:PLAINTEXT,OTHER:PLAINTEXT,TLS:SSL,LOGINS:SASL_PLAINTEXT"
 LISTENERS, PROTOCOLS = "listeners", "listener.security.protocol.map"
 SET, DELETE, APPEND = 0, 1, 2
 # FIRST stands for the listeners of the start, BROKER for the first of them, A and B for free addresses.
@@ -113,3 +113,37 @@ def test_a_listener_is_served_until_it_is_removed(brokers) -> None:
             while changes.is_open() != is_open:
                 assert time.monotonic() < deadline
                 time.sleep(0.05)
+
+
+def test_stored_options_of_sasl_pin_the_listeners_until_they_go(brokers) -> None:
+    """Also those of a listener that was opened with them: a change is compared with the options of the start."""
+    module = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_a="a";'
+    users, mechanisms = (
+        f"listener.name.logins.{name}" for name in ("plain.sasl.jaas.config", "sasl.enabled.mechanisms")
+    )
+    with_logins = (LISTENERS, SET, "FIRST,LOGINS://A")
+    asked = (
+        [(LISTENERS, SET, "FIRST,LOGINS://A,EXTRA://B")],
+        [(PROTOCOLS, SET, f"{MAP},MORE:PLAINTEXT")],
+        [("max.connections", SET, "1000")],
+        [("listener.name.extra.max.connections", SET, "1000")],
+        [("background.threads", SET, "9")],
+        [(users, SET, module.replace("user_a", "user_b"))],
+        [with_logins],
+        [(LISTENERS, SET, "FIRST,EXTRA://B")],
+        [(users, DELETE, None), (LISTENERS, SET, "FIRST,LOGINS://A,EXTRA://B")],
+    )
+    answers_of = []
+    for target in brokers:
+        changes = Changes(target)
+        assert changes.ask([(users, SET, module), (mechanisms, SET, "PLAIN"), with_logins]) == (0, "")
+        deadline = time.monotonic() + 60
+        while not changes.is_open():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        answers_of.append([changes.ask(one, validate_only=True) for one in asked])
+        assert changes.ask([(users, DELETE, None), (mechanisms, DELETE, None), (LISTENERS, DELETE, None)]) == (0, "")
+    ours, theirs = answers_of
+    assert ours == theirs
+    refused = "Configs cannot be updated dynamically for existing listener ListenerName(LOGINS)"
+    assert [refused in text for _, text in theirs] == [True, True, True, False, False, False, False, False, True]
