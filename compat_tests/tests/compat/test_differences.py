@@ -10,6 +10,10 @@ import time
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 
 from kafka_shim.api.broker_loggers import KAFKA_NAMES
 from kafka_shim.compat.differences import DIFFERENCES, NOT_COMPARED, page
@@ -17,6 +21,9 @@ from kafka_shim.compat.groups import script
 from kafka_shim.compat.scenarios import load, scenario_client
 from kafka_shim.compat.tests.admin.test_data_directory import await_topic
 from kafka_shim.errors import ErrorCode
+from kafka_shim.group.classic_join import MAX_METADATA_BYTES, MAX_PENDING_JOINS
+from kafka_shim.security.principals import MOST_PARTS
+from kafka_shim.security.sasl.mechanism import LONGEST_MESSAGE_BYTES
 from kafka_shim.security.tls.authority import CertificateAuthority
 from kafka_shim.targets import Target, TargetError, jvm, make
 from kafka_shim.targets import requests as ask
@@ -85,7 +92,8 @@ def test_the_shim_advertises_kafkas_apis_in_kafkas_versions(each) -> None:
 
 # --- listeners that are added while the broker runs; in this order
 
-ADDED = {"SUITES": "SSL", "LOGINS": "SASL_PLAINTEXT", "ADDED": "PLAINTEXT"}
+ADDED = {"SUITES": "SSL", "NAMES": "SSL", "LOGINS": "SASL_PLAINTEXT", "ADDED": "PLAINTEXT"}
+AUTHORITY = CertificateAuthority()
 
 
 @pytest.fixture(scope="module")
@@ -96,15 +104,23 @@ def ports(brokers: tuple[Target, Target]) -> list[dict[str, int]]:
 
 def _add_listeners(target: Target) -> dict[str, int]:
     ports = dict(zip(ADDED, free_ports(len(ADDED)), strict=True))
-    key, chain = CertificateAuthority().issue("broker")
+    key, chain = AUTHORITY.issue("broker")
     users = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_a="a";'
+    scram = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
     values = {
         "listener.name.suites.ssl.keystore.type": "PEM",
         "listener.name.suites.ssl.keystore.key": key,
         "listener.name.suites.ssl.keystore.certificate.chain": chain,
         "listener.name.suites.ssl.cipher.suites": "TLS_AES_128_GCM_SHA256",
-        "listener.name.logins.sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.names.ssl.keystore.type": "PEM",
+        "listener.name.names.ssl.keystore.key": key,
+        "listener.name.names.ssl.keystore.certificate.chain": chain,
+        "listener.name.names.ssl.truststore.type": "PEM",
+        "listener.name.names.ssl.truststore.certificates": AUTHORITY.certificate,
+        "listener.name.names.ssl.client.auth": "required",
+        "listener.name.logins.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
         "listener.name.logins.plain.sasl.jaas.config": users,
+        "listener.name.logins.scram-sha-256.sasl.jaas.config": scram,
     }
     with Connection(target.bootstrap) as connection:
         listeners = [f"{name}://127.0.0.1:{port}" for name, port in ports.items()]
@@ -165,6 +181,61 @@ def test_the_time_of_a_login(ports) -> None:
     ours, theirs = (of["LOGINS"] for of in ports)
     assert is_closed(ours, 60)
     assert not is_closed(theirs, 3 * LOGIN_MS / 1000)
+
+
+def test_a_name_in_a_certificate_of_many_parts(ports, tmp_path) -> None:
+    def is_served(port: int, parts: int) -> bool:
+        name = x509.Name([x509.NameAttribute(NameOID.ORGANIZATIONAL_UNIT_NAME, f"u{at}") for at in range(parts)])
+        key = ec.generate_private_key(ec.SECP256R1())
+        pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        path = tmp_path / f"{port}-{parts}.pem"
+        path.write_bytes(pem + AUTHORITY._signed(name, key).public_bytes(Encoding.PEM))
+        context = ssl.create_default_context(cadata=AUTHORITY.certificate)
+        context.load_cert_chain(path)
+        with Connection(f"127.0.0.1:{port}") as client:
+            try:
+                client._socket = context.wrap_socket(client._socket, server_hostname="localhost")
+                return bool(client.ranges())
+            except (WireClientError, OSError):
+                return False
+
+    parts = (MOST_PARTS, MOST_PARTS + 1)
+    assert [[is_served(of["NAMES"], count) for count in parts] for of in ports] == [[True, False], [True, True]]
+
+
+def test_a_long_message_of_a_login(each, ports) -> None:
+    def add_user(connection: Connection) -> None:
+        user = {"name": "a", "mechanism": 1, "iterations": 4096, "salt": b"s", "salted_password": b"p" * 32}
+        request = ask.make("AlterUserScramCredentials", deletions=[], upsertions=[user])
+        assert connection.request(request, 0).results[0].error_code == 0
+
+    def first_answer(port: int, nonce: bytes) -> int | str:
+        with Connection(f"127.0.0.1:{port}") as client:
+            try:
+                assert client.request(ask.make("SaslHandshake", mechanism="SCRAM-SHA-256"), 1).error_code == 0
+                return client.request(ask.make("SaslAuthenticate", auth_bytes=b"n,,n=a,r=" + nonce), 2).error_code
+            except WireClientError:
+                return "closed"  # on a busy machine: the time of a login is over
+
+    each(add_user)
+    ours, theirs = (of["LOGINS"] for of in ports)
+    deadline = time.monotonic() + 60
+    while first_answer(theirs, b"x") != ErrorCode.NONE:  # Kafka has the user some time after its answer
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    long = b"x" * (LONGEST_MESSAGE_BYTES + 1)
+    assert first_answer(ours, long) in (ErrorCode.SASL_AUTHENTICATION_FAILED, "closed")
+    assert first_answer(theirs, long) == ErrorCode.NONE
+
+
+def test_a_listener_without_its_logins(each, ports) -> None:
+    def forget(connection: Connection) -> int:
+        change = {"name": "listener.name.logins.plain.sasl.jaas.config", "config_operation": 1, "value": None}
+        resource = {"resource_type": 4, "resource_name": "1", "configs": [change]}
+        request = ask.make("IncrementalAlterConfigs", resources=[resource], validate_only=True)
+        return connection.request(request, 1).responses[0].error_code
+
+    assert each(forget) == [ErrorCode.INVALID_REQUEST, ErrorCode.NONE]
 
 
 # --- the same brokers
@@ -310,6 +381,89 @@ def test_a_subscription_that_claims_a_huge_array(each) -> None:
     assert "timed out" in str(theirs)
 
 
+def test_ids_that_no_member_uses(each) -> None:
+    join = ask.make(
+        "JoinGroup",
+        group_id="flooded",
+        session_timeout_ms=300_000,
+        rebalance_timeout_ms=300_000,
+        protocol_type="consumer",
+        protocols=ask.protocols("range", metadata=ask.subscription("absent")),
+    )
+
+    def leave_first_and_last(connection: Connection) -> list[int]:
+        _await_coordinator(connection, "flooded")
+        given = []
+        for _ in range(MAX_PENDING_JOINS // 500 + 1):
+            for _ in range(500):
+                connection.send(join, 4)
+            given += [connection.receive(join.API_KEY, 4)[1].member_id for _ in range(500)]
+        leave = [ask.make("LeaveGroup", group_id="flooded", member_id=one) for one in (given[0], given[-1])]
+        return [connection.request(one, 2).error_code for one in leave]
+
+    ours, theirs = each(leave_first_and_last)
+    assert ours == [ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.NONE]
+    assert theirs == [ErrorCode.NONE, ErrorCode.NONE]
+
+
+def test_metadata_of_classic_members(each) -> None:
+    join = ask.make(
+        "JoinGroup",
+        group_id="wordy",
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=10_000,
+        protocol_type="consumer",
+        protocols=ask.protocols("range", metadata=ask.subscription("t") + bytes(MAX_METADATA_BYTES)),
+    )
+
+    def code_of(connection: Connection) -> int | str:
+        _await_coordinator(connection, "wordy")
+        try:
+            return connection.request(join, 3).error_code
+        except WireClientError as err:
+            return str(err)
+
+    ours, theirs = each(code_of)
+    assert ours == ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert theirs == ErrorCode.NONE
+
+
+def test_a_damaged_batch_header_in_an_old_segment(each, brokers) -> None:
+    topic, large = "damaged", bytes(700_000)
+
+    def fill(connection: Connection) -> None:
+        ask.create_topic(connection, topic, config={"segment.bytes": "1048576"})
+        await_topic(connection, topic, is_there=True)
+        for value in (b"a", b"b", b"c", large, large):
+            while (
+                connection.request(ask.produce(topic, 0, [(None, value)]), 9)
+                .responses[0]
+                .partition_responses[0]
+                .error_code
+            ):
+                time.sleep(0.02)
+
+    def damage(folder: Path) -> None:
+        """Makes the second batch claim to be longer than its segment."""
+        first = folder / f"{0:020}.log"
+        assert (folder / f"{4:020}.log").exists()
+        with first.open("r+b") as file:
+            file.seek(8)
+            file.seek(12 + int.from_bytes(file.read(4)) + 8)
+            file.write((1 << 30).to_bytes(4))
+
+    def read(connection: Connection) -> tuple[int, int]:
+        part = connection.request(ask.fetch(topic, 0, 2), 11).responses[0].partitions[0]
+        return part.error_code, int.from_bytes(bytes(part.records or b"")[:8])
+
+    each(fill)
+    for target in brokers:
+        damage(target.data_dir / f"{topic}-0")
+    ours, theirs = each(read)
+    assert ours == (ErrorCode.CORRUPT_MESSAGE, 0)
+    assert theirs == (ErrorCode.NONE, 4)
+
+
 def test_which_clients_push_metrics(each) -> None:
     def look_ahead(connection: Connection) -> int:
         change = {"name": "match", "config_operation": 0, "value": "client_id=(?!b).*"}
@@ -368,6 +522,37 @@ def test_a_broker_without_a_listener_of_the_controller() -> None:
         theirs.close()
 
 
+def test_stores_of_the_listener_between_brokers(tmp_path) -> None:
+    (keystore, truststore) = (tmp_path / "broker.pem", tmp_path / "other.pem")
+    keystore.write_text("".join(AUTHORITY.issue("broker")))
+    truststore.write_text(CertificateAuthority("another CA").certificate)
+    stores = {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(keystore),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(truststore),
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,INSIDE:SSL",
+        "inter.broker.listener.name": "INSIDE",
+    }
+    ours, theirs = make("shim", settings=stores), make("kafka-native", settings=stores)
+    ours.bootstrap = "PLAINTEXT://127.0.0.1:0,INSIDE://127.0.0.1:0"
+    broker, inside, controller = free_ports(3)
+    theirs.bootstrap, theirs.controller_port = f"127.0.0.1:{broker}", controller
+    advertised = f"PLAINTEXT://{theirs.bootstrap},INSIDE://127.0.0.1:{inside}"
+    theirs.settings |= {
+        "listeners": f"{advertised},CONTROLLER://127.0.0.1:{controller}",
+        "advertised.listeners": advertised,
+    }
+    with ours, Connection(ours.bootstrap) as connection:
+        assert connection.ranges()
+    try:
+        with pytest.raises(TargetError, match="ended with status 1"):
+            theirs.start()
+        assert "can't connect to a server SSLEngine" in theirs.log()
+    finally:
+        theirs.close()
+
+
 def test_passwords_in_dumps_of_the_metadata_log(each, brokers) -> None:
     def store(connection: Connection) -> None:
         change = {"name": "listener.name.any.ssl.keystore.password", "config_operation": 0, "value": "not-told"}
@@ -383,6 +568,31 @@ def test_passwords_in_dumps_of_the_metadata_log(each, brokers) -> None:
     assert "listener.name.any.ssl.keystore.password" in ours
     assert "not-told" not in ours
     assert "not-told" in theirs
+
+
+def test_another_leader_of_the_quorum(each_controller) -> None:
+    """One of the last on these brokers: Kafka's controller resigns, and is elected again after some time."""
+
+    def vote(connection: Connection) -> tuple[int, int]:
+        quorum = ask.make("DescribeQuorum", topics=[_of_quorum({})])
+        before = connection.request(quorum, 1).topics[0].partitions[0].leader_epoch
+        ballot = {"replica_epoch": before + 5, "replica_id": 2, "last_offset_epoch": before, "last_offset": 0}
+        request = ask.make("Vote", cluster_id=None, voter_id=1, topics=[_of_quorum(ballot)])
+        (partition,) = connection.request(request, 1).topics[0].partitions
+        deadline = time.monotonic() + 60
+        while (leads := connection.request(quorum, 1).topics[0].partitions[0]).leader_id != 1 or leads.error_code:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        return partition.error_code, leads.leader_epoch - before
+
+    ours, theirs = each_controller(vote)
+    assert ours == (ErrorCode.INVALID_REQUEST, 0)
+    assert theirs[0] == ErrorCode.NONE
+    assert theirs[1] > 5
+
+
+def _of_quorum(partition: dict[str, int]) -> dict[str, Any]:
+    return {"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0, **partition}]}
 
 
 def test_unregistering_the_running_broker(each, brokers) -> None:
