@@ -1,4 +1,7 @@
-"""The flusher: one thread for blocking disk work, which is grouped fsyncs and the removal of files."""
+"""The flusher: one thread for blocking disk work, which is grouped fsyncs and the removal of files.
+
+What an answer waits for goes before what nobody waits for: a few thousand rolled segments would else hold up the next
+CreateTopics for as long as their fsyncs take."""
 
 from __future__ import annotations
 
@@ -8,7 +11,8 @@ import os
 import threading
 import time
 from concurrent.futures import Future
-from queue import SimpleQueue
+from itertools import count
+from queue import PriorityQueue
 
 from kafka_shim.errors import KafkaError
 from kafka_shim.storage.durable import fsync
@@ -22,6 +26,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+# The order of the queue: what somebody waits for, the rest, the end of the thread.
+WAITED, BACKGROUND, END = range(3)
 # An fsync takes a few milliseconds per file; one syncfs takes little longer. From this many files on, syncfs is used.
 WHOLE_FROM_FILES = 200
 
@@ -76,14 +82,16 @@ def _shared_future() -> Future[None]:
 class Flusher:
     """The thread, started by the first task and stopped by `stop`. All partitions of a broker share it.
 
-    Requests that arrive during one group of fsyncs form the next group. A file that several requests of a group name is
-    synced once. A thread that died is replaced at the next task. If the system refuses to start a thread, the caller
-    does the work."""
+    Requests that somebody waits for and that arrive during one group of fsyncs form the next group. A file that several
+    requests of a group name is synced once. A thread that died is replaced at the next task. If the system refuses to
+    start a thread, the caller does the work."""
 
     def __init__(self, faults: Faults, clock: Clock) -> None:
         self._faults = faults
         self._clock = clock
-        self._queue: SimpleQueue[Sync | Callable[[], None] | None] = SimpleQueue()
+        # (WAITED, BACKGROUND or END; in the order of their coming; the task, None at the end).
+        self._queue: PriorityQueue[tuple[int, int, Sync | Callable[[], None] | None]] = PriorityQueue()
+        self._numbers = count()
         self._thread: threading.Thread | None = None
         # For metrics: the calls of fsync and syncfs, the time that they took, those that failed.
         self.sync_count = self.sync_ns = self.sync_failures = 0
@@ -94,10 +102,21 @@ class Flusher:
         after: Callable[[], None] | None = None,
         failed: Callable[[OSError], None] | None = None,
     ) -> Future[None]:
-        """Request an fsync of these files. A missing file counts as synced, because it was deleted in the meantime.
-        After a failure the future has the OSError."""
+        """Request an fsync of these files, for which somebody waits. A missing file counts as synced, because it was
+        deleted in the meantime. After a failure the future has the OSError."""
         request = Sync(paths, after, failed)
-        self._put(request)
+        self._put(request, WAITED)
+        return request.done
+
+    def sync_later(
+        self,
+        paths: list[str],
+        after: Callable[[], None] | None = None,
+        failed: Callable[[OSError], None] | None = None,
+    ) -> Future[None]:
+        """Request an fsync as `sync` does, after all that somebody waits for."""
+        request = Sync(paths, after, failed)
+        self._put(request, BACKGROUND)
         return request.done
 
     def sync_all(self, paths: list[str], directories: list[str]) -> Future[None]:
@@ -116,7 +135,7 @@ class Flusher:
             else:
                 done.set_result(None)
 
-        self._put(work)
+        self._put(work, WAITED)
         return done
 
     def sync_now(self, paths: list[str]) -> None:
@@ -127,20 +146,20 @@ class Flusher:
                 raise error
 
     def run(self, task: Callable[[], None]) -> None:
-        """Run `task` in the thread. Its exceptions are logged."""
-        self._put(task)
+        """Run `task` in the thread, after all that somebody waits for. Its exceptions are logged."""
+        self._put(task, BACKGROUND)
 
     def stop(self) -> None:
         """Finish all tasks and end the thread."""
         if self._thread is not None:
-            self._queue.put(None)
+            self._queue.put((END, next(self._numbers), None))
             self._thread.join()
             self._thread = None
         self._drain()  # tasks left by a thread that died
 
-    def _put(self, task: Sync | Callable[[], None]) -> None:
+    def _put(self, task: Sync | Callable[[], None], priority: int) -> None:
         self._clock.begin_work()
-        self._queue.put(task)
+        self._queue.put((priority, next(self._numbers), task))
         if self._thread is None or not self._thread.is_alive():
             self._thread = threading.Thread(target=self._work, name="kafka-shim-flusher", daemon=True)
             try:
@@ -153,19 +172,21 @@ class Flusher:
     def _drain(self) -> None:
         """Run all queued tasks in the calling thread."""
         while not self._queue.empty():
-            self._run([self._queue.get()])
+            self._run([self._queue.get()[2]])
 
     def _work(self) -> None:
         while self._run(self._next_group()):
             pass
 
     def _next_group(self) -> list[Sync | Callable[[], None] | None]:
-        """Wait for a task and return it with all tasks queued after it, up to and including the first that is not an
-        fsync."""
-        group = [self._queue.get()]
-        while isinstance(group[-1], Sync) and not self._queue.empty():
-            group.append(self._queue.get())
-        return group
+        """Wait for a task. Returns it, and after an fsync that somebody waits for all tasks that follow in the queue, up
+        to and including the first of another kind."""
+        group = []
+        while True:
+            priority, _, task = self._queue.get()
+            group.append(task)
+            if priority != WAITED or not isinstance(task, Sync) or self._queue.empty():
+                return group
 
     def _run(self, group: list[Sync | Callable[[], None] | None]) -> bool:
         """Run a group of tasks. Returns False if the thread must end."""

@@ -63,8 +63,10 @@ class LocalLog:
         "partition",
         "producers",
         "recovery_point",
+        "requested_point",
         "segments",
         "sync_error",
+        "sync_failures",
         "sync_round",
         "topic",
         "topic_id",
@@ -92,6 +94,10 @@ class LocalLog:
         self.producers = Producers(self.name)
         # All offsets below `recovery_point` are on the disk. `unflushed_since_ms` is -1 when nothing waits for fsync.
         self.recovery_point = 0
+        # (the value of `sync_failures` then, the offset below which rolls have requested an fsync): void when another
+        # fsync has failed since. The flusher thread counts `sync_failures`.
+        self.requested_point = (0, 0)
+        self.sync_failures = 0
         self.unflushed_since_ms = -1
         # Cached lookup: (first unstable offset, base offset of its segment, position in that segment).
         self._lso_position: tuple[int, int, int] | None = None
@@ -143,8 +149,11 @@ class LocalLog:
         full = self.segments[-1]
         full.store_indexes()
         end_offset = self.log_end_offset
-        # Also the segments whose fsync failed for lack of a descriptor: the recovery point passes them all.
-        unsynced = self.segments[max(self.segment_at(self.recovery_point), 0) :]
+        begin_offset, failures = self.recovery_point, self.sync_failures
+        # Without this a disk that is slower than the rolls would get each segment again with every roll.
+        if self.requested_point[0] == failures:
+            begin_offset = max(begin_offset, self.requested_point[1])
+        unsynced = self.segments[max(self.segment_at(begin_offset), 0) :]
         paths = [path for segment in unsynced for path in segment.sync_paths()]
         snapshot = self.take_snapshot()
         if snapshot is not None:
@@ -153,7 +162,10 @@ class LocalLog:
         segment.fd  # noqa: B018  (creates the file: recovery takes the log end offset from the newest segment's name)
         self.segments.append(segment)
         sync_round = self.sync_round
-        self._services.flusher.sync(paths, lambda: self._flushed_to(end_offset, sync_round), self._sync_failed)
+        self.requested_point = (failures, end_offset)
+        self._services.flusher.sync_later(
+            paths, lambda: self._flushed_to(end_offset, sync_round, begin_offset), self._sync_failed
+        )
         if faults.armed:
             faults.reach("log.after_roll", topic=self.topic, partition=self.partition)
         logger.info("%s: new segment at offset %d", self.name, end_offset)
@@ -198,22 +210,32 @@ class LocalLog:
         end_offset = self.log_end_offset
         self.unflushed_since_ms = -1
         self._services.flush_wanted.discard(self)
-        first = max(self.segment_at(self.recovery_point), 0)
-        paths = [segment.path(names.LOG) for segment in self.segments[first:]]
+        begin_offset = self.recovery_point
+        *rolled, active = self.segments[max(self.segment_at(begin_offset), 0) :]
+        # The fsyncs that the rolls requested come later, and the recovery point passes what they would have synced.
+        paths = [path for segment in rolled for path in segment.sync_paths()]
+        if rolled and self.producers.snapshot_offset > begin_offset:
+            paths.append(f"{self.directory}/{names.file_name(self.producers.snapshot_offset, names.SNAPSHOT)}")
+        paths.append(active.path(names.LOG))
         sync_round = self.sync_round
-        return self._services.flusher.sync(paths, lambda: self._flushed_to(end_offset, sync_round), self._sync_failed)
+        return self._services.flusher.sync(
+            paths, lambda: self._flushed_to(end_offset, sync_round, begin_offset), self._sync_failed
+        )
 
-    def _flushed_to(self, offset: int, sync_round: int) -> None:
-        # Runs in the flusher thread. The requests are processed in order, so the recovery point only grows.
+    def _flushed_to(self, offset: int, sync_round: int, begin_offset: int) -> None:
+        # Runs in the flusher thread, for what is from `begin_offset` on.
         # The kernel reports lost pages to one fsync only, and the next succeeds without them: it proves nothing until
         # `reopening` has written the bytes again, and neither does one that began before that.
         if sync_round != self.sync_round or self.sync_error is not None:
             raise UnprovenSyncError(
                 errno.EIO, f"{self.name}: an earlier fsync failed, and the bytes before may be lost"
             )
-        self.recovery_point = max(self.recovery_point, offset)
+        # Else an fsync of what is before it failed for lack of a descriptor, and will be requested again.
+        if begin_offset <= self.recovery_point < offset:
+            self.recovery_point = offset
 
     def _sync_failed(self, err: OSError) -> None:
+        self.sync_failures += 1
         # Runs in the flusher thread. The next use of the partition takes it offline. If the process lacks descriptors
         # or memory, nothing was synced and nothing was lost: the waiting requests fail, and the next fsync starts at
         # the same recovery point.
@@ -284,6 +306,7 @@ class LocalLog:
                 self.sync_error = None
             self.sync_round += 1
         self._lso_position = None
+        self.requested_point = (0, 0)
         self.unflushed_since_ms = self._services.clock.now_ms()
         self.want_flush()
         self._wake()

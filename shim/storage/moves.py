@@ -190,7 +190,7 @@ class Moves:
         paths = future.take_unsynced()
         if paths and move.fsyncs < MOST_FSYNCS:
             move.fsyncs += 1
-            move.fsyncing = self._services.flusher.sync(paths)
+            move.fsyncing = self._services.flusher.sync_later(paths)
             return FLUSH_PAUSE_MS
         self._complete(key, move, paths)
         return 0
@@ -302,7 +302,7 @@ class Moves:
             except OSError as err:
                 logger.warning("the checkpoints of %s cannot be written: %s", data_dir.path, err)
         # Both renames, for a power failure.
-        self._services.flusher.sync([target.path, source_dir.path])
+        self._services.flusher.sync_later([target.path, source_dir.path])
 
 
 def _task(key: Partition) -> str:

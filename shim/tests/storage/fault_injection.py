@@ -90,7 +90,7 @@ class Injector:
                 if hasattr(module, name):
                     patch(module, name, lambda original, name=name: self._of_c(name, original))
         # In the caller's turn: the n-th call must be the same one in every run.
-        patch(Flusher, "_put", lambda _: lambda flusher, task: (flusher._clock.begin_work(), flusher._run([task])))
+        patch(Flusher, "_put", lambda _: lambda flusher, task, _: (flusher._clock.begin_work(), flusher._run([task])))
         try:
             yield
         finally:

@@ -639,6 +639,34 @@ def test_roll_syncs_the_closed_segment_off_the_loop(make_disk: Callable[..., Dis
     assert log.recovery_point == 10
 
 
+def test_rolls_that_a_slow_disk_does_not_keep_up_with_request_each_segment_once(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk()
+    log = disk.open()
+    may_sync, synced = threading.Event(), []
+
+    def reach(path: str) -> None:
+        may_sync.wait(20)
+        synced.append(os.path.basename(path))
+
+    disk.faults.arm("log.before_fsync", reach)
+    for _ in range(10):
+        put(log, b"a")
+        log.roll(NOW_MS)
+    # Who waits gets what is to be synced before it too, and does not wait for the rolls.
+    put(log, b"a")
+    flushed = log.request_flush()
+    may_sync.set()
+    flushed.result(20)
+    assert log.recovery_point == 11
+    assert f"{10:020d}.snapshot" in synced
+    disk.logs.services.flusher.stop()
+    assert log.recovery_point == 11
+    logs = [name for name in synced if name.endswith(".log")]
+    assert set(logs) == {f"{offset:020d}.log" for offset in range(11)}
+    # By its roll, and by the one who waited.
+    assert max(map(logs.count, logs)) == 2
+
+
 def test_wishes_of_one_group_sync_a_file_once(make_disk: Callable[..., Disk], tmp_path: Path) -> None:
     disk = make_disk()
     disk.open()

@@ -13,7 +13,7 @@ import pytest
 
 from kafka_shim.clock import RealClock
 from kafka_shim.faults import Faults
-from kafka_shim.storage.flusher import WHOLE_FROM_FILES, Flusher, sync_file_system
+from kafka_shim.storage.flusher import END, WHOLE_FROM_FILES, Flusher, sync_file_system
 
 
 @pytest.fixture
@@ -108,10 +108,33 @@ def test_thread_that_died_is_replaced(flusher: Flusher, file: str) -> None:
     assert flusher.sync([file]).result(20) is None
     thread = flusher._thread
     assert thread is not None
-    flusher._queue.put(None)  # as good as any death
+    flusher._queue.put((END, 0, None))  # as good as any death
     thread.join(20)
     assert flusher.sync([file]).result(20) is None
     assert flusher._thread is not thread
+
+
+def test_what_somebody_waits_for_goes_before_what_nobody_waits_for(
+    faults: Faults, flusher: Flusher, tmp_path: Path
+) -> None:
+    may_sync, synced = threading.Event(), []
+
+    def reach(path: str) -> None:
+        synced.append(path)
+        may_sync.wait(20)
+
+    faults.arm("log.before_fsync", reach)
+    rolled = [flusher.sync_later([str(tmp_path / f"rolled-{number}")]) for number in range(3)]
+    flusher.run(lambda: synced.append("removed"))
+    waited = flusher.sync([str(tmp_path / "waited")])
+    may_sync.set()
+    waited.result(20)
+    rolled[-1].result(20)
+    flusher.stop()
+    names = [Path(path).name for path in synced]
+    # Only the fsync that had begun came before.
+    assert names.index("waited") <= 1
+    assert [name for name in names if name != "waited"] == ["rolled-0", "rolled-1", "rolled-2", "removed"]
 
 
 def test_few_files_are_synced_one_by_one(faults: Faults, flusher: Flusher, file: str, tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ class TwoDirs:
         for _ in range(2000):
             if done() if done is not None else not self.logs.moves.futures():
                 return
-            self.logs.services.flusher.sync([]).result()  # what was asked for before is done then
+            self.logs.services.flusher.sync_later([]).result()  # what was asked for before is done then
             self.clock.advance(5)
         raise AssertionError("the move does not end")
 
@@ -137,7 +137,7 @@ def test_partition_moves_with_all_that_belongs_to_it(node):
     assert put(log, b"x", pid=7, seq=0).duplicate
     assert put(log, b"z", pid=7, seq=1).base_offset == 203
     node.clock.advance(2000)
-    node.logs.services.flusher.sync([]).result()
+    node.logs.services.flusher.sync_later([]).result()
     assert not [name for name in os.listdir(node.dir_named("a")) if name.startswith("t-0")]
     node.stop()
     node.start()
@@ -234,7 +234,7 @@ def test_crash_at_any_step_loses_nothing_and_the_move_ends_after_the_start(node,
     node.settle()
     assert node.holder() == "b"
     assert records(node.log) == expected[30:]
-    node.logs.services.flusher.sync([]).result()
+    node.logs.services.flusher.sync_later([]).result()
     assert not [name for name in os.listdir(node.dir_named("a")) if name.startswith("t-0.") and "future" in name]
     assert not [name for name in os.listdir(node.dir_named("b")) if name.startswith("t-0.")]
 
@@ -259,7 +259,7 @@ def test_moving_back_ends_the_move(node):
     assert len(node.logs.moves.futures()) == 1
     node.move("a")
     assert not node.logs.moves.futures()
-    node.logs.services.flusher.sync([]).result()
+    node.logs.services.flusher.sync_later([]).result()
     assert not [name for name in os.listdir(node.dir_named("b")) if name.startswith("t-0")]
     assert node.holder() == "a"
     assert records(log) == expected
@@ -271,7 +271,7 @@ def test_deleted_topic_ends_its_move(node):
     node.store.delete_topic("t")
     assert not node.logs.moves.futures()
     node.clock.advance(2000)
-    node.logs.services.flusher.sync([]).result()
+    node.logs.services.flusher.sync_later([]).result()
     for name in "ab":
         assert not [one for one in os.listdir(node.dir_named(name)) if one.startswith("t-0")]
 
@@ -298,7 +298,7 @@ def test_full_target_keeps_the_source_and_the_move_ends_when_there_is_space(node
         else:
             patch.setattr(os, "rename", refuse)
         for _ in range(20):
-            node.logs.services.flusher.sync([]).result()
+            node.logs.services.flusher.sync_later([]).result()
             node.clock.advance(1000)
         assert node.holder() == "a"
         expected += fill(log, 5, 50)
@@ -314,7 +314,7 @@ def test_failed_fsync_at_the_end_of_a_move_writes_the_copy_anew(node, monkeypatc
     log = node.make()
     expected = fill(log, 50)
     flusher = node.logs.services.flusher
-    sync, sync_now = flusher.sync, flusher.sync_now
+    sync, sync_now = flusher.sync_later, flusher.sync_now
     synced: set[str] = set()
     failures = [OSError(errno.EIO, os.strerror(errno.EIO))]
 
@@ -329,7 +329,7 @@ def test_failed_fsync_at_the_end_of_a_move_writes_the_copy_anew(node, monkeypatc
         synced.update(os.path.basename(path) for path in paths)
         sync_now(paths)
 
-    monkeypatch.setattr(flusher, "sync", note)
+    monkeypatch.setattr(flusher, "sync_later", note)
     monkeypatch.setattr(flusher, "sync_now", fail)
     node.move("b")
     node.settle()
@@ -377,7 +377,7 @@ def test_source_that_cannot_get_its_name_back_is_not_lost(node, monkeypatch, is_
     with monkeypatch.context() as patch:
         patch.setattr(os, "rename", refuse)
         for _ in range(5):
-            node.logs.services.flusher.sync([]).result()
+            node.logs.services.flusher.sync_later([]).result()
             node.clock.advance(1000)
         assert not (node.path / "a" / "t-0").exists()
         with refused(ErrorCode.KAFKA_STORAGE_ERROR):
@@ -401,7 +401,7 @@ def test_unrecorded_directory_stops_the_end_of_a_move(node):
     node.faults.arm("metadata.before_commit", "error", "KAFKA_STORAGE_ERROR")
     node.move("b")
     for _ in range(10):
-        node.logs.services.flusher.sync([]).result()
+        node.logs.services.flusher.sync_later([]).result()
         node.clock.advance(1000)
     assert node.holder() == "a"
     node.faults.disarm()
