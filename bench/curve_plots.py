@@ -1,11 +1,12 @@
 """Draws the curves of `bench.curves`: ``python -m bench.curve_plots [JSON [SVG]]``.
 
 One small plot for each curve, both axes logarithmic: broker CPU of one operation as a line, its median latency dashed;
-a bar spans the rounds.
+a bar spans the rounds. The picture holds the digest of what it shows, which ``scripts/bench_tables.py check`` compares.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import re
@@ -21,11 +22,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-FIGURES = ROOT / "build" / "curves.json"
-PICTURE = ROOT / "build" / "curves.svg"
+FIGURES = ROOT / "docs" / "curves.json"
+PICTURE = ROOT / "docs" / "images" / "curves.svg"
 COLUMNS = 2
 # Of two brokers that people tell apart also without colours: the shim's marks are round, Kafka's square.
 LOOKS = {SHIM: ("shim", "#0b6e99", "o"), KAFKA: ("Apache Kafka 4.3.1", "#b4530a", "s")}
+
+
+def digest(curves: Mapping[str, Any]) -> str:
+    """Of the figures that a picture shows."""
+    return hashlib.sha256(json.dumps(curves, sort_keys=True).encode()).hexdigest()
 
 
 def draw(curves: Mapping[str, Any]) -> str:
@@ -45,7 +51,8 @@ def draw(curves: Mapping[str, Any]) -> str:
         handles, labels = places.flat[0].get_legend_handles_labels()
         drawn.legend(handles, labels, loc="outside upper left", ncols=len(labels), frameon=False)
         buffer = io.StringIO()
-        drawn.savefig(buffer, format="svg", facecolor="white", metadata={"Date": None, "Creator": None})
+        about = {"Date": None, "Creator": None, "Description": digest(curves)}
+        drawn.savefig(buffer, format="svg", facecolor="white", metadata=about)
         pyplot.close(drawn)
     return re.sub(r" +$", "", buffer.getvalue(), flags=re.MULTILINE)
 

@@ -322,7 +322,7 @@ def _send(broker: Growing) -> None:
 
 CURVES: dict[str, Curve] = {
     "partitions": Curve(
-        "one record, beside partitions", "partitions", (10, 100, 1000, 4000), _add_partitions, _to_first
+        "one record, beside partitions", "partitions", (10, 100, 1000, 10_000), _add_partitions, _to_first
     ),
     "session": Curve(
         "one record to a consumer", "partitions of the consumer", (10, 100, 1000, 4000), _watch, _one_more
@@ -330,12 +330,12 @@ CURVES: dict[str, Curve] = {
     "connections": Curve(
         "one record, beside idle connections", "connections", (1, 10, 100, 1000, 5000), _connect, _to_first
     ),
-    "topics": Curve("metadata of one topic", "topics", (10, 100, 1000, 2000), _add_topics, _one_topic),
+    "topics": Curve("metadata of one topic", "topics", (10, 100, 1000, 10_000), _add_topics, _one_topic),
     "groups": Curve("commit of one offset", "groups", (1, 10, 100, 2000), _add_groups, _commit_next),
-    "members": Curve("heartbeat of a member", "members of the group", (1, 10, 100, 1000), _add_members, _beat_next),
+    "members": Curve("heartbeat of a member", "members of the group", (1, 10, 100, 2000), _add_members, _beat_next),
     "ids": Curve("transaction of one record", "transactional ids", (1, 10, 100, 1000, 10_000), _add_ids, _transact),
     "acls": Curve("one record of a user with an ACL", "ACLs", (1, 100, 1000, 10_000), _add_acls, _to_first, True),
-    "log": Curve("fetch anywhere in the log", "MB of log", (10, 100, 1000, 4000), _fill, _read_somewhere),
+    "log": Curve("fetch anywhere in the log", "MB of log", (10, 100, 1000, 10_000), _fill, _read_somewhere),
     "record": Curve("one record of a size", "bytes", (10, 1000, 100_000, 1_000_000, LARGEST_BYTES), _enlarge, _send),
 }
 
@@ -405,6 +405,16 @@ def taken(name: str, kinds: Sequence[str], rounds: int, seconds: float) -> dict[
 def medians(point: Mapping[str, Any], kind: str) -> Sample:
     latency_us, cost_us = (statistics.median(values) for values in zip(*point["samples"][kind], strict=True))
     return latency_us, cost_us
+
+
+def conditions(figures: Mapping[str, Any]) -> str:
+    """One paragraph: when, on what machine, and how long."""
+    machine, settings = figures["machine"], figures["settings"]
+    return (
+        f"{figures['began']}, {machine['cpus']} CPUs ({machine['cpu']}), {machine['memory_gb']} GB, load "
+        f"{figures['load']:g} before; {settings['rounds']} rounds of {settings['seconds']:g} s at each size, after "
+        f"{FIRST_WARM_UP_S:g} s of warm-up at the first and {WARM_UP_S:g} s at each other."
+    )
 
 
 def table(curves: Mapping[str, Any]) -> str:

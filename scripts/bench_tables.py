@@ -4,7 +4,8 @@
 Without an argument it writes; ``check`` compares. ``take FILE`` first makes FILE, a result of `make bench`, the
 committed one. A table stands between ``<!-- bench NAME -->`` and ``<!-- end -->``; NAME is one of
 `bench.report.TABLES`, ``headlines``, ``conditions``, ``instructions``, which is from docs/instructions.json
-(`python -m bench.instructions`), or ``share``, from docs/share.json (`python -m bench.share`).
+(`python -m bench.instructions`), ``share``, from docs/share.json (`python -m bench.share`), or ``curves``, from
+docs/curves.json (`python -m bench.curves`), whose picture `bench.curve_plots` draws.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bench import instructions, report, share  # noqa: E402
+from bench import curve_plots, curves, instructions, report, share  # noqa: E402
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 FIGURES = ROOT / "docs" / "bench.json"
 INSTRUCTIONS = ROOT / "docs" / "instructions.json"
 SHARE = ROOT / "docs" / "share.json"
+CURVES = ROOT / "docs" / "curves.json"
+PICTURE = ROOT / "docs" / "images" / "curves.svg"
 PAGES = (ROOT / "README.md", ROOT / "docs" / "performance.md")
 PLACE = re.compile(r"(<!-- bench (?P<name>\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -42,7 +45,16 @@ def content(name: str, figures: Mapping[str, Any]) -> str:
         return instructions.table(json.loads(INSTRUCTIONS.read_text(encoding="utf-8")))
     if name == "share":
         return share.table(json.loads(SHARE.read_text(encoding="utf-8"))["samples"], share.KINDS)
+    if name == "curves":
+        found = json.loads(CURVES.read_text(encoding="utf-8"))
+        return f"{curves.conditions(found)}\n\n{curves.table(found['curves'])}"
     return report.table(name, figures)
+
+
+def is_picture_current() -> bool:
+    """Whether the picture of the curves was drawn from the committed figures."""
+    found = json.loads(CURVES.read_text(encoding="utf-8"))
+    return curve_plots.digest(found["curves"]) in PICTURE.read_text(encoding="utf-8")
 
 
 def page(text: str, figures: Mapping[str, Any]) -> str:
@@ -66,6 +78,9 @@ def main(arguments: list[str]) -> int:
             return 2
     figures = json.loads(FIGURES.read_text(encoding="utf-8"))
     status = 0
+    if not is_picture_current():
+        sys.stderr.write("images/curves.svg does not show docs/curves.json: run python -m bench.curve_plots\n")
+        status = 1
     for path in PAGES:
         old = path.read_text(encoding="utf-8")
         new = page(old, figures)
