@@ -179,8 +179,8 @@ class Flusher:
             pass
 
     def _next_group(self) -> list[Sync | Callable[[], None] | None]:
-        """Wait for a task. Returns it, and after an fsync that somebody waits for all tasks that follow in the queue, up
-        to and including the first of another kind."""
+        """Wait for a task. Returns it, and after an fsync that somebody waits for all tasks that follow in the queue,
+        up to and including the first of another kind."""
         group = []
         while True:
             priority, _, task = self._queue.get()
