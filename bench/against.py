@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from bench import data, groups, machine, rounds, transactions
+from bench import cores, data, groups, machine, rounds, transactions
 from bench.rounds import Pace, Side
 from kafka_shim.targets.shim_process import ShimProcess
 
@@ -45,14 +45,14 @@ class OtherCheckout(ShimProcess):
 
 def chosen(words: list[str], pace: Pace) -> list[list[rounds.Case]]:
     """The cases of each part whose names begin with one of the words; all without words."""
-    parts = (data.cases(pace.megabytes), transactions.CASES, groups.CASES)
+    parts = (data.cases(pace.megabytes), transactions.CASES, groups.CASES, cores.CASES)
     kept = [[case for case in part if not words or case.name.startswith(tuple(words))] for part in parts]
     return [[replace(case, kinds=(THIS, OTHER)) for case in part] for part in kept]
 
 
 def run(tree: Path, words: list[str], pace: Pace) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    preparations = (None, transactions.prepare, lambda _, side: groups.prepare(side))
+    preparations = (None, transactions.prepare, lambda _, side: groups.prepare(side), None)
     for prepare, cases in zip(preparations, chosen(words, pace), strict=True):
         if cases:
             with ExitStack() as stack:

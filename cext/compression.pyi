@@ -39,3 +39,10 @@ def decompress(codec: int, data: Buffer, limit_bytes: int = ...) -> Buffer:
     xerial's framing, lz4 frames of independent blocks, and zstd frames with and without content size. Raises
     DecompressError for invalid data and LimitExceeded above the limit.
     """
+
+def expected_bytes(codec: int, data: Buffer) -> int:
+    """About how many bytes the data decompresses to, by what its framing says, without decompressing any.
+
+    For snappy, lz4 and zstd it is not less than the true size. gzip has its size at the end, where it may be false:
+    8 times the data is taken for the least. 0 for data whose framing is invalid.
+    """

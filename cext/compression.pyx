@@ -31,6 +31,9 @@ cdef enum:
     GZIP_MOST_MEMBERS = 2000        # a producer's library writes one
     GZIP_PIECE_SIZE = 4 << 10
     GZIP_STEP_SIZE = 16 << 20       # zlib joins what one call gives: its peak is twice the result
+    GZIP_LIKELY_RATIO = 8           # taken for the ratio where the data says less
+    GZIP_BEST_RATIO = 1032
+    LZ4_BEST_RATIO = 255
     ZSTD_DEFAULT_LEVEL = 3
     ZSTD_BLOCK_SIZE = 128 << 10
 
@@ -74,6 +77,38 @@ def decompress(int codec, data, int64_t limit_bytes=DEFAULT_LIMIT_BYTES):
     if codec == 4:
         return _unzstd(data, limit_bytes)
     raise ValueError(f"no codec {codec}")
+
+
+def expected_bytes(int codec, data):
+    cdef Py_buffer view
+    cdef const uint8_t* p
+    cdef int64_t found = 0
+    cdef list blocks = []
+    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    try:
+        p = <const uint8_t*>view.buf
+        if codec == 0:
+            found = view.len
+        elif codec == 1:
+            if view.len >= 4:
+                found = min(<int64_t>_load_little(p + view.len - 4), view.len * GZIP_BEST_RATIO)
+                found = max(found, view.len * GZIP_LIKELY_RATIO)
+        elif codec == 2:
+            if _is_xerial(p, view.len):
+                blocks = _xerial_blocks(p, view.len, STORED_LIMIT_BYTES)
+                found = sum([block[2] for block in blocks])
+            else:
+                found = max(_snappy_length(p, view.len), 0)
+        elif codec == 3:
+            found = _lz4_blocks(p, view.len, blocks) * len(blocks)
+            found = min(found, view.len * LZ4_BEST_RATIO)
+        elif codec == 4:
+            found = _zstd_bound(p, view.len)
+        return found
+    except DecompressError:
+        return 0
+    finally:
+        PyBuffer_Release(&view)
 
 
 cdef object _too_large(int64_t limit_bytes):

@@ -56,6 +56,10 @@ def validate(buffer: Buffer, batch: Batch, limit_bytes: int = ...) -> RecordsSum
     the records' content.
     """
 
+def decompressed_bytes(buffer: Buffer) -> int:
+    """About how many bytes the records of the batch at the start of `buffer` decompress to, by their framing
+    (`compression.expected_bytes`). 0 for a batch that is not compressed, and for what is no batch."""
+
 def scan_plain(
     buffer: Buffer, limit_bytes: int, needs_keys: bool, now_ms: int, before_limit_ms: int, after_limit_ms: int
 ) -> Batch | None:

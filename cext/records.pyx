@@ -9,6 +9,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from kafka_shim.cext.batch cimport (
     AT_ATTRIBUTES,
     AT_LENGTH,
+    AT_MAGIC,
     BATCH_HEADER_SIZE,
     CODEC_MASK,
     CONTROL_FLAG,
@@ -28,7 +29,7 @@ from kafka_shim.cext.varint cimport read_varint, read_varlong
 from kafka_shim.cext.batch import BatchError
 from kafka_shim.cext.builder import build, build_marker, parse_marker, recompress  # no-cython-lint
 from kafka_shim.cext.compression import (
-    DEFAULT_LIMIT_BYTES, STORED_LIMIT_BYTES, DecompressError, LimitExceeded, decompress,
+    DEFAULT_LIMIT_BYTES, STORED_LIMIT_BYTES, DecompressError, LimitExceeded, decompress, expected_bytes,
 )
 
 cdef enum:
@@ -339,6 +340,18 @@ def validate(buffer, Batch batch not None, int64_t limit_bytes=DEFAULT_LIMIT_BYT
             -1 if facts.index_of_max < 0 else <int64_t>(<uint64_t>batch.base_offset + <uint64_t>facts.index_of_max)
         )
     return summary
+
+
+def decompressed_bytes(buffer):
+    cdef Py_buffer view
+    cdef const uint8_t* p
+    cdef int codec = 0
+    PyObject_GetBuffer(buffer, &view, PyBUF_SIMPLE)
+    p = <const uint8_t*>view.buf
+    if view.len > BATCH_HEADER_SIZE and p[AT_MAGIC] == 2:
+        codec = load_i16(p + AT_ATTRIBUTES) & CODEC_MASK
+    PyBuffer_Release(&view)
+    return expected_bytes(codec, memoryview(buffer).cast("B")[BATCH_HEADER_SIZE:]) if codec else 0
 
 
 def scan_plain(

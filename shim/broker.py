@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kafka_shim.session import Listener
     from kafka_shim.share.persister import ShareStatePersister
     from kafka_shim.share.share_partitions import SharePartitions
+    from kafka_shim.storage.batch_checks import BatchChecks
     from kafka_shim.storage.logs import Logs
     from kafka_shim.telemetry.client_metrics import ClientMetrics
     from kafka_shim.turns import Turns
@@ -41,6 +42,7 @@ class Broker:
         "acls",
         "audit_log",
         "authorizer",
+        "batch_checks",
         "client_metrics",
         "clock",
         "cluster_id",
@@ -88,6 +90,7 @@ class Broker:
     send_memory: SendMemory
     turns: Turns
     large_requests: LargeRequests
+    batch_checks: BatchChecks
 
     def __init__(self) -> None:
         self.node_id = 1

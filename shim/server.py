@@ -26,6 +26,7 @@ from kafka_shim.network_send import SendMemory
 from kafka_shim.registry import Registry
 from kafka_shim.share.persister import ShareStatePersister
 from kafka_shim.socket_server import SocketServer
+from kafka_shim.storage.batch_checks import BatchChecks
 from kafka_shim.storage.logs import Logs
 from kafka_shim.storage.open_files import raise_limit
 from kafka_shim.turns import Turns
@@ -67,6 +68,7 @@ class Server:
         broker.send_memory = SendMemory()
         broker.turns = Turns(broker.clock)
         broker.large_requests = LargeRequests(broker.clock)
+        broker.batch_checks = BatchChecks(broker.clock)
         self._registry = Registry(broker)
         self._socket_server = SocketServer(broker, self._registry)
 
@@ -282,6 +284,7 @@ class Server:
             broker.share_partitions.stop()
         broker.share_state.stop()
         await self._drain()
+        broker.batch_checks.stop()
         self._socket_server.stop()
         if broker.client_metrics is not None:
             broker.client_metrics.stop()

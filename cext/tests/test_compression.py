@@ -22,6 +22,7 @@ from kafka_shim.cext.compression import (
     LimitExceeded,
     compress,
     decompress,
+    expected_bytes,
 )
 from kafka_shim.cext.tests.exact import exact
 
@@ -358,3 +359,36 @@ def test_libraries_are_not_imported_before_they_are_needed():
     code = "import sys, kafka_shim.cext.records; print('cramjam' in sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "False"
+
+
+# --- the expected size
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("name", SAMPLES)
+def test_expected_size_is_no_less_than_the_true_one(codec, name):
+    plain = SAMPLES[name]
+    data = bytes(compress(codec, plain))
+    with exact(data) as buffer:
+        expected = expected_bytes(codec, buffer)
+    assert expected >= len(plain)
+    # Of gzip a ratio is taken, of the others the blocks are known.
+    assert expected <= (max(len(plain), 8 * len(data)) if codec == GZIP else max(len(plain), 0) + (128 << 10))
+
+
+@given(st.sampled_from([-1, 0, *CODECS, 5, 7]), st.binary(max_size=200))
+def test_expected_size_of_anything(codec, data):
+    with exact(data) as buffer:
+        assert 0 <= expected_bytes(codec, buffer) <= 1 << 40
+
+
+@pytest.mark.parametrize("codec", (SNAPPY, LZ4, ZSTD))
+def test_expected_size_of_what_is_cut_off(codec):
+    assert expected_bytes(codec, bytes(compress(codec, TEXT))[:-30]) == 0
+
+
+def test_expected_size_of_gzip_that_lies():
+    data = gzip.compress(bytes(1_000_000))
+    assert expected_bytes(GZIP, data) == 1_000_000
+    assert expected_bytes(GZIP, data[:-4] + bytes(4)) == 8 * len(data)
+    assert expected_bytes(GZIP, data[:-4] + b"\xff" * 4) == 1032 * len(data)

@@ -2,17 +2,20 @@
 
 Appends one batch per partition, each whole or not at all. Every partition has its own result. acks 1 and -1 are the
 same here, because there is one replica. acks 0 gets no response, and an error closes the connection, which is how such
-a client learns of it. A transactional batch is first admitted to its transaction (B9). Only that may wait, and only
-while the previous transaction is being completed. v5 log start offset. v7 allows zstd. v8 record errors and an error
-message. v9 is flexible. v10 leader hints (never sent here). v11, v12 differ in the handling of a partition that is not
-in the transaction (KIP-890). v13 topic ids in place of names.
+a client learns of it. A transactional batch is first admitted to its transaction (B9). That may wait, while the
+previous transaction is being completed; and so may a batch that takes long to decompress, which a thread checks first.
+v5 log start offset. v7 allows zstd. v8 record errors and an error message. v9 is flexible. v10 leader hints (never sent
+here). v11, v12 differ in the handling of a partition that is not in the transaction (KIP-890). v13 topic ids in place
+of names.
 """
 
 from __future__ import annotations
 
 import logging
+from functools import partial
 
 from kafka_shim.api.produce_append import PartitionBatch, after_append, append, append_some
+from kafka_shim.api.produce_checks import check_then, long_ones
 from kafka_shim.api.transactional_produce import admit_and_append
 from kafka_shim.authorization import require
 from kafka_shim.errors import DisconnectError, ErrorCode, KafkaError
@@ -60,6 +63,19 @@ def handle(
     for topic in request.topic_data:
         _locate(context, topic, topic.partition_data, response, answers, found)
     batches = _in_order(answers, found)
+    for batch in batches:
+        log = batch.log
+        if batch.expected_bytes or (log is not None and log.config.compression_type != "producer"):
+            long = long_ones(batches)
+            if long:
+                return check_then(context, batches, long, partial(_append, context, request, response, batches))
+            break
+    return _append(context, request, response, batches)
+
+
+def _append(
+    context: Context, request: ProduceRequest, response: ProduceResponse, batches: list[PartitionBatch]
+) -> ProduceResponse | Coroutine[Any, Any, Any] | None:
     for batch in batches:
         if batch.producer is not None:
             transactional = [one for one in batches if one.producer is not None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from kafka_shim.cext.batch import transactional_producer
+from kafka_shim.cext.records import decompressed_bytes
 from kafka_shim.errors import DisconnectError, ErrorCode, KafkaError
 from kafka_shim.protocol.messages.produce_response import BatchIndexAndErrorMessage
 from kafka_shim.storage.results import NotOneBatchError
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from kafka_shim.outcome import Flush
     from kafka_shim.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse
     from kafka_shim.storage.log import PartitionLog
+    from kafka_shim.storage.validation import Checked
     from kafka_shim.storage.verification import Verification
 
 logger = logging.getLogger("kafka_shim.request")
@@ -47,16 +49,20 @@ class PartitionBatch:
     """One partition's part of a request: the target log and the result. `producer` is that of a transactional batch:
     (producer id, epoch, base sequence), else None."""
 
-    __slots__ = ("answer", "error", "log", "producer", "records", "verification")
+    __slots__ = ("answer", "checked", "error", "expected_bytes", "log", "producer", "records", "verification")
 
     def __init__(self, answer: PartitionProduceResponse, records: Any) -> None:
         self.answer = answer
         self.records = records
         # Of the first batch; a second one is refused anyway.
         self.producer: tuple[int, int, int] | None = transactional_producer(records)
+        # What the records decompress to; 0 where they are not compressed.
+        self.expected_bytes: int = decompressed_bytes(records)
         self.log: PartitionLog | None = None
         self.error: KafkaError | None = None
         self.verification: Verification | None = None
+        # What a thread found of the records; None: the append checks them.
+        self.checked: Checked | None = None
 
 
 def append(
@@ -90,7 +96,11 @@ def append_some(
             assert log is not None
             try:
                 appended = log.append_as_leader(
-                    batch.records, now_ms=now_ms, version=version, verification=batch.verification
+                    batch.records,
+                    now_ms=now_ms,
+                    version=version,
+                    verification=batch.verification,
+                    checked=batch.checked,
                 )
             except KafkaError as error:
                 batch.error = error

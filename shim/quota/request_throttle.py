@@ -56,6 +56,11 @@ class RequestThrottle:
         self._began_ns = perf_counter_ns() - (self._spent_ns or 0)
         self._spent_ns = None
 
+    def worked(self, spent_ns: int) -> None:
+        """A thread has worked on the request while it waited."""
+        if self._spent_ns is not None:
+            self._spent_ns += spent_ns
+
     def charge(self, *, is_exempt: bool = False, used_ms: int = 0) -> int:
         """Count the time of the request, once, when its response is made. `used_ms` is the throttle time for what else
         it used. Returns the throttle time in all. An exempt request is not throttled for its time."""

@@ -10,7 +10,6 @@ import os
 
 from kafka_shim.cext import segment as cext_segment
 from kafka_shim.cext.batch import scan, stamp
-from kafka_shim.cext.records import recompress
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.storage import lookup, validation
 from kafka_shim.storage.local_log import LocalLog
@@ -54,20 +53,33 @@ class PartitionLog(LocalLog):
     # --- append
 
     def append_as_leader(
-        self, records: Buffer, *, now_ms: int, version: int, verification: Verification | None = None
+        self,
+        records: Buffer,
+        *,
+        now_ms: int,
+        version: int,
+        verification: Verification | None = None,
+        checked: validation.Checked | None = None,
     ) -> Appended:
         """Append one batch from a client, whole or not at all. `records` is the field of the Produce request. If it is
         writable, it is stamped in place, so the caller must not reuse it before the response is sent. `version` is the
-        Produce API version.
+        Produce API version. `checked` is what a thread has found of it; it holds by the options that it was checked by.
 
         Raises KafkaError with the error codes of A3-A10 and B9. A `RecordsError` lists the invalid records."""
         config = self.config
         self._require_online()
-        batch, max_timestamp = validation.check(records, self.name, version, now_ms, config)
-        if config.compression_type != "producer":
-            codec = validation.target_codec(batch, config)
-            if codec != batch.compression:
-                records, batch = self._recompress(records, batch, codec)
+        if checked is not None and checked.config is config:
+            if checked.error is not None:
+                raise checked.error
+            batch, max_timestamp = checked.batch, checked.max_timestamp
+            if checked.stored is not None:
+                records = checked.stored
+        else:
+            batch, max_timestamp = validation.check(records, self.name, version, now_ms, config)
+            if config.compression_type != "producer":
+                codec = validation.target_codec(batch, config)
+                if codec != batch.compression:
+                    records, batch = validation.compress_anew(records, batch, codec, self.name, config)
         producer_id, size_bytes = batch.producer_id, batch.size_bytes
         if producer_id >= 0:
             entry = self.producers.entries.get(producer_id)
@@ -80,7 +92,7 @@ class PartitionLog(LocalLog):
         append_time_ms = -1
         if config.message_timestamp_type == LOG_APPEND_TIME:
             append_time_ms = max_timestamp = now_ms
-        writable = _writable(records, size_bytes)
+        writable = validation.writable(records, size_bytes)
         base_offset = self.log_end_offset
         stamp(writable, 0, base_offset, self.leader_epoch, append_time_ms, max_timestamp)
         last_offset = base_offset + batch.last_offset_delta
@@ -169,14 +181,6 @@ class PartitionLog(LocalLog):
         except ProducerRefusal as err:
             logger.info("%s", err)
             raise
-
-    def _recompress(self, records: Buffer, batch: Batch, codec: int) -> tuple[bytearray, Batch]:
-        """Recompress the batch with the topic's `compression.type`. The size is checked again because it may have
-        grown."""
-        stored = recompress(records, batch, codec, validation.level_of(codec, self.config))
-        if len(stored) > self.config.max_message_bytes:
-            raise validation.too_large(self.name, len(stored), self.config)
-        return stored, scan(stored, check_crc=False)
 
     def _write(
         self, batch: Buffer, size_bytes: int, base_offset: int, last_offset: int, max_timestamp_ms: int, now_ms: int
@@ -393,12 +397,3 @@ class PartitionLog(LocalLog):
 
         self.raise_start(offset)
         return delete_old_segments(self, self._services, now_ms)
-
-
-def _writable(records: Buffer, size_bytes: int) -> Buffer:
-    """Return the batch in writable memory, without the bytes after it. Copies it if the request's buffer is
-    read-only."""
-    view = records if isinstance(records, memoryview) else memoryview(records)
-    if view.readonly:
-        return bytearray(view[:size_bytes])
-    return view if len(view) == size_bytes else view[:size_bytes]

@@ -4,7 +4,7 @@ ProduceRequest)."""
 from __future__ import annotations
 
 from kafka_shim.cext.batch import BatchError, Verdict, scan
-from kafka_shim.cext.records import iterate, scan_plain, validate
+from kafka_shim.cext.records import iterate, recompress, scan_plain, validate
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.storage.results import Buffer, NotOneBatchError, RecordsError
 
@@ -24,6 +24,10 @@ CODECS = {"none": 0, "uncompressed": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd"
 # allocate a gigabyte.
 EXPANSION_LIMIT = 128
 SHOWN_ERRORS = 3
+# From these sizes on a thread decompresses a batch (its size then, by codec) or compresses it anew: half a millisecond
+# of work (docs/adr/0047-more-than-one-core.md).
+LEAST_DECOMPRESSED_APART_BYTES = {1: 128 << 10, 2: 768 << 10, 3: 1536 << 10, 4: 512 << 10}
+LEAST_COMPRESSED_APART_BYTES = 64 << 10
 # Header positions: the end of the length field, the end of the attributes. Then the least valid length, that of an
 # empty message of magic 0.
 LENGTH_END, ATTRIBUTES_END, LEAST_OLD_LENGTH = 12, 23, 14
@@ -46,6 +50,61 @@ def check(records: Buffer, name: str, version: int, now_ms: int, config: TopicCo
     # It is compressed or unusual (LogAppendTime allows any time), or invalid: what follows says why.
     batch = read_header(records, name, version, config)
     return batch, check_records(records, batch, name, now_ms, config).max_timestamp
+
+
+class Checked:
+    """What a thread found of a batch before its append. `config` are the options by which it was checked. `error` is
+    what `check` raised; without one `batch` and `max_timestamp` are what it returned, and `stored` is the batch as it
+    is stored if the topic compresses it anew. `spent_ns` is the time of the thread."""
+
+    __slots__ = ("batch", "config", "error", "max_timestamp", "spent_ns", "stored")
+
+    batch: Batch
+    max_timestamp: int
+
+    def __init__(self, config: TopicConfig) -> None:
+        self.config = config
+        self.stored: bytearray | None = None
+        self.error: Exception | None = None
+        self.spent_ns = 0
+
+
+def takes_long(records: Buffer, expected_bytes: int, config: TopicConfig) -> bool:
+    """Whether a partition's Produce data, which decompresses to `expected_bytes`, should be checked in a thread: to
+    decompress it, or to compress it anew, takes the event loop too long."""
+    if len(records) < ATTRIBUTES_END:
+        return False
+    codec = records[ATTRIBUTES_END - 1] & 7
+    if expected_bytes > LEAST_DECOMPRESSED_APART_BYTES.get(codec, 0):
+        return True
+    if config.compression_type == "producer" or codec == CODECS[config.compression_type]:
+        return False
+    return max(expected_bytes, len(records)) > LEAST_COMPRESSED_APART_BYTES
+
+
+def check_apart(records: Buffer, name: str, version: int, now_ms: int, config: TopicConfig) -> Checked:
+    """`check`, and what the topic compresses anew. It needs the bytes and the options alone: for any thread."""
+    checked = Checked(config)
+    try:
+        batch, checked.max_timestamp = check(records, name, version, now_ms, config)
+        codec = target_codec(batch, config)
+        if codec != batch.compression:
+            checked.stored, batch = compress_anew(records, batch, codec, name, config)
+        checked.batch = batch
+    except KafkaError as err:
+        checked.error = err.with_traceback(None)  # its frames would keep the records
+    except Exception as err:  # a bug, or memory is short: the append raises it
+        checked.error = err
+    return checked
+
+
+def compress_anew(records: Buffer, batch: Batch, codec: int, name: str, config: TopicConfig) -> tuple[bytearray, Batch]:
+    """Recompress the batch with the topic's `compression.type`. The size is checked again because it may have grown.
+    Raises KafkaError."""
+    stored = recompress(records, batch, codec, level_of(codec, config))
+    if len(stored) > config.max_message_bytes:
+        raise too_large(name, len(stored), config)
+    return stored, scan(stored, check_crc=False)
 
 
 def read_header(records: Buffer, name: str, version: int, config: TopicConfig) -> Batch:
@@ -222,3 +281,12 @@ def level_of(codec: int, config: TopicConfig) -> int | None:
         4: config.compression_zstd_level,
     }
     return levels.get(codec)
+
+
+def writable(records: Buffer, size_bytes: int) -> Buffer:
+    """Return the batch in writable memory, without the bytes after it. Copies it if the request's buffer is
+    read-only."""
+    view = records if isinstance(records, memoryview) else memoryview(records)
+    if view.readonly:
+        return bytearray(view[:size_bytes])
+    return view if len(view) == size_bytes else view[:size_bytes]

@@ -27,6 +27,7 @@ from kafka_shim.protocol.messages.describe_client_quotas_request import Componen
 from kafka_shim.protocol.messages.heartbeat_request import HeartbeatRequest
 from kafka_shim.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kafka_shim.quota.connection_quotas import ConnectionQuotas
+from kafka_shim.quota.request_throttle import RequestThrottle
 from kafka_shim.tests.produced import batch, fetch_request, make_topic, produce_request
 from kafka_shim.wire_client import Connection, WireClientError
 
@@ -161,6 +162,25 @@ def test_time_of_requests_is_throttled_for_one_window_at_most(client: Connection
     alter(client, entry(ANONYMOUS, request_percentage=0.000001))
     told = client.request(HeartbeatRequest(group_id="g", member_id="m"), 4)
     assert told.throttle_time_ms == 1000
+
+
+def test_time_of_a_thread_that_checks_a_batch_counts(
+    broker: Broker, client: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_topic(client, "t")
+    alter(client, entry(ANONYMOUS, request_percentage=100))
+    seconds: list[float] = []
+    worked = RequestThrottle.worked
+
+    def count(self: RequestThrottle, spent_ns: int) -> None:
+        seconds.append(spent_ns / 1e9)
+        worked(self, spent_ns + 60 * 10**9)
+
+    monkeypatch.setattr(RequestThrottle, "worked", count)
+    told = client.request(produce_request("t", 0, batch(b"x" * 1_000_000, codec=1)), 9)
+    assert len(seconds) == 1
+    assert 0 < seconds[0] < 60
+    assert told.throttle_time_ms > 0
 
 
 def test_client_without_a_quota_is_not_throttled(client: Connection):
