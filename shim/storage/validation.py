@@ -26,7 +26,7 @@ EXPANSION_LIMIT = 128
 SHOWN_ERRORS = 3
 # From these sizes on a thread decompresses a batch (its size then, by codec) or compresses it anew: half a millisecond
 # of work (docs/adr/0047-more-than-one-core.md).
-LEAST_DECOMPRESSED_APART_BYTES = {1: 128 << 10, 2: 768 << 10, 3: 1536 << 10, 4: 512 << 10}
+LEAST_DECOMPRESSED_APART_BYTES = {1: 128 << 10, 2: 1024 << 10, 3: 1536 << 10, 4: 1024 << 10}
 LEAST_COMPRESSED_APART_BYTES = 64 << 10
 # Header positions: the end of the length field, the end of the attributes. Then the least valid length, that of an
 # empty message of magic 0.
