@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 # Module of each part; its PARTS are imported when it is asked for.
 PARTS = {
     "connect": "connect",
+    "debezium": "debezium",
     "mirror-maker": "mirror_maker",
     "spring": "java_programs",
     "flink": "java_programs",
