@@ -9,7 +9,7 @@ outcome:
 | a cluster operation that the client is not allowed | the API's response with CLUSTER_AUTHORIZATION_FAILED |
 | unknown API, version outside the range, a body that cannot be read | the connection is closed, one log line |
 | a handler raises KafkaError | the API's response with that error (`shim/api/failures.py`) |
-| the module of an API cannot be read, for lack of descriptors | the connection is closed, one log line |
+| the module of an API cannot be read, for lack of descriptors or memory | the connection is closed, one log line |
 | any other exception | a bug: logged with its traceback, the response is UNKNOWN_SERVER_ERROR |
 """
 
@@ -324,6 +324,8 @@ def _load(api: Api) -> None:
         raise DisconnectError(
             f"cannot load {api.name}: {error.strerror}; raise the limit of open files (ulimit -n)"
         ) from error
+    except MemoryError as error:
+        raise DisconnectError(f"cannot load {api.name}: no memory is left; raise its limit (ulimit -v)") from error
 
 
 def _cannot_read(api: Api, version: int, error: ValueError) -> DisconnectError:

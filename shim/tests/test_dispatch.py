@@ -70,9 +70,19 @@ def test_an_api_that_cannot_be_loaded_closes_the_connection_with_one_line(broker
         with descriptors.none_left(), pytest.raises(WireClientError):
             client.request(ListGroupsRequest(), 4)
     assert "cannot load list_groups: Too many open files; raise the limit of open files" in caplog.text
+    with monkeypatch.context() as patch, Connection(broker.bootstrap_servers, timeout_s=60) as other:
+        patch.setattr(api, "is_loaded", False)
+        patch.setattr("kafka_shim.api.import_module", no_memory)
+        with pytest.raises(WireClientError):
+            other.request(ListGroupsRequest(), 4)
+    assert "cannot load list_groups: no memory is left" in caplog.text
     assert "Traceback" not in caplog.text
     with Connection(broker.bootstrap_servers, timeout_s=60) as other:
         assert other.request(ListGroupsRequest(), 4).error_code == 0
+
+
+def no_memory(name: str) -> None:
+    raise MemoryError
 
 
 def test_an_answer_that_cannot_be_made_closes_the_connection_alone(broker, client, caplog):

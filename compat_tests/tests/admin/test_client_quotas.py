@@ -8,6 +8,7 @@ import confluent_kafka
 import pytest
 
 from kafka_shim.cext.builder import build
+from kafka_shim.compat.groups.process import wait_until
 from kafka_shim.compat.tests.admin.compare import Pair
 from kafka_shim.protocol.messages import alter_client_quotas_request as alter
 from kafka_shim.protocol.messages import create_partitions_request as grow
@@ -222,7 +223,8 @@ def sustained(target: Target, key: str) -> float:
     )
     with Connection(target.bootstrap, timeout_s=60) as client:
         requests.create_topic(client, topic, 1)
-        client.request(request, 9)
+        # Kafka answers before the topic takes records.
+        wait_until(lambda: client.request(request, 9).responses[0].partition_responses[0].error_code == 0, topic)
         with Connection(target.bootstrap) as admin:
             put_in_force(admin, key, SUSTAINED_RATE)
         try:
