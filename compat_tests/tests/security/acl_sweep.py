@@ -43,6 +43,8 @@ NAMES = {
     ResourceType.CLUSTER: ("kafka-cluster",),
     ResourceType.TRANSACTIONAL_ID: ("x",),
 }
+# What a streams group does later than it is asked would come between the same question to one broker and to the other.
+AT_ONCE = {"group.streams.initial.rebalance.delay.ms": "0", "group.streams.assignment.interval.ms": "0"}
 # Requests of the list that change what later ones find, in a form that does not.
 INSTEAD: dict[tuple[int, int], Callable[[], Message]] = {
     (3, 12): lambda: make("Metadata", topics=[{"name": "t"}, {"name": "new!"}, {"name": "none?"}]),
@@ -333,6 +335,7 @@ def sample() -> list[AclSet]:
 
 def compare(sets: Sequence[AclSet], settings: Mapping[str, str]) -> tuple[str, list[str]]:
     """Starts both brokers and sends everything. Returns what was compared, in a line, and what differed."""
+    settings = AT_ONCE | dict(settings)
     with Secured(SecuredShim, settings) as shim, Secured(SecuredKafka, settings) as kafka:
         for broker in (shim, kafka):
             prepare(broker)
