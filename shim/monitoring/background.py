@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
-
-from kafka_shim.monitoring.families import MOST_SERIES, REST, counter, gauge
+from kafka_shim.monitoring.exposition import number
+from kafka_shim.monitoring.families import MOST_SERIES, REST, Family, counter, gauge
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,11 +12,12 @@ if TYPE_CHECKING:
     from kafka_shim.broker import Broker
 
 
-def background(broker: Broker) -> Iterator[Metric]:
+def background(broker: Broker) -> Iterator[Family]:
     """Yields the families of work that no request waits for."""
     flusher = broker.logs.services.flusher
-    times = SummaryMetricFamily("kafka_shim_fsync_seconds", "Calls of fsync, and the time that they took.")
-    times.add_metric([], flusher.sync_count, flusher.sync_ns / 1e9)
+    name = "kafka_shim_fsync_seconds"
+    times = Family("summary", name, "Calls of fsync, and the time that they took.")
+    times.lines += (f"{name}_count {number(flusher.sync_count)}\n", f"{name}_sum {number(flusher.sync_ns / 1e9)}\n")
     yield times
     yield counter("kafka_shim_fsync_errors", "Calls of fsync that failed.", flusher.sync_failures)
     cleaner = broker.logs.cleaner
@@ -35,27 +35,28 @@ def background(broker: Broker) -> Iterator[Metric]:
         sums = partitions.setdefault(share.group_id if is_named else REST, [0, 0])
         sums[0] += 1
         sums[1] += share.in_flight_count() - share.delivery_complete_count
-    number = GaugeMetricFamily("kafka_shim_share_partitions", "Share partitions in memory.", labels=["group"])
-    in_flight = GaugeMetricFamily(
+    loaded = Family("gauge", "kafka_shim_share_partitions", "Share partitions in memory.", ("group",))
+    in_flight = Family(
+        "gauge",
         "kafka_shim_share_records_in_flight",
         "Records that were acquired and are not acknowledged for good.",
-        labels=["group"],
+        ("group",),
     )
     for group_id, (count, records) in sorted(partitions.items()):
-        number.add_metric([group_id], count)
-        in_flight.add_metric([group_id], records)
-    yield from (number, in_flight)
+        loaded.add(count, group_id)
+        in_flight.add(records, group_id)
+    yield from (loaded, in_flight)
 
 
-def protection(broker: Broker) -> Iterator[Metric]:
+def protection(broker: Broker) -> Iterator[Family]:
     """Yields the families of what quotas and security keep away."""
     metrics = broker.metrics
     yield counter("kafka_shim_throttled_responses", "Responses after which a quota rests.", metrics.throttled_responses)
     yield counter("kafka_shim_throttled_seconds", "How long those connections rest.", metrics.throttled_ms / 1000)
-    failures = CounterMetricFamily(
-        "kafka_shim_authentication_failures", "Connections that failed to authenticate.", labels=["listener"]
+    failures = Family(
+        "counter", "kafka_shim_authentication_failures", "Connections that failed to authenticate.", ("listener",)
     )
     for listener in broker.listeners:
         if listener.security is not None:
-            failures.add_metric([listener.name], listener.security.failures.total)
+            failures.add(listener.security.failures.total, listener.name)
     yield failures

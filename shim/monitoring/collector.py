@@ -9,16 +9,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-    Metric,
-)
+from prometheus_client.core import Metric
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.monitoring.background import background, protection
-from kafka_shim.monitoring.families import MOST_PARTITIONS, MOST_SERIES, REST, counter, gauge
+from kafka_shim.monitoring.exposition import inner_labels, labels_of, number
+from kafka_shim.monitoring.families import MOST_PARTITIONS, MOST_SERIES, OF_PARTITION, REST, Family, counter, gauge
 from kafka_shim.monitoring.replicas import Counts, Replicas
 from kafka_shim.monitoring.request_times import BOUNDS_S, QUANTILES
 from kafka_shim.protocol.api_keys import API_KEYS
@@ -27,7 +23,7 @@ from kafka_shim.txn.transaction import STATE_NAMES, State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from kafka_shim.broker import Broker
     from kafka_shim.group.groups import Groups
@@ -53,8 +49,9 @@ class Collector:
         # Counted anew when the metadata has changed.
         self._counts = Counts()
 
-    def slices(self) -> Iterator[list[Metric]]:
-        """Yields all families. Runs on the event loop, one slice in a turn."""
+    def slices(self) -> Iterator[list[Family | Metric]]:
+        """Yields all families: the broker's own, and of the library those with names that clients made up. Runs on the
+        event loop, one slice in a turn."""
         yield [*self._requests(), *self._cluster(), *self._storage(), *self._transactions()]
         yield [*background(self._broker), *protection(self._broker)]
         late_ms = self._broker.config.transaction_max_timeout_ms + LATE_MS
@@ -62,57 +59,54 @@ class Collector:
         replicas = Replicas(self._broker, self._counts)
         for _ in replicas.slices():
             yield []
-        for number, log in enumerate(self._broker.logs.loaded()):
-            topics.add(log)
-            if number < MOST_PARTITIONS:
-                replicas.add(log)
-            if number % SLICE == SLICE - 1:
-                yield []
+        logs = self._broker.logs.loaded()
+        for log in logs[:MOST_PARTITIONS]:
+            where = labels_of(OF_PARTITION, (str(log.partition), log.topic))
+            topics.add_partition(log, where)
+            replicas.add(log, where)
+        for start in range(0, len(logs), SLICE):
+            topics.add(logs[start : start + SLICE])
+            yield []
         yield [*topics.families(), *replicas.families()]
         lags = _Lags(self._broker)
         for groups in self._broker.groups.loaded():
             for _ in lags.slices(groups):
                 yield []
             yield []
-        yield lags.families()
+        yield [*lags.families()]
         if self._broker.client_metrics is not None:
             yield from ([family] for family in _pushed(self._broker.client_metrics))
 
-    def _requests(self) -> Iterator[Metric]:
+    def _requests(self) -> Iterator[Family]:
         metrics = self._broker.metrics
         kafka = "kafka_network_requestmetrics"
-        requests = CounterMetricFamily(f"{kafka}_requests", "Requests by API.", labels=["request", "version"])
-        answered = CounterMetricFamily(f"{kafka}_totaltimems_count", "Answered requests by API.", labels=["request"])
-        errors = CounterMetricFamily(f"{kafka}_errors", "Error codes in responses.", labels=["request", "error"])
-        handled = CounterMetricFamily(f"{kafka}_localtimems_count", "Handled requests by API.", labels=["request"])
-        with_quantiles = ["request", "quantile"]
-        total_ms = GaugeMetricFamily(f"{kafka}_totaltimems", "Times of the last requests.", labels=with_quantiles)
-        local_ms = GaugeMetricFamily(f"{kafka}_localtimems", "The loop's times for them.", labels=with_quantiles)
-        total = HistogramMetricFamily(
-            "kafka_shim_request_seconds", "Time from a request to its response, with waiting.", labels=["request"]
-        )
-        local = HistogramMetricFamily(
-            "kafka_shim_request_local_seconds", "Time of the event loop that a request took.", labels=["request"]
-        )
+        of_request = ("request",)
+        requests = Family("counter", f"{kafka}_requests", "Requests by API.", ("request", "version"))
+        answered = Family("counter", f"{kafka}_totaltimems_count", "Answered requests by API.", of_request)
+        errors = Family("counter", f"{kafka}_errors", "Error codes in responses.", ("error", "request"))
+        handled = Family("counter", f"{kafka}_localtimems_count", "Handled requests by API.", of_request)
+        total_ms = Family("gauge", f"{kafka}_totaltimems", "Times of the last requests.")
+        local_ms = Family("gauge", f"{kafka}_localtimems", "The loop's times for them.")
+        total = Family("histogram", "kafka_shim_request_seconds", "Time from a request to its response, with waiting.")
+        local = Family("histogram", "kafka_shim_request_local_seconds", "Time of the event loop that a request took.")
         for api_key, times in sorted(self._times.items()):
             name = API_KEYS[api_key][0]
-            quantiles = list(zip(QUANTILES, times.total.quantiles_ms(), times.local.quantiles_ms(), strict=True))
             # Kafka counts a consumer's fetch twice; there is no follower here.
-            for each in (name, "FetchConsumer") if api_key == FETCH else (name,):
+            names = (name, "FetchConsumer") if api_key == FETCH else (name,)
+            for each in names:
                 for version, count in sorted(times.versions.items()):
-                    requests.add_metric([each, str(version)], count)
-                answered.add_metric([each], sum(times.total.counts))
-                handled.add_metric([each], sum(times.local.counts))
-                for quantile, of_total, of_local in quantiles:
-                    total_ms.add_metric([each, quantile], of_total)
-                    local_ms.add_metric([each, quantile], of_local)
+                    requests.add(count, each, str(version))
+                answered.add(times.total.count, each)
+                handled.add(times.local.count, each)
+            total_ms.lines.append(times.total.told(f"{kafka}_totaltimems", names, _quantiles))
+            local_ms.lines.append(times.local.told(f"{kafka}_localtimems", names, _quantiles))
             for code, count in sorted(times.errors.items()):
-                errors.add_metric([name, _error(code)], count)
-            total.add_metric([name], _buckets(times.total), times.total.sum_ns / 1e9)
-            local.add_metric([name], _buckets(times.local), times.local.sum_ns / 1e9)
+                errors.add(count, _error(code), name)
+            total.lines.append(times.total.told("kafka_shim_request_seconds", (name,), _histogram))
+            local.lines.append(times.local.told("kafka_shim_request_local_seconds", (name,), _histogram))
         yield from (requests, errors, answered, handled, total_ms, local_ms, total, local)
-        lag = HistogramMetricFamily("kafka_shim_loop_lag_seconds", "How late the event loop runs what is due.")
-        lag.add_metric([], _buckets(self._loop_lag), self._loop_lag.sum_ns / 1e9)
+        lag = Family("histogram", "kafka_shim_loop_lag_seconds", "How late the event loop runs what is due.")
+        lag.lines.append(_histogram("kafka_shim_loop_lag_seconds", (), self._loop_lag))
         yield lag
         opened, closed = metrics.connections_opened, metrics.connections_closed
         yield gauge("kafka_shim_connections", "Open connections.", opened - closed)
@@ -123,18 +117,19 @@ class Collector:
         yield counter("kafka_shim_appended_bytes", "Bytes of batches that clients wrote.", metrics.appended_bytes)
         yield counter("kafka_shim_fetched_bytes", "Bytes of batches that fetches returned.", metrics.fetched_bytes)
         waiting = Counter(waiter.operation for waiter in self._broker.parked)
-        delayed = GaugeMetricFamily(
+        delayed = Family(
+            "gauge",
             "kafka_server_delayedoperationpurgatory_numdelayedoperations",
             "Requests that wait for records.",
-            labels=["delayedOperation"],
+            ("delayedOperation",),
         )
         for operation in ("Fetch", "ShareFetch"):
-            delayed.add_metric([operation], waiting[operation])
+            delayed.add(waiting[operation], operation)
         yield delayed
         sessions = len(self._broker.fetch_sessions)
         yield gauge("kafka_server_fetchsessioncache_numincrementalfetchsessions", "Fetch sessions.", sessions)
 
-    def _cluster(self) -> Iterator[Metric]:
+    def _cluster(self) -> Iterator[Family]:
         topics = self._broker.metadata.image.topics
         partitions = sum(len(topic.partitions) for topic in topics.values())
         yield gauge("kafka_controller_kafkacontroller_activecontrollercount", "1: the broker is the controller.", 1)
@@ -154,7 +149,7 @@ class Collector:
         yield gauge("kafka_server_replicamanager_leadercount", "Partitions that are led here.", partitions - offline)
         yield gauge("kafka_server_replicamanager_offlinereplicacount", "Partitions that cannot be used.", offline)
 
-    def _storage(self) -> Iterator[Metric]:
+    def _storage(self) -> Iterator[Family]:
         files = self._broker.logs.services.files
         yield gauge("kafka_shim_open_partition_files", "Descriptors of partitions that are open.", files.descriptors)
         yield gauge("kafka_shim_open_partition_files_limit", "The most of them.", files.limit)
@@ -163,12 +158,12 @@ class Collector:
         send = self._broker.send_memory.used_bytes
         yield gauge("kafka_shim_send_memory_bytes", "Memory of responses that clients have not taken.", send)
 
-    def _transactions(self) -> Iterator[Metric]:
+    def _transactions(self) -> Iterator[Family]:
         transactions = self._broker.transactions.transactions()
         states = Counter(transaction.state for transaction in transactions)
-        family = GaugeMetricFamily("kafka_shim_transactions", "Transactional ids by state.", labels=["state"])
+        family = Family("gauge", "kafka_shim_transactions", "Transactional ids by state.", ("state",))
         for state in sorted(states):
-            family.add_metric([STATE_NAMES[state]], states[state])
+            family.add(states[state], STATE_NAMES[state])
         yield family
         now_ms = self._broker.clock.now_ms()
         begun = [transaction.start_ms for transaction in transactions if transaction.state == State.ONGOING]
@@ -176,7 +171,7 @@ class Collector:
         yield gauge("kafka_shim_oldest_transaction_seconds", "The age of the oldest open transaction.", oldest_s)
 
 
-def _pushed(clients: ClientMetrics) -> Iterator[Metric]:
+def _pushed(clients: ClientMetrics) -> Iterator[Family | Metric]:
     """Yields what is known of the clients that push metrics (KIP-714), and what they pushed if a receiver keeps it."""
     yield gauge("kafka_shim_client_metrics_instances", "Clients that push metrics.", clients.instance_count)
     yield counter("kafka_shim_client_metrics_exports", "Pushes that the receivers took.", clients.exports)
@@ -207,55 +202,64 @@ class _Topics:
         self._sums: dict[str, list[int]] = defaultdict(lambda: [0] * 6)
         self._late_before_ms = late_before_ms
         self._late = 0
-        where = ["topic", "partition"]
         kafka = "kafka_log_log"
         self._partitions = (
-            GaugeMetricFamily(f"{kafka}_size", "Stored bytes of a partition.", labels=where),
-            GaugeMetricFamily(f"{kafka}_numlogsegments", "Segments of a partition.", labels=where),
-            GaugeMetricFamily(f"{kafka}_logstartoffset", "First offset of a partition.", labels=where),
-            GaugeMetricFamily(f"{kafka}_logendoffset", "Next offset of a partition.", labels=where),
+            Family("gauge", f"{kafka}_size", "Stored bytes of a partition.", OF_PARTITION),
+            Family("gauge", f"{kafka}_numlogsegments", "Segments of a partition.", OF_PARTITION),
+            Family("gauge", f"{kafka}_logstartoffset", "First offset of a partition.", OF_PARTITION),
+            Family("gauge", f"{kafka}_logendoffset", "Next offset of a partition.", OF_PARTITION),
         )
-        self._held_back = GaugeMetricFamily(
+        self._held_back = Family(
+            "gauge",
             "kafka_shim_last_stable_offset_lag",
-            "Records above the last stable offset, where there are any: what an open transaction holds back.",
-            labels=["topic", "partition"],
+            "Offsets above the last stable offset, where there are any: what an open transaction holds back.",
+            OF_PARTITION,
         )
 
-    def add(self, log: PartitionLog) -> None:
-        topic = log.topic
-        sums = self._sums.get(topic)
-        if sums is None:
-            sums = self._sums[topic if len(self._sums) < MOST_SERIES else REST]
-        sums[0] += log.appended_bytes
-        sums[1] += log.appended_records
-        sums[2] += log.fetched_bytes
-        segments = log.segments
-        sums[3] += segments[0].size_bytes if len(segments) == 1 else log.size_bytes
-        sums[4] += len(segments)
-        sums[5] += log.log_end_offset - log.log_start_offset
-        if len(self._partitions[0].samples) < MOST_PARTITIONS:
-            values = (log.size_bytes, len(log.segments), log.log_start_offset, log.log_end_offset)
-            for family, value in zip(self._partitions, values, strict=True):
-                family.add_metric([log.topic, str(log.partition)], value)
-        if log.producers.first_open_offset >= 0:
-            self._late += log.producers.has_late_transaction(self._late_before_ms)
-            lag = log.high_watermark - log.last_stable_offset
-            if lag > 0 and len(self._held_back.samples) < MOST_SERIES:
-                self._held_back.add_metric([log.topic, str(log.partition)], lag)
+    def add(self, logs: Sequence[PartitionLog]) -> None:
+        """Sum up some partitions: in one loop, because there may be thousands in each scrape."""
+        sums_of = self._sums
+        for log in logs:
+            topic = log.topic
+            sums = sums_of.get(topic)
+            if sums is None:
+                sums = sums_of[topic if len(sums_of) < MOST_SERIES else REST]
+            segments = log.segments
+            sums[0] += log.appended_bytes
+            sums[1] += log.appended_records
+            sums[2] += log.fetched_bytes
+            sums[3] += segments[0].size_bytes if len(segments) == 1 else log.size_bytes
+            sums[4] += len(segments)
+            sums[5] += log.log_end_offset - log.log_start_offset
+            if log.producers.first_open_offset >= 0:
+                self._add_open(log)
 
-    def families(self) -> list[Metric]:
+    def _add_open(self, log: PartitionLog) -> None:
+        self._late += log.producers.has_late_transaction(self._late_before_ms)
+        lag = log.high_watermark - log.last_stable_offset
+        if lag > 0 and len(self._held_back.lines) < MOST_SERIES:
+            self._held_back.add(lag, str(log.partition), log.topic)
+
+    def add_partition(self, log: PartitionLog, where: str) -> None:
+        """One of the partitions that have series of their own."""
+        values = (log.size_bytes, len(log.segments), log.log_start_offset, log.log_end_offset)
+        for family, value in zip(self._partitions, values, strict=True):
+            family.put(where, value)
+
+    def families(self) -> list[Family]:
         server = "kafka_server_brokertopicmetrics"
-        families: tuple[CounterMetricFamily | GaugeMetricFamily, ...] = (
-            CounterMetricFamily(f"{server}_bytesin", "Bytes that clients wrote.", labels=["topic"]),
-            CounterMetricFamily(f"{server}_messagesin", "Records that clients wrote.", labels=["topic"]),
-            CounterMetricFamily(f"{server}_bytesout", "Bytes that clients fetched.", labels=["topic"]),
-            GaugeMetricFamily("kafka_shim_log_bytes", "Stored bytes.", labels=["topic"]),
-            GaugeMetricFamily("kafka_shim_log_segments", "Segments.", labels=["topic"]),
-            GaugeMetricFamily("kafka_shim_log_offsets", "Offsets from the start to the end.", labels=["topic"]),
+        families = (
+            Family("counter", f"{server}_bytesin", "Bytes that clients wrote."),
+            Family("counter", f"{server}_messagesin", "Records that clients wrote."),
+            Family("counter", f"{server}_bytesout", "Bytes that clients fetched."),
+            Family("gauge", "kafka_shim_log_bytes", "Stored bytes."),
+            Family("gauge", "kafka_shim_log_segments", "Segments."),
+            Family("gauge", "kafka_shim_log_offsets", "Offsets from the start to the end."),
         )
-        for at, family in enumerate(families):
-            for topic, sums in sorted(self._sums.items()):
-                family.add_metric([topic], sums[at])
+        for topic, sums in sorted(self._sums.items()):
+            where = labels_of(("topic",), (topic,))
+            for family, value in zip(families, sums, strict=True):
+                family.put(where, value)
         late = gauge(
             "kafka_server_replicamanager_partitionswithlatetransactionscount",
             "Partitions with a hanging transaction.",
@@ -294,17 +298,18 @@ class _Lags:
         except (KafkaError, OSError):
             return 0  # a deleted or an offline partition has nothing to read
 
-    def families(self) -> list[Metric]:
-        groups = GaugeMetricFamily("kafka_shim_groups", "Groups by type and state.", labels=["type", "state"])
+    def families(self) -> list[Family]:
+        groups = Family("gauge", "kafka_shim_groups", "Groups by type and state.", ("state", "type"))
         for (kind, state), count in sorted(self._states.items()):
-            groups.add_metric([kind, state], count)
-        lags = GaugeMetricFamily(
+            groups.add(count, state, kind)
+        lags = Family(
+            "gauge",
             "kafka_shim_group_lag",
-            "Records between a group's committed offsets and the last stable offsets.",
-            labels=["group", "topic"],
+            "Offsets between a group's committed ones and the last stable ones.",
+            ("group", "topic"),
         )
         for (group_id, topic), lag in sorted(self._lags.items()):
-            lags.add_metric([group_id, topic], lag)
+            lags.add(lag, group_id, topic)
         kafka = "kafka_coordinator_group_groupmetadatamanager"
         classic = [
             gauge(
@@ -322,10 +327,26 @@ def _error(code: int) -> str:
         return str(code)
 
 
-def _buckets(histogram: Histogram) -> list[tuple[str, float]]:
-    """Returns the cumulative counts that Prometheus wants."""
-    found, sum_so_far = [], 0
-    for bound, count in zip((*map(str, BOUNDS_S), "+Inf"), histogram.counts, strict=True):
+def _quantiles(name: str, requests: tuple[str, ...], histogram: Histogram) -> str:
+    """Returns the series of the quantiles, of each of these names of a request."""
+    texts = [(quantile, number(value)) for quantile, value in zip(QUANTILES, histogram.quantiles_ms(), strict=True)]
+    return "".join(
+        [f'{name}{{quantile="{each}",request="{request}"}} {text}\n' for request in requests for each, text in texts]
+    )
+
+
+def _histogram(name: str, requests: tuple[str, ...], histogram: Histogram) -> str:
+    """Returns the series of a histogram: the cumulative counts that Prometheus wants, their number and their sum. Of a
+    request, if one is named."""
+    inner = inner_labels(("request",), requests) if requests else ""
+    lines, sum_so_far = [], 0
+    for bound, count in zip(_BOUNDS, histogram.counts, strict=True):
         sum_so_far += count
-        found.append((bound, float(sum_so_far)))
-    return found
+        lines.append(f'{name}_bucket{{le="{bound}"{"," + inner if inner else ""}}} {number(sum_so_far)}\n')
+    where = f"{{{inner}}}" if inner else ""
+    lines.append(f"{name}_count{where} {number(sum_so_far)}\n")
+    lines.append(f"{name}_sum{where} {number(histogram.sum_ns / 1e9)}\n")
+    return "".join(lines)
+
+
+_BOUNDS = (*map(str, BOUNDS_S), "+Inf")

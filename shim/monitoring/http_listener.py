@@ -11,13 +11,14 @@ import asyncio
 import hmac
 from ssl import CERT_NONE
 
-from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector as RegistryCollector
 
 from kafka_shim.config import ConfigError
 from kafka_shim.http.server import HttpServer, Response, parse_address
-from kafka_shim.monitoring.exposition import OWN, text_of
+from kafka_shim.monitoring.families import Family
+from kafka_shim.monitoring.process import process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -119,11 +120,16 @@ class HttpListener:
     def metrics(self) -> bytes:
         """Returns the metrics in the text format of Prometheus. Raises TimeoutError if the event loop does not
         answer."""
-        registry = CollectorRegistry(auto_describe=False)
         families = self._ask(self._collect())
-        registry.register(_Families([family for family in families if not family.name.startswith(OWN)]))
-        ProcessCollector(registry=registry)
-        return text_of(family for family in families if family.name.startswith(OWN)) + generate_latest(registry)
+        own: list[Family] = []
+        pushed: list[Metric] = []
+        for one in families:
+            if isinstance(one, Family):
+                own.append(one)
+            else:
+                pushed.append(one)
+        text = "".join([one.text() for one in (*own, *process())]).encode()
+        return text + text_of(pushed) if pushed else text
 
     def is_live(self) -> bool:
         """Returns whether the event loop turns."""
@@ -141,12 +147,19 @@ class HttpListener:
             future.cancel()
             raise
 
-    async def _collect(self) -> list[Metric]:
-        found: list[Metric] = []
+    async def _collect(self) -> list[Family | Metric]:
+        found: list[Family | Metric] = []
         for families in self._collector.slices():
             found += families
             await asyncio.sleep(0)
         return found
+
+
+def text_of(families: list[Metric]) -> bytes:
+    """Returns what the library writes of families."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Families(families))
+    return generate_latest(registry)
 
 
 class _Families(RegistryCollector):

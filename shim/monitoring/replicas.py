@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from prometheus_client.core import GaugeMetricFamily
-
 from kafka_shim.metadata.elr import MIN_ISR
 from kafka_shim.metadata.image import RESOURCE_BROKER, RESOURCE_TOPIC
-from kafka_shim.monitoring.families import gauge
+from kafka_shim.monitoring.families import OF_PARTITION, Family, gauge
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from prometheus_client.core import Metric
 
     from kafka_shim.broker import Broker
     from kafka_shim.metadata.image import Partition
@@ -41,14 +37,13 @@ class Replicas:
         self._image = broker.metadata.image
         of_all = self._image.configs.get((RESOURCE_BROKER, ""), {}).get(MIN_ISR)
         self._min_isr = int(of_all or broker.config.min_insync_replicas)
-        where = ["topic", "partition"]
         self._families = (
-            GaugeMetricFamily(f"{PARTITION}_replicascount", "Replicas of a partition.", labels=where),
-            GaugeMetricFamily(f"{PARTITION}_insyncreplicascount", "Its replicas in sync.", labels=where),
-            GaugeMetricFamily(f"{PARTITION}_underreplicated", "1: one is not in sync.", labels=where),
-            GaugeMetricFamily(f"{PARTITION}_underminisr", "1: fewer than it needs.", labels=where),
-            GaugeMetricFamily(f"{PARTITION}_atminisr", "1: just as many as it needs.", labels=where),
-            GaugeMetricFamily(f"{PARTITION}_laststableoffsetlag", "Offsets that readers wait for.", labels=where),
+            Family("gauge", f"{PARTITION}_replicascount", "Replicas of a partition.", OF_PARTITION),
+            Family("gauge", f"{PARTITION}_insyncreplicascount", "Its replicas in sync.", OF_PARTITION),
+            Family("gauge", f"{PARTITION}_underreplicated", "1: one is not in sync.", OF_PARTITION),
+            Family("gauge", f"{PARTITION}_underminisr", "1: fewer than it needs.", OF_PARTITION),
+            Family("gauge", f"{PARTITION}_atminisr", "1: just as many as it needs.", OF_PARTITION),
+            Family("gauge", f"{PARTITION}_laststableoffsetlag", "Offsets that readers wait for.", OF_PARTITION),
         )
 
     def slices(self) -> Iterator[None]:
@@ -71,8 +66,8 @@ class Replicas:
         for name in Counts.__slots__:
             setattr(self._counts, name, getattr(counts, name))
 
-    def add(self, log: PartitionLog) -> None:
-        """A partition that was used, one of the first MOST_PARTITIONS."""
+    def add(self, log: PartitionLog, where: str) -> None:
+        """A partition that was used, one of the first MOST_PARTITIONS. `where` are its labels."""
         found = self._image.topics.get(log.topic)
         if found is None or log.partition >= len(found.partitions):
             return
@@ -80,15 +75,15 @@ class Replicas:
         replicas, in_sync = len(partition.replicas), len(partition.isr)
         wanted = min(self._least(log.topic), replicas)
         lag = log.high_watermark - log.last_stable_offset
-        values = (replicas, in_sync, in_sync < replicas, in_sync < wanted, in_sync == wanted, lag)
+        values = (replicas, in_sync, int(in_sync < replicas), int(in_sync < wanted), int(in_sync == wanted), lag)
         for family, value in zip(self._families, values, strict=True):
-            family.add_metric([log.topic, str(log.partition)], value)
+            family.put(where, value)
 
     def _least(self, topic: str) -> int:
         """min.insync.replicas of a topic."""
         return int(self._image.configs.get((RESOURCE_TOPIC, topic), {}).get(MIN_ISR) or self._min_isr)
 
-    def families(self) -> list[Metric]:
+    def families(self) -> list[Family]:
         counts = self._counts
         return [
             gauge(f"{MANAGER}_underreplicatedpartitions", "Partitions with too few in sync.", counts.under_replicated),

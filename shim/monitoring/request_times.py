@@ -15,7 +15,7 @@ from kafka_shim.monitoring.response_errors import count_errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Mapping
+    from collections.abc import Callable, Coroutine, Mapping
     from typing import Any
 
     from kafka_shim.api import Api
@@ -38,20 +38,20 @@ _BOUNDS_NS = [round(bound * 1e9) for bound in BOUNDS_S]
 class Histogram:
     """The times of one API. `counts` has one entry for each bucket, and one for what is above them all."""
 
-    __slots__ = ("_at", "_last_ns", "_quantiles_ms", "counts", "sum_ns")
+    __slots__ = ("_at", "_last_ns", "_told", "counts", "sum_ns")
 
     def __init__(self) -> None:
         self.counts = [0] * (len(BOUNDS_S) + 1)
         self.sum_ns = 0
         self._last_ns = array("q")
         self._at = 0
-        # Until the next observation.
-        self._quantiles_ms: list[float] | None = None
+        # What was written of it, by name, until the next observation.
+        self._told: dict[str, str] | None = None
 
     def observe(self, elapsed_ns: int) -> None:
         self.counts[bisect_left(_BOUNDS_NS, elapsed_ns)] += 1
         self.sum_ns += elapsed_ns
-        self._quantiles_ms = None
+        self._told = None
         if len(self._last_ns) < SAMPLE:
             self._last_ns.append(elapsed_ns)
             return
@@ -60,10 +60,23 @@ class Histogram:
 
     def quantiles_ms(self) -> list[float]:
         """QUANTILES of the last `SAMPLE` times, between neighbours as Kafka has them (Yammer: Snapshot.getValue)."""
-        if self._quantiles_ms is None:
-            ordered = sorted(self._last_ns)
-            self._quantiles_ms = [_quantile(ordered, float(each)) / 1e6 for each in QUANTILES]
-        return self._quantiles_ms
+        ordered = sorted(self._last_ns)
+        return [_quantile(ordered, float(each)) / 1e6 for each in QUANTILES]
+
+    @property
+    def count(self) -> int:
+        """The number of times."""
+        return sum(self.counts)
+
+    def told(self, name: str, requests: tuple[str, ...], tell: Callable[[str, tuple[str, ...], Histogram], str]) -> str:
+        """Returns what `tell` writes of these times under `name`, which is kept until the next one comes: most APIs
+        rest between two scrapes."""
+        if self._told is None:
+            self._told = {}
+        text = self._told.get(name)
+        if text is None:
+            text = self._told[name] = tell(name, requests, self)
+        return text
 
 
 def _quantile(ordered: list[int], quantile: float) -> float:

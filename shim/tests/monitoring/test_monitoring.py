@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -24,7 +24,9 @@ from kafka_shim.config import ConfigError
 from kafka_shim.embedded import Broker
 from kafka_shim.http import server
 from kafka_shim.monitoring import http_listener
-from kafka_shim.monitoring.exposition import text_of
+from kafka_shim.monitoring.collector import _histogram
+from kafka_shim.monitoring.families import Family, counter
+from kafka_shim.monitoring.process import process
 from kafka_shim.monitoring.request_times import BOUNDS_S, SAMPLE, Histogram
 from kafka_shim.protocol.messages.metadata_request import MetadataRequest
 from kafka_shim.protocol.messages.offset_commit_request import (
@@ -384,15 +386,46 @@ def test_partitions_at_and_under_their_minimum_are_counted(watched: Broker) -> N
 
 
 def test_the_text_is_that_of_the_library() -> None:
-    strange = GaugeMetricFamily("kafka_shim_x", "What it is.", labels=["b", "a"])
-    for value in (0, 1, 1.5, 12345678, -2.5e-9, float("inf"), float("nan"), True):
-        strange.add_metric(['"q"\\', "line\nbreak \u00e9 \\n"], value)
-    times = HistogramMetricFamily("kafka_shim_y", "Times.", labels=["r"])
-    times.add_metric(["p"], [("0.1", 1.0), ("+Inf", 2.0)], 0.25)
-    families = [strange, times, CounterMetricFamily("kafka_shim_z", "Count.", value=3)]
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(http_listener._Families(families))
-    assert text_of(families) == generate_latest(registry)
+    theirs = GaugeMetricFamily("kafka_shim_x", "What it is.", labels=["b", "a"])
+    ours = Family("gauge", "kafka_shim_x", "What it is.", ("a", "b"))
+    large = (999_999, 1_000_000, -1_000_000, 12345678, 10**15, 2**63)
+    for value in (0, 1, -1, 1.5, -2.5e-9, float("inf"), float("nan"), True, 12345678.5, *large):
+        theirs.add_metric(['"q"\\', "line\nbreak \u00e9 \\n"], value)
+        ours.add(value, "line\nbreak \u00e9 \\n", '"q"\\')
+    observed = Histogram()
+    for elapsed_ns in (90_000, 3_000_000, 40_000_000_000):
+        observed.observe(elapsed_ns)
+    times = HistogramMetricFamily("kafka_shim_y", "Times.", labels=["request"])
+    buckets = [(str(bound), float((bound >= 0.0001) + (bound >= 0.003))) for bound in BOUNDS_S]
+    times.add_metric(["p"], [*buckets, ("+Inf", 3.0)], observed.sum_ns / 1e9)
+    our_times = Family("histogram", "kafka_shim_y", "Times.")
+    our_times.lines.append(_histogram("kafka_shim_y", ("p",), observed))
+    library = http_listener.text_of([theirs, times, CounterMetricFamily("kafka_shim_z", "Count.", value=3)])
+    text = "".join(one.text() for one in (ours, our_times, counter("kafka_shim_z", "Count.", 3)))
+    assert text.encode() == library
+
+
+def test_the_process_is_told_as_the_library_tells_it() -> None:
+    """The library counts one descriptor more: that of its own look."""
+    theirs = {
+        sample.name: sample.value for family in ProcessCollector(registry=None).collect() for sample in family.samples
+    }
+    text = "".join(family.text() for family in process())
+    ours = {sample.name: sample.value for family in text_string_to_metric_families(text) for sample in family.samples}
+    assert ours.keys() == theirs.keys()
+    for name, tolerance in (("start_time_seconds", 0.1), ("max_fds", 0), ("open_fds", 4), ("cpu_seconds_total", 5)):
+        assert abs(ours[f"process_{name}"] - theirs[f"process_{name}"]) <= tolerance, name
+    for name in ("resident", "virtual"):
+        assert 0.8 < ours[f"process_{name}_memory_bytes"] / theirs[f"process_{name}_memory_bytes"] < 1.25
+
+
+def test_what_was_written_of_times_is_written_anew_when_one_comes() -> None:
+    times = Histogram()
+    for count in (1, 2):
+        times.observe(1000)
+        assert f't_count{{request="p"}} {count}.0\n' in times.told("t", ("p",), _histogram)
+    times.counts[0] = 0
+    assert 't_count{request="p"} 2.0\n' in times.told("t", ("p",), _histogram), "it was kept"
 
 
 def test_the_series_do_not_grow_with_the_partitions(watched: Broker) -> None:
