@@ -48,6 +48,22 @@ def read_client_security(path: str) -> ClientSecurity:
         raise ConfigError(f"{path}: {err}") from None
 
 
+def strange_properties(properties: Mapping[str, str]) -> list[str]:
+    """Return a line for each property that looks like a misspelt one: Kafka's clients have none of this name, but one
+    that is near to it. Others are of other programs that read the same file."""
+    from difflib import get_close_matches
+
+    from kafka_shim.config import is_of_providers
+    from kafka_shim.config.generated_rows import CLIENT_NAMES
+
+    lines = []
+    for name in properties:
+        near = [] if name in CLIENT_NAMES or is_of_providers(name) else get_close_matches(name, CLIENT_NAMES, 1, 0.8)
+        if near:
+            lines.append(f"{name} is no option of Kafka's clients and is ignored: did you mean {near[0]}?")
+    return lines
+
+
 class ClientSecurity:
     """The security of connections to one cluster. May be shared by connections of several threads."""
 

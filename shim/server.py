@@ -238,8 +238,10 @@ class Server:
         broker = self.broker
         config = broker.config
         if not config.kafka_shim_http_console:
-            if config.kafka_shim_http_console_changes:
-                raise ConfigError("kafka.shim.http.console.changes needs kafka.shim.http.console")
+            for name in ("changes", "public_url"):
+                if getattr(config, f"kafka_shim_http_console_{name}"):
+                    option = f"kafka.shim.http.console.{name.replace('_', '.')}"
+                    raise ConfigError(f"{option} needs kafka.shim.http.console")
             return
         if self._monitor is None:
             raise ConfigError("kafka.shim.http.console needs kafka.shim.http.listener, which says where")
@@ -248,6 +250,7 @@ class Server:
         self._console = console = console_of(
             broker.listeners,
             self._monitor.listener.metrics,
+            public_url=config.kafka_shim_http_console_public_url,
             allows_changes=config.kafka_shim_http_console_changes,
         )
         self._monitor.listener.pages = console.handle

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import signal
 import threading
+from pathlib import Path
 
 import click
 
+from kafka_shim.commands.options import warn_of_strange
 from kafka_shim.wire_client import DEFAULT_BOOTSTRAP
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import ssl
+    from collections.abc import Callable
 
 # Requests that are answered at the same time: a few browsers, each with six connections.
 MOST_REQUESTS = 32
@@ -48,6 +51,13 @@ MOST_REQUESTS = 32
     default="",
     help="of the broker's metrics (kafka.shim.http.listener), to be plotted",
 )
+@click.option(
+    "--metrics-ca", metavar="FILE", help="whom https:// metrics are trusted by, instead of the system's (PEM)"
+)
+@click.option("--metrics-certificate", metavar="FILE", help="what is shown to them: a chain with its private key (PEM)")
+@click.option(
+    "--metrics-token-file", metavar="FILE", help="holds the token that they want (kafka.shim.http.bearer.token)"
+)
 @click.option("--schema-registry", metavar="URL", default="", help="whose schemas decode keys and values: Avro, JSON")
 @click.option(
     "--schema",
@@ -68,6 +78,9 @@ def group(
     hosts: tuple[str, ...],
     public_url: str,
     metrics_url: str,
+    metrics_ca: str | None,
+    metrics_certificate: str | None,
+    metrics_token_file: str | None,
     schema_registry: str,
     files: tuple[str, ...],
     allow_changes: bool,
@@ -83,24 +96,34 @@ def group(
     for option, url in (("--metrics", metrics_url), ("--schema-registry", schema_registry)):
         if url and not url.startswith(("http://", "https://")):
             raise click.BadParameter("the URL must begin with http:// or https://", param_hint=option)
+    if (metrics_ca or metrics_certificate) and not metrics_url.startswith("https://"):
+        raise click.UsageError("--metrics-ca and --metrics-certificate need --metrics https://...")
+    if metrics_token_file and not metrics_url:
+        raise click.UsageError("--metrics-token-file needs --metrics")
     if tls_key and not tls_certificate:
         raise click.UsageError("--tls-key needs --tls-certificate")
     try:
         properties = {} if command_config is None else read_properties(command_config)
+        if command_config is not None:
+            warn_of_strange(command_config)
         schemas = Schemas(schema_registry, files)
         sessions = Sessions(bootstrap, properties)
+        read_metrics = _metrics(metrics_url, metrics_ca, metrics_certificate, metrics_token_file)
+        tls = None if tls_certificate is None else _tls(tls_certificate, tls_key)
+        address = parse_address(http)
+    except (ConfigError, SchemaError, ValueError, OSError) as error:
+        raise click.ClickException(str(error)) from None
+    try:
         console = Console(
             sessions,
             hosts=hosts,
             public_url=public_url,
             schemas=schemas,
-            metrics_url=metrics_url,
+            read_metrics=read_metrics,
             allows_changes=allow_changes,
         )
-        tls = None if tls_certificate is None else _tls(tls_certificate, tls_key)
-        address = parse_address(http)
-    except (ConfigError, SchemaError, ValueError, OSError) as error:
-        raise click.ClickException(str(error)) from None
+    except ValueError as error:
+        raise click.ClickException(f"--public-url {error}") from None
     try:
         server = HttpServer(address, console.handle, most_requests=MOST_REQUESTS, tls=tls)
     except OSError as error:
@@ -119,17 +142,58 @@ def group(
 
 
 def _tls(certificate: str, key: str | None) -> ssl.SSLContext:
-    """Return the context of a server. Raises OSError, ValueError, which name the files."""
+    """Return the context of a server. Raises ValueError, which names the files."""
     import ssl
 
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    _load_chain(context, "--tls-certificate", certificate, key)
+    return context
+
+
+def _load_chain(context: ssl.SSLContext, option: str, certificate: str, key: str | None = None) -> None:
+    """Raises ValueError, which names the files."""
+    import ssl
+
     try:
         context.load_cert_chain(certificate, key)
     except ssl.SSLError as error:
         raise ValueError(
-            f"--tls-certificate {certificate}: it does not hold a certificate with its key in PEM: {error.reason}"
+            f"{option} {certificate}: it does not hold a certificate with its key in PEM: {error.reason}"
         ) from None
     except OSError as error:
-        given = f"--tls-certificate {certificate}" + (f", --tls-key {key}" if key else "")
+        given = f"{option} {certificate}" + (f", --tls-key {key}" if key else "")
         raise ValueError(f"{given}: {error.strerror}") from None
-    return context
+
+
+def _metrics(
+    url: str, authority: str | None, certificate: str | None, token_file: str | None
+) -> Callable[[], bytes] | None:
+    """Return what reads the broker's metrics, if something does. Raises ValueError, which names the files."""
+    if not url:
+        return None
+    import ssl
+
+    from kafka_shim.console.metrics import MetricsReader
+
+    tls, token = None, ""
+    if url.startswith("https://"):
+        try:
+            tls = ssl.create_default_context(cafile=authority)
+        except ssl.SSLError as error:
+            raise ValueError(
+                f"--metrics-ca {authority}: it does not hold certificates in PEM: {error.reason}"
+            ) from None
+        except OSError as error:
+            raise ValueError(f"--metrics-ca {authority}: {error.strerror}") from None
+        if certificate is not None:
+            _load_chain(tls, "--metrics-certificate", certificate)
+    if token_file is not None:
+        try:
+            token = Path(token_file).read_text(encoding="ascii").strip()
+        except OSError as error:
+            raise ValueError(f"--metrics-token-file {token_file}: {error.strerror}") from None
+        except UnicodeDecodeError:
+            token = ""
+        if not token or not token.isprintable():
+            raise ValueError(f"--metrics-token-file {token_file}: it holds no token, one line of ASCII")
+    return MetricsReader(url, tls=tls, token=token)

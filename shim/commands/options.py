@@ -114,9 +114,20 @@ def _security_of(context: click.Context, parameter: click.Parameter, path: str |
     from kafka_shim.config import ConfigError
 
     try:
-        return read_client_security(path)
+        found = read_client_security(path)
+        warn_of_strange(path)
     except ConfigError as err:
         raise click.BadParameter(str(err), param=parameter) from None
+    return found
+
+
+def warn_of_strange(path: str) -> None:
+    """Say which properties of a client's file are misspelt. Raises ConfigError."""
+    from kafka_shim.client_security import strange_properties
+    from kafka_shim.config import read_properties
+
+    for line in strange_properties(read_properties(path)):
+        click.echo(f"warning: {path}: {line}", err=True)
 
 
 @contextmanager

@@ -1,4 +1,5 @@
-// Prints one tab-separated line for each option of Kafka: table, name, type, default, check, importance, how it changes.
+// Prints one tab-separated line for each option of Kafka: table, name, type, default, check, importance, how it changes;
+// of the clients' options the table CLIENT and the name.
 // Run by shim/config/transcribe.py against the released jars; facts only, no descriptions.
 
 import java.lang.reflect.Field;
@@ -37,6 +38,11 @@ public class OptionFacts {
         print("BROKER", kafka.server.KafkaConfig.configDef());
         print("TOPIC", org.apache.kafka.storage.internals.log.LogConfig.configDefCopy());
         print("GROUP", org.apache.kafka.coordinator.group.GroupConfig.CONFIG_DEF);
+        Set<String> ofClients = new TreeSet<>(org.apache.kafka.clients.admin.AdminClientConfig.configNames());
+        ofClients.addAll(org.apache.kafka.clients.consumer.ConsumerConfig.configNames());
+        ofClients.addAll(org.apache.kafka.clients.producer.ProducerConfig.configNames());
+        for (String name : ofClients)
+            System.out.println("CLIENT\t" + name);
         print("CLIENT_METRICS", org.apache.kafka.server.metrics.ClientMetricsConfigs.configDef());
     }
 }

@@ -40,6 +40,7 @@ class BrokerDefaults:
     kafka_shim_http_bearer_token: str | None = None
     kafka_shim_http_console: bool = False
     kafka_shim_http_console_changes: bool = False
+    kafka_shim_http_console_public_url: str = ""
     kafka_shim_http_listener: str = ""  # an option of this project, as the next ones
     kafka_shim_login_timeout_ms: int = 30000
     kafka_shim_disconnect_changed_users: bool = False

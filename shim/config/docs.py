@@ -28,6 +28,7 @@ DOCS = {
     "kafka.shim.http.bearer.token": "What readers of metrics send (`Authorization: Bearer TOKEN`), or a certificate.",
     "kafka.shim.http.console": "Serve the web console at `kafka.shim.http.listener` too.",
     "kafka.shim.http.console.changes": "People also write records, change topics and offsets, end transactions there.",
+    "kafka.shim.http.console.public.url": "Where browsers find the console behind a proxy, as https://NAME.",
     "kafka.shim.http.listener": "HOST:PORT of metrics and health, or :PORT; https:// before it for TLS; empty is none.",
     "kafka.shim.login.timeout.ms": "How long a connection may take to authenticate, with its TLS handshake.",
     # --- metrics of clients

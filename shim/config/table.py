@@ -284,6 +284,7 @@ _OWN_ROWS: tuple[tuple[str | None, ...], ...] = (
     ("kafka.shim.http.bearer.token", "PASSWORD", None, "", "LOW", READ_ONLY, "internal"),
     ("kafka.shim.http.console", "BOOLEAN", "false", "", "LOW", READ_ONLY, "internal"),
     ("kafka.shim.http.console.changes", "BOOLEAN", "false", "", "LOW", READ_ONLY, "internal"),
+    ("kafka.shim.http.console.public.url", "STRING", "", None, "LOW", READ_ONLY, "internal"),
     ("kafka.shim.http.listener", "STRING", "", None, "LOW", READ_ONLY, "internal"),
     ("kafka.shim.login.timeout.ms", "INT", "30000", "[1,...]", "LOW", READ_ONLY, "internal"),
 )

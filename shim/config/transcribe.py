@@ -15,7 +15,7 @@ TARGET = Path(__file__).with_name("generated_rows.py")
 HEAD = '''"""Every option of Kafka 4.3.1, as facts. Written by kafka_shim.config.transcribe: do not edit.
 
 Rows are (name, type, default, check, importance, how it may change at run time). `REQUIRED` stands for no default,
-None for a default of null; checks are in Kafka's words.
+None for a default of null; checks are in Kafka's words. `CLIENT_NAMES`: the options of producers, consumers and Admin.
 """
 # ruff: noqa: E501 one row a line
 # fmt: off
@@ -24,6 +24,7 @@ from __future__ import annotations
 
 REQUIRED = "\\x01"
 '''
+TAB = "\t"
 
 
 def facts(libs: Path) -> str:
@@ -35,7 +36,11 @@ def facts(libs: Path) -> str:
 def render(lines: str) -> str:
     """The module for what the driver printed."""
     tables: dict[str, list[str]] = {}
+    clients: list[str] = []
     for line in lines.splitlines():
+        if line.startswith("CLIENT\t"):
+            clients.append(f"    {_text(line.partition(TAB)[2])},")
+            continue
         table, name, kind, value, check, importance, update, internal = line.split("\t")
         default = "None" if value == "\0" else "REQUIRED" if value == "\1" else _text(value)
         cells = [_text(name), _text(kind), default, _text(check), _text(importance), _text(update)]
@@ -45,6 +50,8 @@ def render(lines: str) -> str:
     parts = [HEAD]
     for table, rows in tables.items():
         parts.append(f"{table}: tuple[tuple[str | None, ...], ...] = (\n" + "\n".join(rows) + "\n)\n")
+    if clients:
+        parts.append("CLIENT_NAMES: tuple[str, ...] = (\n" + "\n".join(clients) + "\n)\n")
     return "\n".join(parts)
 
 

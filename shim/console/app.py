@@ -52,7 +52,10 @@ SAFE = (
     ("Cache-Control", "no-store"),
 )
 
-ANOTHER_SITE = "another site may not ask here; behind a proxy, --public-url says where browsers find the console"
+ANOTHER_SITE = (
+    "another site may not ask here; behind a proxy, --public-url, or kafka.shim.http.console.public.url of a broker, "
+    "says where browsers find the console"
+)
 SWITCH = "--allow-changes, or kafka.shim.http.console.changes of a broker,"
 
 logger = logging.getLogger(__name__)
@@ -76,14 +79,13 @@ class Console:
         hosts: Collection[str] = (),
         public_url: str = "",
         schemas: Schemas | None = None,
-        metrics_url: str = "",
         read_metrics: Callable[[], bytes] | None = None,
         allows_changes: bool = False,
     ) -> None:
         """`hosts`: the names by which browsers may reach it, besides localhost and numeric addresses; `public_url`:
-        where they find it behind a proxy. `metrics_url`: where the broker's metrics are read, if they are, or
-        `read_metrics` does it; `schemas`: how keys and values are decoded; `allows_changes`: whether people change
-        things too. Raises ValueError if `public_url` is not one."""
+        where they find it behind a proxy. `read_metrics`: returns the broker's metrics, if they are plotted, or raises
+        TimeoutError, WireClientError; `schemas`: how keys and values are decoded; `allows_changes`: whether people
+        change things too. Raises ValueError if `public_url` is not one."""
         self._sessions = sessions
         self._hosts = {"localhost", *(host.lower() for host in hosts)}
         self._public_name, self._public_origin = _public(public_url) if public_url else ("", "")
@@ -108,9 +110,7 @@ class Console:
             "/api/cluster": overview.described,
         }
         if read_metrics is not None:
-            self._resources["/api/metrics"] = lambda cluster, query: metrics.own(read_metrics)
-        elif metrics_url:
-            self._resources["/api/metrics"] = lambda cluster, query: metrics.read(metrics_url)
+            self._resources["/api/metrics"] = lambda cluster, query: metrics.described(read_metrics)
 
     def close(self) -> None:
         """End all sessions."""
@@ -237,11 +237,11 @@ def _public(url: str) -> tuple[str, str]:
         parts = urlsplit(url)
         name, port = (parts.hostname or "").lower(), parts.port
     except ValueError:
-        raise ValueError(f"--public-url {url}: it is no URL, as https://console.example is") from None
+        raise ValueError(f"{url}: it is no URL, as https://console.example is") from None
     if parts.scheme not in ("http", "https") or not name or not url.isascii():
-        raise ValueError(f"--public-url {url}: it is https:// or http:// and a host, as https://console.example")
+        raise ValueError(f"{url}: it is https:// or http:// and a host, as https://console.example")
     if parts.path.strip("/") or parts.query or parts.fragment or parts.username is not None:
-        raise ValueError(f"--public-url {url}: it ends with the host or its port; the console has no path below one")
+        raise ValueError(f"{url}: it ends with the host or its port; the console has no path below one")
     if ":" in name:
         name = f"[{name}]"
     suffix = "" if port in (None, {"http": 80, "https": 443}[parts.scheme]) else f":{port}"

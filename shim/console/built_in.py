@@ -18,10 +18,14 @@ EVERYWHERE = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 def console_of(
-    listeners: list[Listener], read_metrics: Callable[[], bytes], *, allows_changes: bool = False
+    listeners: list[Listener],
+    read_metrics: Callable[[], bytes],
+    *,
+    public_url: str = "",
+    allows_changes: bool = False,
 ) -> Console:
     """Return the console of a broker with these listeners, bound. `read_metrics` returns its metrics, or raises
-    TimeoutError. Raises ConfigError."""
+    TimeoutError; `public_url`: where browsers find it behind a proxy. Raises ConfigError."""
     by_protocol = {listener.security_protocol: listener for listener in reversed(listeners)}
     for protocol in PROTOCOLS:
         if protocol in by_protocol:
@@ -35,9 +39,13 @@ def console_of(
     host = EVERYWHERE.get(listener.host, listener.host)
     bootstrap = f"[{host}]:{listener.port}" if ":" in host else f"{host}:{listener.port}"
     names = [one.advertised_host for one in listeners if one.advertised_host]
-    return Console(
-        Sessions(bootstrap, {"security.protocol": listener.security_protocol}),
-        hosts=names,
-        read_metrics=read_metrics,
-        allows_changes=allows_changes,
-    )
+    try:
+        return Console(
+            Sessions(bootstrap, {"security.protocol": listener.security_protocol}),
+            hosts=names,
+            public_url=public_url,
+            read_metrics=read_metrics,
+            allows_changes=allows_changes,
+        )
+    except ValueError as error:
+        raise ConfigError(f"kafka.shim.http.console.public.url={error}") from None

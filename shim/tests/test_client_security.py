@@ -13,6 +13,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
+from kafka_shim.cli import main
 from kafka_shim.client_security import ClientSecurity, read_client_security
 from kafka_shim.config import ConfigError
 from kafka_shim.embedded import Broker
@@ -141,6 +142,21 @@ def test_properties_that_cannot_work_are_refused(tmp_path: Path, properties: dic
     with pytest.raises(ConfigError, match=reason) as caught:
         read_client_security(str(file))
     assert str(file) in str(caught.value)
+
+
+def test_a_misspelt_property_is_named_with_the_nearest(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    file = tmp_path / "client.properties"
+    names = ("secruity.protocol", "ssl.truststore.locations", "config.providersX", "client.id", "schema.registry.url")
+    file.write_text("".join(f"{name}=x\n" for name in (*names, "config.providers.x.class")))
+    with Broker() as broker:
+        line = ["topics", "list", "--bootstrap-server", broker.bootstrap_servers, "--command-config", str(file)]
+        assert main(line) == 0
+    ignored = "is no option of Kafka's clients and is ignored: did you mean"
+    assert capsys.readouterr().err.splitlines() == [
+        f"warning: {file}: secruity.protocol {ignored} security.protocol?",
+        f"warning: {file}: ssl.truststore.locations {ignored} ssl.truststore.location?",
+        f"warning: {file}: config.providersX {ignored} config.providers?",
+    ]
 
 
 def test_file_that_is_not_there_is_named(tmp_path: Path):

@@ -14,6 +14,8 @@ import pytest
 from kafka_shim.cli import main
 from kafka_shim.embedded import Broker
 
+METRICS = ["--metrics", "https://127.0.0.1:1/metrics"]
+
 
 def test_it_serves_until_a_signal(broker: Broker, capfd: pytest.CaptureFixture[str]) -> None:
     seen: list[bytes] = []
@@ -65,6 +67,12 @@ def test_a_mistake_is_told(words: list[str], said: str, capsys: pytest.CaptureFi
         (["--tls-certificate", __file__], 1, "it does not hold a certificate with its key"),
         (["--tls-key", __file__], 2, "--tls-key needs --tls-certificate"),
         (["--metrics", "127.0.0.1:9404"], 2, "the URL must begin with http://"),
+        (["--metrics-ca", __file__], 2, "need --metrics https://"),
+        (["--metrics-token-file", __file__], 2, "needs --metrics"),
+        ([*METRICS, "--metrics-ca", "/missing.pem"], 1, "--metrics-ca /missing.pem: No such file"),
+        ([*METRICS, "--metrics-ca", __file__], 1, "it does not hold certificates in PEM"),
+        ([*METRICS, "--metrics-certificate", __file__], 1, f"--metrics-certificate {__file__}: it does not hold"),
+        ([*METRICS, "--metrics-token-file", "/dev/null"], 1, "--metrics-token-file /dev/null: it holds no token"),
         (["--schema-registry", "file:///etc/passwd"], 2, "the URL must begin with http://"),
         (["--schema", "orders"], 1, "is not TOPIC=FILE.avsc"),
     ],
@@ -81,7 +89,7 @@ def test_an_address_in_use_is_named(capsys: pytest.CaptureFixture[str]) -> None:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         assert main(["console", "--http", address]) == 1
     advice = "give another address with --http HOST:PORT"
-    assert capsys.readouterr().err == f"Error: cannot listen on http://{address}: Address already in use; {advice}\n"
+    assert capsys.readouterr().err == f"error: cannot listen on http://{address}: Address already in use; {advice}\n"
 
 
 def test_the_environment_names_the_broker_and_the_properties(

@@ -14,10 +14,13 @@ def test_the_rows_are_what_kafkas_jars_say():
 
 
 def test_rows_are_rendered_as_python_reads_them():
-    text = render('BROKER\ta.b\tSTRING\t\x00\t\tHIGH\tread-only\t\nTOPIC\tc\tINT\tx"y\\\t[0,...]\tLOW\t\tinternal')
+    text = render(
+        'CLIENT\tacks\nBROKER\ta.b\tSTRING\t\x00\t\tHIGH\tread-only\t\nTOPIC\tc\tINT\tx"y\\\t[0,...]\tLOW\t\tinternal'
+    )
     names: dict[str, object] = {}
     exec(text, names)
     assert names["BROKER"] == (("a.b", "STRING", None, "", "HIGH", "read-only"),)
+    assert names["CLIENT_NAMES"] == ("acks",)
     assert names["TOPIC"] == (("c", "INT", 'x"y\\', "[0,...]", "LOW", "", "internal"),)
 
 

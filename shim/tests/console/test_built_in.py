@@ -52,6 +52,23 @@ def test_a_broker_lets_people_change_things_where_that_is_said(allowed: bool) ->
         assert [one["name"] for one in json.loads(get(broker, "/api/topics"))["topics"]] == ["t"] * allowed
 
 
+@pytest.mark.option("kafka.shim.http.console.public.url")
+def test_a_broker_behind_a_proxy_knows_the_origin_of_its_page() -> None:
+    options = {"kafka_shim_http_console_public_url": "https://console.example"}
+    with Broker(
+        kafka_shim_http_listener=HTTP, kafka_shim_http_console=True, kafka_shim_http_console_changes=True, **options
+    ) as broker:
+        address = broker.state.http_address
+        for origin, status in (("https://console.example", 200), ("https://other.example", 403)):
+            headers = {"Origin": origin, "Host": "console.example", "Content-Type": "application/json"}
+            asked = urllib.request.Request(f"{address}/api/topic/new", b'{"name":"t"}', headers)
+            if status == 200:
+                urllib.request.urlopen(asked, timeout=60).close()
+            else:
+                with pytest.raises(urllib.error.HTTPError, match="403"):
+                    urllib.request.urlopen(asked, timeout=60)
+
+
 def test_without_the_option_there_is_none() -> None:
     with Broker(kafka_shim_http_listener=HTTP) as broker, pytest.raises(urllib.error.HTTPError, match="404"):
         get(broker, "/api/topics")
@@ -77,6 +94,14 @@ def test_on_a_broker_with_sasl_everybody_logs_in() -> None:
 def test_a_start_says_what_it_needs() -> None:
     with pytest.raises(ConfigError, match=r"needs kafka\.shim\.http\.listener"):
         Broker(kafka_shim_http_console=True).start()
+    with pytest.raises(ConfigError, match=r"public\.url needs kafka\.shim\.http\.console"):
+        Broker(kafka_shim_http_console_public_url="https://a").start()
+    with pytest.raises(ConfigError, match=r"public\.url=https://a/b: it ends with the host"):
+        Broker(
+            kafka_shim_http_listener=HTTP,
+            kafka_shim_http_console=True,
+            kafka_shim_http_console_public_url="https://a/b",
+        ).start()
     with pytest.raises(ConfigError, match=r"changes needs kafka\.shim\.http\.console"):
         Broker(kafka_shim_http_listener=HTTP, kafka_shim_http_console_changes=True).start()
     with pytest.raises(ConfigError, match="needs a listener without TLS"):

@@ -11,7 +11,7 @@ from kafka_shim.client.offsets import commit_offsets
 from kafka_shim.client.requests import make
 from kafka_shim.console import metrics
 from kafka_shim.console.app import Console
-from kafka_shim.console.metrics import own, sums_of
+from kafka_shim.console.metrics import MetricsReader, described, sums_of
 from kafka_shim.embedded import Broker
 from kafka_shim.tests.api.test_fetch_committed import Producer
 from kafka_shim.tests.console.asking import console_of, get, stranger
@@ -157,7 +157,7 @@ def test_acls_and_users_of_a_broker_that_has_them() -> None:
 
 def test_metrics_are_summed_over_their_labels() -> None:
     with Broker(kafka_shim_http_listener="127.0.0.1:0") as broker:
-        console = console_of(broker, metrics_url=f"{broker.state.http_address}/metrics")
+        console = console_of(broker, read_metrics=MetricsReader(f"{broker.state.http_address}/metrics"))
         with Connection(broker.bootstrap_servers) as client:
             for name in ("a", "b"):
                 make_topic(client, name, 1)
@@ -180,10 +180,10 @@ def test_what_is_no_answer_with_metrics_is_told(
 ) -> None:
     monkeypatch.setattr(metrics, "LARGEST_ANSWER_BYTES", 5)
     with stranger(told) as address:
-        console = console_of(broker, metrics_url=address)
+        console = console_of(broker, read_metrics=MetricsReader(address))
         assert said in get(console, "metrics", 502)["error"]
         console.close()
 
 
 def test_the_metrics_of_the_broker_that_serves_the_console_are_sums() -> None:
-    assert own(lambda: b'kafka_a{x="1"} 1\nkafka_a{x="2"} 2\n') == {"sums": {"kafka_a": 3.0}}
+    assert described(lambda: b'kafka_a{x="1"} 1\nkafka_a{x="2"} 2\n') == {"sums": {"kafka_a": 3.0}}

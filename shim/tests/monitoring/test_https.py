@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from kafka_shim.config import ConfigError
+from kafka_shim.console.metrics import MetricsReader
 from kafka_shim.embedded import Broker
 from kafka_shim.protocol.messages.incremental_alter_configs_request import (
     AlterableConfig,
@@ -20,7 +21,8 @@ from kafka_shim.protocol.messages.incremental_alter_configs_request import (
     IncrementalAlterConfigsRequest,
 )
 from kafka_shim.security.tls.authority import CertificateAuthority
-from kafka_shim.wire_client import Connection
+from kafka_shim.tests.console.asking import stranger
+from kafka_shim.wire_client import Connection, WireClientError
 
 HTTPS = {"kafka.shim.http.listener": "https://127.0.0.1:0"}
 AUTH = "listener.name.http.ssl.client.auth"
@@ -65,6 +67,31 @@ def get(broker: Broker, path: str, context: ssl.SSLContext, token: str = "") -> 
             return answer.status, answer.read()
     except urllib.error.HTTPError as error:
         return error.code, error.read()
+
+
+def test_the_console_reads_them_with_a_token_or_a_certificate(authority: CertificateAuthority, certificate: Path):
+    """`kafka-shim console --metrics https://...`: whom it trusts, and what it shows."""
+    options = {"kafka_shim_http_bearer_token": "s3cret", AUTH: "requested"}
+    with Broker(**HTTPS, **stores(authority), **options) as broker:
+        url = f"{broker.state.http_address}/metrics"
+        for reader, advice in (
+            (MetricsReader(url), "--metrics-ca"),
+            (MetricsReader(url, tls=client_of(authority)), "HTTP 401 .*--metrics-token-file"),
+            (MetricsReader(url, tls=client_of(authority), token="other"), "HTTP 401"),
+        ):
+            with pytest.raises(WireClientError, match=advice):
+                reader()
+        for reader in (
+            MetricsReader(url, tls=client_of(authority), token="s3cret"),
+            MetricsReader(url, tls=client_of(authority, certificate)),
+        ):
+            assert b"kafka_shim_connections" in reader()
+
+
+def test_a_token_follows_no_redirect():
+    moved = b"HTTP/1.0 302 Found\r\nLocation: http://127.0.0.1:9/\r\nContent-Length: 0\r\n\r\n"
+    with stranger(moved) as address, pytest.raises(WireClientError, match="HTTP 302"):
+        MetricsReader(address, token="s3cret")()
 
 
 @pytest.mark.option("kafka.shim.http.listener")
