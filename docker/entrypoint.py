@@ -256,7 +256,7 @@ def main(words: list[str]) -> int:
     try:
         return steps[words[0]](words[1:]) or 0
     except (SetupError, ConfigError, OSError) as err:
-        print(f"kafka-shim: {err}", file=sys.stderr)
+        print(f"error: {err}", file=sys.stderr)
         return 1
 
 

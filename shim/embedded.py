@@ -354,6 +354,7 @@ class Broker(EmbeddedClient):
 
         config = self._config()
         config.log_dirs = self._given_dirs or (str(self._data_dir),)
+        config.acl_principals = tuple(str(one.get("principal")) for one in self._acls)
         server = Server(config, self._clock, self._faults)
         await server.start()
         if self._security is not None:

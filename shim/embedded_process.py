@@ -94,7 +94,7 @@ class BrokerProcess:
     def _last_words(self) -> str:
         """The line that says why the child ended: its own, or the last one."""
         lines = [line for line in self._said if line.strip()]
-        own = [line.partition(": ")[2] for line in lines if line.startswith("kafka-shim: ")]
+        own = [line.partition(": ")[2] for line in lines if line.startswith("error: ")]
         return own[-1] if own else lines[-1] if lines else "it said nothing"
 
     def wait(self, timeout_s: float) -> int:

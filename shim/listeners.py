@@ -24,6 +24,9 @@ logger = logging.getLogger("kafka_shim.server")
 
 # The security protocols that a listener's name may be, besides PLAINTEXT.
 SECURED = frozenset(SECURITY_PROTOCOLS) - {"PLAINTEXT"}
+HIGHEST_PORT = 65535
+# Of a port. Python converts no number of thousands of digits.
+MOST_DIGITS = 9
 # Hosts that bind every interface, and that no client can connect to.
 EVERYWHERE = ("", "0.0.0.0", "::")
 
@@ -32,19 +35,30 @@ def parse_endpoints(text: str, option: str) -> list[tuple[str, str, int]]:
     """Returns (listener name, host, port) of each entry `NAME://HOST:PORT`, with the brackets of IPv6 hosts removed.
     Raises ConfigError."""
     endpoints = []
+    if text.strip().startswith("[") and text.strip().endswith("]"):
+        raise ConfigError(f"{option} is a list without brackets around it: NAME://HOST:PORT,NAME://HOST:PORT")
     for entry in text.split(","):
         name, scheme, address = entry.strip().partition("://")
-        host, colon, port = address.rpartition(":")
-        if not (name and scheme and colon and port.isdigit() and int(port) < 65536):
+        if not (name and scheme):
             raise ConfigError(f"{option}: {entry.strip()!r} is not NAME://HOST:PORT")
-        if host.startswith("[") and host.endswith("]"):
-            host = host[1:-1]
-        elif ":" in host:
-            raise ConfigError(f"{option}: an IPv6 address must be in brackets: {entry.strip()!r}")
-        endpoints.append((name.upper(), host, int(port)))
+        endpoints.append((name.upper(), *parse_address(address, option, entry.strip(), "NAME://HOST:PORT")))
     if len({name for name, _, _ in endpoints}) < len(endpoints):
         raise ConfigError(f"{option}: each listener needs a name of its own")
     return endpoints
+
+
+def parse_address(address: str, option: str, given: str, form: str) -> tuple[str, int]:
+    """Returns (host, port) of HOST:PORT, which is part of what was `given` in this `form`. Raises ConfigError."""
+    host, colon, port = address.rpartition(":")
+    if not (colon and port.isascii() and port.isdecimal()):
+        raise ConfigError(f"{option}: {given!r} is not {form}")
+    if len(port) > MOST_DIGITS or int(port) > HIGHEST_PORT:
+        raise ConfigError(f"{option}: {given!r}: a port is a number from 0 to {HIGHEST_PORT}")
+    if host.startswith("[") and host.endswith("]"):
+        return host[1:-1], int(port)
+    if ":" in host:
+        raise ConfigError(f"{option}: an IPv6 address must be in brackets: {given!r}")
+    return host, int(port)
 
 
 def listeners_of(config: BrokerConfig) -> tuple[list[Listener], list[Listener]]:

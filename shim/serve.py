@@ -21,6 +21,7 @@ from kafka_shim.storage.results import StorageError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
 
     from kafka_shim.broker import Broker
     from kafka_shim.clock import Clock
@@ -73,7 +74,7 @@ def serve(
         said = str(error)
         if isinstance(error, OSError) and error.strerror:  # without the number of the error
             said = error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
-        sys.stderr.write(f"kafka-shim: {said}\n")
+        sys.stderr.write(f"error: {said}\n")
         return EXIT_FAILED
     finally:
         if temporary is not None:
@@ -121,7 +122,12 @@ def configure(
             and config.given[name] == given[name]
         )
     if listen is not None:
-        config.listeners = listen if "://" in listen else f"PLAINTEXT://{listen}"
+        if "://" not in listen:
+            from kafka_shim.listeners import parse_address
+
+            parse_address(listen, "--listen", listen, "HOST:PORT")
+            listen = f"PLAINTEXT://{listen}"
+        config.listeners = listen
         config.advertised_listeners = given.get("advertised.listeners")
     if data_dir is not None:
         config.log_dirs = (data_dir,)
@@ -152,11 +158,8 @@ async def store_acls(server: Server, acls: Sequence[Mapping[str, object]]) -> No
             raise ConfigError(str(error))
 
 
-async def _store_first_records(server: Server, line: str) -> None:
+async def _store_first_records(server: Server, first: dict[str, Any]) -> None:
     """What an embedded broker's child stores before it serves."""
-    import json
-
-    first = json.loads(line)
     if first["users"]:
         from kafka_shim.security.scram_credentials import records_of_users
 
@@ -194,7 +197,12 @@ async def _serve(
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, on_signal, number)
-    first = sys.stdin.readline() if RECORDS_ON_STDIN in os.environ else ""
+    first: dict[str, Any] = {}
+    if RECORDS_ON_STDIN in os.environ:
+        import json
+
+        first = json.loads(sys.stdin.readline())
+        config.acl_principals = tuple(one["principal"] for one in first["acls"])
     if STOP_WITH_STDIN in os.environ:
         loop.add_reader(sys.stdin.fileno(), asked.set)
     server = Server(config, clock, faults)

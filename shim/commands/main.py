@@ -5,7 +5,6 @@ defines `group`.
 from __future__ import annotations
 
 import errno
-import sys
 from difflib import get_close_matches
 from importlib import import_module
 
@@ -73,6 +72,15 @@ def main() -> None:
     pass
 
 
+def _show(error: click.ClickException) -> None:
+    """What click found, in the words in which all commands say errors."""
+    context = getattr(error, "ctx", None)
+    if context is not None:
+        click.echo(context.get_usage(), err=True)
+        click.echo(f"Try '{context.command_path} --help' for help.", err=True)
+    click.echo(f"error: {error.format_message()}", err=True)
+
+
 def run(words: Sequence[str]) -> int:
     """Runs the command line and returns the exit status."""
     try:
@@ -80,7 +88,7 @@ def run(words: Sequence[str]) -> int:
     except click.exceptions.Exit as finished:
         return finished.exit_code
     except click.ClickException as error:
-        error.show(sys.stderr)
+        _show(error)
         return error.exit_code
     except click.Abort:
         return 1

@@ -28,6 +28,8 @@ class BrokerConfig(BrokerDefaults):
         self.strict_security = False
         # Passwords and keys that were given with `-o`, which the process list shows.
         self.shown_secrets: tuple[str, ...] = ()
+        # Of ACLs that the program gives in which the broker runs: it stores them itself, right after the start.
+        self.acl_principals: tuple[str, ...] = ()
         for name, value in values.items():
             if not hasattr(BrokerDefaults, name):
                 raise ConfigError(f"no such option: {name.replace('_', '.')}")

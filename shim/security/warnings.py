@@ -46,7 +46,8 @@ class Exposure:
 
 
 def authorizer_without_authentication(exposure: Exposure) -> Iterator[str]:
-    if exposure.has_authorizer and not exposure.authenticates:
+    named = exposure.config.acl_principals
+    if exposure.has_authorizer and not exposure.authenticates and not {"User:ANONYMOUS", "User:*"}.intersection(named):
         yield (
             "authorizer.class.name is set, but no listener authenticates clients: all of them are User:ANONYMOUS; "
             "use SASL_PLAINTEXT, SASL_SSL, or SSL with ssl.client.auth=required"
@@ -56,7 +57,8 @@ def authorizer_without_authentication(exposure: Exposure) -> Iterator[str]:
 def authorizer_without_super_users(exposure: Exposure) -> Iterator[str]:
     # An authorizer of the user's own may know its administrators by other means.
     is_kafkas = exposure.config.authorizer_class_name == STANDARD_AUTHORIZER
-    if is_kafkas and not exposure.config.given.get("super.users", "").strip("; "):
+    is_administered = exposure.config.given.get("super.users", "").strip("; ") or exposure.config.acl_principals
+    if is_kafkas and not is_administered:
         yield (
             "authorizer.class.name is set without super.users: only ACLs that are already stored allow a client to "
             "administer ACLs; set super.users=User:NAME"

@@ -144,21 +144,27 @@ def test_a_properties_file_of_kafka_starts_the_broker(tmp_path: Path):
         (["-o", "listeners=SSL://127.0.0.1:0"], "TLS needs a certificate"),
         (["-o", "listeners=PLAINTEXT://127.0.0.1"], "NAME://HOST:PORT"),
         (["-o", "listeners=PLAINTEXT://::1:0"], "brackets"),
+        (["-o", "listeners=[PLAINTEXT://127.0.0.1:0,CONTROLLER://:0]"], "listeners is a list without brackets around"),
+        (["-o", "listeners=PLAINTEXT://127.0.0.1:99999"], "a port is a number from 0 to 65535"),
+        (["--listen", "127.0.0.1:99999"], "--listen: '127.0.0.1:99999': a port is a number from 0 to 65535"),
+        (["--listen", "127.0.0.1:9\N{SUPERSCRIPT TWO}"], "is not HOST:PORT"),
+        (["--listen", "9092"], "--listen: '9092' is not HOST:PORT"),
+        (["-o", "config.providersX=file"], "did you mean config.providers?"),
         (["-o", "listeners=A://127.0.0.1:0"], "listener.security.protocol.map"),
         (["--listen", "127.0.0.1:0", "-o", "advertised.listeners=X://h:1"], "no listener X"),
         (["--listen", "127.0.0.1:0", "-o", "advertised.listeners=PLAINTEXT://0.0.0.0:1"], "cannot connect"),
         (
             ["--config", "/nowhere/server.properties"],
-            "kafka-shim: cannot read /nowhere/server.properties: No such file",
+            "error: cannot read /nowhere/server.properties: No such file",
         ),
-        (["--listen", "no.such.host.invalid:0"], "kafka-shim:"),
+        (["--listen", "no.such.host.invalid:0"], "error:"),
         (["--bogus"], "No such option"),
     ],
 )
 def test_a_start_that_cannot_be_says_why_in_one_line(arguments, words):
     errors = refused("--memory", *arguments)
     assert words in errors
-    assert len([line for line in errors.splitlines() if line.startswith(("kafka-shim:", "Error:"))]) == 1
+    assert len([line for line in errors.splitlines() if line.startswith("error:")]) == 1
 
 
 def test_an_output_that_takes_no_ready_line_ends_the_start():
@@ -173,7 +179,7 @@ def test_an_output_that_takes_no_ready_line_ends_the_start():
         )
     assert done.returncode == 1
     reason = "cannot write the ready line to the standard output: No space left on device"
-    assert f"kafka-shim: {reason}\n" in done.stderr
+    assert f"error: {reason}\n" in done.stderr
 
 
 def test_a_directory_in_use_and_a_port_in_use_are_refused(tmp_path: Path):
@@ -181,7 +187,7 @@ def test_a_directory_in_use_and_a_port_in_use_are_refused(tmp_path: Path):
         address = ready["listeners"].removeprefix("PLAINTEXT://")
         assert str(tmp_path) in refused("--listen", "127.0.0.1:0", "--data-dir", str(tmp_path))
         said = refused("--listen", address, "--memory")
-        assert f"kafka-shim: cannot listen on PLAINTEXT://{address}: Address already in use" in said
+        assert f"error: cannot listen on PLAINTEXT://{address}: Address already in use" in said
 
 
 def test_a_fault_of_the_environment_kills_the_child_and_acknowledged_data_is_back(tmp_path: Path):

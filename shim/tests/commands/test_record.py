@@ -126,7 +126,7 @@ def test_a_port_that_is_taken_is_told_in_one_line(tmp_path: Path, capsys: pytest
         where = broker.bootstrap_servers
         assert main(["record", "--upstream", where, "--listen", where, str(tmp_path / "capture")]) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert line == f"Error: {where}: Address already in use"
+    assert line == f"error: {where}: Address already in use"
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
@@ -135,7 +135,7 @@ def test_a_broker_that_is_not_there_is_told_in_one_line(
 ) -> None:
     assert main(["replay", "--target", f"{host}:1", str(capture)]) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert line == f"Error: {host}:1: the connection was refused: is the broker running, is the port right?"
+    assert line == f"error: {host}:1: the connection was refused: is the broker running, is the port right?"
 
 
 @pytest.mark.parametrize(("tls", "sasl"), [(True, None), (False, "SCRAM-SHA-256"), (True, "PLAIN")])

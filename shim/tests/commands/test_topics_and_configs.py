@@ -122,7 +122,7 @@ def test_options_come_from_a_file_as_with_kafkas_tool(run, tmp_path):
     assert (status, out, err) == (
         1,
         "",
-        f"Error: --add-config-file: cannot read {tmp_path / 'absent'}: No such file or directory\n",
+        f"error: --add-config-file: cannot read {tmp_path / 'absent'}: No such file or directory\n",
     )
 
 

@@ -136,13 +136,23 @@ def test_a_start_logs_them(caplog: pytest.LogCaptureFixture):
         assert len([record for record in caplog.records if "authorizer.class.name is set" in record.getMessage()]) == 2
 
 
+def test_acls_that_the_program_gives_are_no_door_left_open(caplog: pytest.LogCaptureFixture):
+    """Unless nobody can be whom they name."""
+    with caplog.at_level(logging.WARNING, "kafka_shim"):
+        with Broker(acls=[{"principal": "User:ANONYMOUS", "operation": "READ", "topic": "t"}]):
+            assert caplog.messages == []
+        with Broker(acls=[{"principal": "User:alice", "operation": "READ", "topic": "t"}]):
+            (anonymous,) = caplog.messages
+    assert "no listener authenticates clients" in anonymous
+
+
 def test_strict_security_makes_them_errors(tmp_path: Path):
     command = [sys.executable, "-m", "kafka_shim", "serve", "--strict-security", "--listen", "127.0.0.1:0"]
     command += ["--data-dir", str(tmp_path), "-o", f"authorizer.class.name={AUTHORIZER}"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout) == (1, "")
-    (line,) = [line for line in done.stderr.splitlines() if line.startswith("kafka-shim: ")]
-    assert line.startswith("kafka-shim: --strict-security: authorizer.class.name is set, but no listener")
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert line.startswith("error: --strict-security: authorizer.class.name is set, but no listener")
     assert "without super.users" in line
 
 
@@ -159,7 +169,7 @@ def test_strict_security_refuses_tokens_that_nobody_has_signed(tmp_path: Path):
         command += ["-o", f"{name}={value}"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout) == (1, "")
-    (line,) = [line for line in done.stderr.splitlines() if line.startswith("kafka-shim: ")]
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
     assert "--strict-security: listener SASL_PLAINTEXT: OAUTHBEARER accepts tokens that nobody has signed" in line
 
 
