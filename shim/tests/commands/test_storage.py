@@ -16,6 +16,7 @@ from kafka_shim.config import read_properties
 from kafka_shim.protocol.record_frames import ControlType, encode_metadata
 from kafka_shim.protocol.records.remove_topic_record import RemoveTopicRecord
 from kafka_shim.storage.results import StorageError
+from kafka_shim.targets.base import free_ports
 from kafka_shim.targets.requests import make
 from kafka_shim.tests.metadata.opened import opened
 from kafka_shim.tests.test_server import served
@@ -123,7 +124,7 @@ def properties(tmp_path, **more: str):
     options = {
         "process.roles": "broker,controller",
         "node.id": "3",
-        "listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:19093",
+        "listeners": f"PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:{free_ports(1)[0]}",
         "controller.listener.names": "CONTROLLER",
         "log.dirs": f"{tmp_path}/a,{tmp_path}/b",
         **{name.replace("_", "."): value for name, value in more.items()},
