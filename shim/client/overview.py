@@ -21,9 +21,12 @@ if TYPE_CHECKING:
     from kafka_shim.client.cluster import Cluster, TopicPartition
     from kafka_shim.client.groups import Listed
 
-# Partitions in one ListOffsets, and groups whose offsets one look asks for.
-BATCH = 2000
+# Partitions in one ListOffsets: a broker serves others between two requests.
+BATCH = 200
+# Groups whose offsets one look asks for.
 MOST_GROUPS = 200
+# How long the starts of partitions are kept from one look to the next: they move when old records are removed.
+STARTS_KEPT_S = 15.0
 TRANSACTIONS_AT_ONCE = 100
 
 
@@ -120,6 +123,7 @@ class Overview:
     brokers: int
     ends: dict[TopicPartition, int] = field(default_factory=dict)
     starts: dict[TopicPartition, int] = field(default_factory=dict)
+    starts_taken_s: float = 0.0
     groups: list[GroupLag] = field(default_factory=list)
     groups_left_out: int = 0
     transactions: list[OpenTransaction] = field(default_factory=list)
@@ -134,8 +138,9 @@ class Overview:
         return found
 
 
-def look(cluster: Cluster) -> Overview:
-    """Ask for everything once. What the user may not see is left out and named in `refused`."""
+def look(cluster: Cluster, before: Overview | None = None) -> Overview:
+    """Ask for everything once. What the user may not see is left out and named in `refused`. `before`: the last look,
+    whose starts of partitions may still do."""
     metadata = cluster.metadata()
     found = Overview(time.monotonic(), len(metadata.brokers))
     parts = [
@@ -146,13 +151,23 @@ def look(cluster: Cluster) -> Overview:
         if one.leader_id >= 0
     ]
     found.ends = _offsets(cluster, parts, LATEST)
-    found.starts = _offsets(cluster, parts, EARLIEST)
+    _look_at_starts(cluster, found, parts, before)
     _look_at_groups(cluster, found)
     try:
         found.transactions = open_transactions(cluster)
     except RequestError as error:
         found.refused.append(f"transactions: {error}")
     return found
+
+
+def _look_at_starts(cluster: Cluster, found: Overview, parts: list[TopicPartition], before: Overview | None) -> None:
+    kept: dict[TopicPartition, int] = {}
+    found.starts_taken_s = found.taken_s
+    if before is not None and found.taken_s - before.starts_taken_s < STARTS_KEPT_S:
+        # A topic that was made again begins at 0.
+        kept = {each: start for each, start in before.starts.items() if start <= found.ends.get(each, -1)}
+        found.starts_taken_s = before.starts_taken_s
+    found.starts = kept | _offsets(cluster, [each for each in parts if each not in kept], EARLIEST)
 
 
 def _offsets(cluster: Cluster, parts: list[TopicPartition], when: int) -> dict[TopicPartition, int]:

@@ -58,7 +58,7 @@ def group(bootstrap_server: str, refresh: float, rows: int, once: bool, is_json:
         before = look(cluster)
         if once:
             time.sleep(refresh)
-            view = compare(before, look(cluster))
+            view = compare(before, look(cluster, before))
             if is_json:
                 click.echo(json.dumps(as_json(view), indent=2))
             else:
@@ -72,7 +72,7 @@ def group(bootstrap_server: str, refresh: float, rows: int, once: bool, is_json:
             with Live(screen(compare(before, before), rows), screen=True, auto_refresh=False) as live:
                 while True:
                     time.sleep(refresh)
-                    after = look(cluster)
+                    after = look(cluster, before)
                     live.update(screen(compare(before, after), rows), refresh=True)
                     before = after
         except KeyboardInterrupt:

@@ -12,6 +12,7 @@ import pytest
 
 from kafka_shim.cli import main
 from kafka_shim.client.reading import read_all
+from kafka_shim.client.requests import NAMES, make
 from kafka_shim.client.writing import Producer
 from kafka_shim.commands.consume import Reader
 from kafka_shim.commands.times import read_duration, read_when, shown_duration, shown_time
@@ -258,6 +259,30 @@ def test_rates_are_of_the_time_between_two_looks(broker):
     view = compare(before, after)
     assert [(one.name, one.rate) for one in view.topics] == [("t", 2.0), ("new", None)]
     assert as_json(view)["topics"][0]["perSecond"] == 2.0
+
+
+def test_the_starts_of_partitions_are_kept_for_a_while(broker):
+    from kafka_shim.client import overview
+
+    for name in ("t", "again"):
+        broker.create_topic(name)
+        broker.produce(name, *"abcd")
+    with broker.cluster() as cluster:
+        first = overview.look(cluster)
+        removed = [{"name": name, "partitions": [{"partition_index": 0, "offset": 3}]} for name in ("t", "again")]
+        for topic in cluster.any().request(make("DeleteRecords", topics=removed, timeout_ms=30_000)).topics:
+            assert topic.partitions[0].error_code == 0
+        broker.delete_topic("again")
+        broker.create_topic("again")
+        broker.create_topic("new")
+        asked = broker.state.metrics.requests[NAMES["ListOffsets"]]
+        second = overview.look(cluster, first)
+        assert broker.state.metrics.requests[NAMES["ListOffsets"]] == asked + 2, (
+            "the ends, and the start of what is new"
+        )
+        assert second.starts == {("t", 0): 0, ("again", 0): 0, ("new", 0): 0}
+        first.starts_taken_s -= overview.STARTS_KEPT_S
+        assert overview.look(cluster, first).starts == {("t", 0): 3, ("again", 0): 0, ("new", 0): 0}
 
 
 def test_times_are_shown_as_times():
