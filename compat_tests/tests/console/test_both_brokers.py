@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, Producer
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 
+from kafka_shim.compat.tests.console.test_page import SCRIPT, shown
 from kafka_shim.console.app import Console
 from kafka_shim.console.sessions import Sessions
 from kafka_shim.targets import make
@@ -84,3 +86,32 @@ def test_records_transactions_and_groups(bootstrap: str) -> None:
     assert [row["partition"] for row in get(console, "producers", topic="t")["producers"]] == [0, 0, 0]
     console.close()
     producer.abort_transaction(30)
+
+
+@pytest.mark.slow
+def test_people_change_what_they_confirm_in_a_browser(bootstrap: str, tmp_path: Path) -> None:
+    """Each change of the console, and what another client sees of it then."""
+    producer = write(bootstrap)
+    read_as_a_group(bootstrap)
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    with shown(bootstrap, tmp_path) as page:
+        assert "<h1>made " in page.elements("topics", act="create")
+        assert "<dialog" not in page.elements("topics/made", act="record")
+        assert get(page.console, "records", topic="made", direction="forward")["records"][0]["value"]["text"] == SCRIPT
+
+        options = ConfigResource(ConfigResource.Type.TOPIC, "made")
+        assert "<dialog" not in page.elements("topics/made/configs", act="option")
+        told = {name: one.value for name, one in admin.describe_configs([options])[options].result(30).items()}
+        assert told["cleanup.policy"] == "compact"
+
+        assert "<dialog" not in page.elements("groups/g", act="reset")
+        (reset,) = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions("g")]).values()
+        assert [(one.topic, one.offset) for one in reset.result(30).topic_partitions] == [("t", 0)]
+
+        assert "<dialog" not in page.elements("transactions/open", act="end")
+        with pytest.raises(KafkaException, match=r"FENCED|fenced|newer producer"):
+            producer.commit_transaction(30)
+        assert get(page.console, "held")["partitions"] == []
+
+        assert "<dialog" not in page.elements("topics/t", act="delete")
+        assert "t" not in admin.list_topics(timeout=30).topics

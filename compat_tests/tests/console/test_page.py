@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
@@ -38,16 +39,18 @@ if (dialog && !dialog.dataset.isFilled) {
   go.click();
 }
 """
+TYPE_NAME = "const it = dialog.querySelector('input[placeholder]'); if (it) type(it, it.placeholder)"
 # What a reader does, and what is measured then: files of the page's own origin, as its policy wants.
 ACTS = {
     "open": "const row = document.querySelector('.records tbody tr'); if (row) { clearInterval(again); row.click(); }",
     "create": DIALOG % ("Create a topic", "type(dialog.querySelector('input'), 'made')"),
     # The first click is one of somebody who has not typed the name.
-    "delete": DIALOG % ("Delete", "go.click(); type(dialog.querySelector('input'), 'doomed')"),
+    "delete": DIALOG % ("Delete", f"go.click(); {TYPE_NAME}"),
     "hesitate": DIALOG % ("Delete", "type(dialog.querySelector('input'), 'Doomed')"),
     "record": DIALOG % ("Write a record", f"type(dialog.querySelectorAll('textarea')[1], {json.dumps(SCRIPT)})"),
-    "reset": DIALOG
-    % ("Reset offsets", "const it = dialog.querySelector('input[placeholder]'); if (it) type(it, it.placeholder)"),
+    "reset": DIALOG % ("Reset offsets", TYPE_NAME),
+    "option": DIALOG % ("Set", "type(dialog.querySelector('textarea'), 'compact')"),
+    "end": DIALOG % ("End it by force", TYPE_NAME),
     "measure": "document.title = document.documentElement.scrollWidth <= innerWidth ? 'fits' : 'too wide';",
 }
 
@@ -73,14 +76,23 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
         client.request(make("FindCoordinator", key_type=0, coordinator_keys=[SCRIPT]))
         client.request(commit, 8)
         make_topic(client, "doomed", 1)
-        console = Console(Sessions(broker.bootstrap_servers, {}), allows_changes=True)
-        body, kind = console._pages["main.js"]
-        acts = "".join(f"if (location.search.includes('{name}')) {{ {act} }}" for name, act in ACTS.items())
-        # Again and again: the page draws what it has asked for when it comes.
-        console._pages["main.js"] = body + f"\nconst again = setInterval(() => {{ {acts} }}, 200);".encode(), kind
-        server = HttpServer(("127.0.0.1", 0), console.handle, most_requests=32)
-        server.start()
-        yield Page(server.address, tmp_path_factory.mktemp("console"), console)
+        with shown(broker.bootstrap_servers, tmp_path_factory.mktemp("console")) as found:
+            yield found
+
+
+@contextmanager
+def shown(bootstrap: str, folder: Path) -> Iterator[Page]:
+    """The page of a console that lets people change things, on which `ACTS` can be done."""
+    console = Console(Sessions(bootstrap, {}), allows_changes=True)
+    body, kind = console._pages["main.js"]
+    acts = "".join(f"if (location.search.includes('{name}')) {{ {act} }}" for name, act in ACTS.items())
+    # Again and again: the page draws what it has asked for when it comes.
+    console._pages["main.js"] = body + f"\nconst again = setInterval(() => {{ {acts} }}, 200);".encode(), kind
+    server = HttpServer(("127.0.0.1", 0), console.handle, most_requests=32)
+    server.start()
+    try:
+        yield Page(server.address, folder, console)
+    finally:
         server.stop()
         console.close()
 
