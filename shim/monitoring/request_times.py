@@ -38,7 +38,7 @@ _BOUNDS_NS = [round(bound * 1e9) for bound in BOUNDS_S]
 class Histogram:
     """The times of one API. `counts` has one entry for each bucket, and one for what is above them all."""
 
-    __slots__ = ("_at", "_last_ns", "_told", "counts", "sum_ns")
+    __slots__ = ("_at", "_last_ns", "_written", "counts", "sum_ns")
 
     def __init__(self) -> None:
         self.counts = [0] * (len(BOUNDS_S) + 1)
@@ -46,12 +46,12 @@ class Histogram:
         self._last_ns = array("q")
         self._at = 0
         # What was written of it, by name, until the next observation.
-        self._told: dict[str, str] | None = None
+        self._written: dict[str, str] | None = None
 
     def observe(self, elapsed_ns: int) -> None:
         self.counts[bisect_left(_BOUNDS_NS, elapsed_ns)] += 1
         self.sum_ns += elapsed_ns
-        self._told = None
+        self._written = None
         if len(self._last_ns) < SAMPLE:
             self._last_ns.append(elapsed_ns)
             return
@@ -68,14 +68,16 @@ class Histogram:
         """The number of times."""
         return sum(self.counts)
 
-    def told(self, name: str, requests: tuple[str, ...], tell: Callable[[str, tuple[str, ...], Histogram], str]) -> str:
+    def written(
+        self, name: str, requests: tuple[str, ...], tell: Callable[[str, tuple[str, ...], Histogram], str]
+    ) -> str:
         """Returns what `tell` writes of these times under `name`, which is kept until the next one comes: most APIs
         rest between two scrapes."""
-        if self._told is None:
-            self._told = {}
-        text = self._told.get(name)
+        if self._written is None:
+            self._written = {}
+        text = self._written.get(name)
         if text is None:
-            text = self._told[name] = tell(name, requests, self)
+            text = self._written[name] = tell(name, requests, self)
         return text
 
 
