@@ -53,8 +53,7 @@ def strange_properties(properties: Mapping[str, str]) -> list[str]:
     that is near to it. Others are of other programs that read the same file."""
     from difflib import get_close_matches
 
-    from kafka_shim.config import is_of_providers
-    from kafka_shim.config.generated_rows import CLIENT_NAMES
+    from kafka_shim.config import CLIENT_NAMES, is_of_providers
 
     lines = []
     for name in properties:

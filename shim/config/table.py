@@ -292,6 +292,8 @@ BROKER_OPTIONS = _options((*generated_rows.BROKER, *_OWN_ROWS), effects.BROKER_I
 TOPIC_OPTIONS = _options(generated_rows.TOPIC, effects.TOPIC_IDLE)
 GROUP_OPTIONS = _options(generated_rows.GROUP, effects.GROUP_IDLE)
 CLIENT_METRICS_OPTIONS = _options(generated_rows.CLIENT_METRICS, effects.CLIENT_METRICS_IDLE)
+# The options of Kafka's producers, consumers and Admin.
+CLIENT_NAMES = frozenset(generated_rows.CLIENT_NAMES)
 # Broker options that can only be stored dynamically, not set in server.properties (QuotaConfig.brokerQuotaConfigs).
 # `kafka-reassign-partitions --throttle` sets them. DescribeConfigs returns those that are stored.
 QUOTA_OPTIONS = _options(

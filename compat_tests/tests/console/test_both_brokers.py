@@ -96,22 +96,22 @@ def test_people_change_what_they_confirm_in_a_browser(bootstrap: str, tmp_path: 
     admin = AdminClient({"bootstrap.servers": bootstrap})
     with shown(bootstrap, tmp_path) as page:
         assert "<h1>made " in page.elements("topics", act="create")
-        assert "<dialog" not in page.elements("topics/made", act="record")
+        assert '<dialog class="change"' not in page.elements("topics/made", act="record")
         assert get(page.console, "records", topic="made", direction="forward")["records"][0]["value"]["text"] == SCRIPT
 
         options = ConfigResource(ConfigResource.Type.TOPIC, "made")
-        assert "<dialog" not in page.elements("topics/made/configs", act="option")
+        assert '<dialog class="change"' not in page.elements("topics/made/configs", act="option")
         told = {name: one.value for name, one in admin.describe_configs([options])[options].result(30).items()}
         assert told["cleanup.policy"] == "compact"
 
-        assert "<dialog" not in page.elements("groups/g", act="reset")
+        assert '<dialog class="change"' not in page.elements("groups/g", act="reset")
         (reset,) = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions("g")]).values()
         assert [(one.topic, one.offset) for one in reset.result(30).topic_partitions] == [("t", 0)]
 
-        assert "<dialog" not in page.elements("transactions/open", act="end")
+        assert '<dialog class="change"' not in page.elements("transactions/open", act="end")
         with pytest.raises(KafkaException, match=r"FENCED|fenced|newer producer"):
             producer.commit_transaction(30)
         assert get(page.console, "held")["partitions"] == []
 
-        assert "<dialog" not in page.elements("topics/t", act="delete")
+        assert '<dialog class="change"' not in page.elements("topics/t", act="delete")
         assert "t" not in admin.list_topics(timeout=30).topics
