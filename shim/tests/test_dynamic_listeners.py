@@ -175,6 +175,24 @@ def test_a_listener_with_tls_has_the_options_of_its_name(broker, client):
         assert other.request(make("ListGroups"), 4).error_code == 0
 
 
+def test_a_listener_goes_with_the_logins_that_it_needs_while_it_is_there(broker, client):
+    users = "listener.name.logins.plain.sasl.jaas.config"
+    module = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_a="a";'
+    (port,) = free_ports(1)
+    mechanisms = ("listener.name.logins.sasl.enabled.mechanisms", SET, "PLAIN")
+    added = f"{FIRST},LOGINS://127.0.0.1:{port}"
+    protocols = (PROTOCOLS, SET, f"{MAP},LOGINS:SASL_PLAINTEXT")
+    assert listen(client, added, (users, SET, module), mechanisms, protocols) == (0, None)
+    code, why = alter(client, BROKER, "1", (users, DELETE, None))
+    assert code == ErrorCode.INVALID_REQUEST
+    assert "listener LOGINS, PLAIN: Could not find" in why
+    code, why = alter(client, BROKER, "1", ("max.connections", SET, "1000"))
+    assert code == ErrorCode.INVALID_REQUEST
+    assert "existing listener ListenerName(LOGINS)" in why
+    assert listen(client, FIRST, (users, DELETE, None)) == (0, None)
+    assert not is_open(port)
+
+
 def test_a_listener_without_what_it_needs_is_not_opened(client, caplog):
     (port,) = free_ports(1)
     assert listen(client, f"{FIRST},TLS://127.0.0.1:{port}") == (0, None)
