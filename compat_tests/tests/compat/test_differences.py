@@ -266,6 +266,9 @@ def test_the_initial_rebalance_delay(each) -> None:
 def _await_coordinator(connection: Connection, group: str) -> None:
     look_up = ask.make("FindCoordinator", key=group, key_type=0)
     _until(lambda: connection.request(look_up, 3).error_code == 0 or None)
+    # Found, it may still be loading its groups.
+    beat = ask.make("Heartbeat", group_id=group, generation_id=1, member_id="nobody")
+    _until(lambda: connection.request(beat, 4).error_code == ErrorCode.UNKNOWN_MEMBER_ID or None)
 
 
 def _until(question: Callable[[], Any]) -> Any:
@@ -392,6 +395,7 @@ def test_ids_that_no_member_uses(each) -> None:
     )
 
     def leave_first_and_last(connection: Connection) -> list[int]:
+        connection._socket.settimeout(60)
         _await_coordinator(connection, "flooded")
         given = []
         for _ in range(MAX_PENDING_JOINS // 500 + 1):
@@ -416,32 +420,26 @@ def test_metadata_of_classic_members(each) -> None:
         protocols=ask.protocols("range", metadata=ask.subscription("t") + bytes(MAX_METADATA_BYTES)),
     )
 
-    def code_of(connection: Connection) -> int | str:
+    def code_of(connection: Connection) -> int:
+        connection._socket.settimeout(60)
         _await_coordinator(connection, "wordy")
-        try:
-            return connection.request(join, 3).error_code
-        except WireClientError as err:
-            return str(err)
+        return connection.request(join, 3).error_code
 
-    ours, theirs = each(code_of)
-    assert ours == ErrorCode.GROUP_MAX_SIZE_REACHED
-    assert theirs == ErrorCode.NONE
+    assert each(code_of) == [ErrorCode.GROUP_MAX_SIZE_REACHED, ErrorCode.NONE]
 
 
 def test_a_damaged_batch_header_in_an_old_segment(each, brokers) -> None:
     topic, large = "damaged", bytes(700_000)
 
+    def write(connection: Connection, value: bytes) -> int:
+        answer = connection.request(ask.produce(topic, 0, [(None, value)]), 9)
+        return answer.responses[0].partition_responses[0].error_code
+
     def fill(connection: Connection) -> None:
         ask.create_topic(connection, topic, config={"segment.bytes": "1048576"})
         await_topic(connection, topic, is_there=True)
         for value in (b"a", b"b", b"c", large, large):
-            while (
-                connection.request(ask.produce(topic, 0, [(None, value)]), 9)
-                .responses[0]
-                .partition_responses[0]
-                .error_code
-            ):
-                time.sleep(0.02)
+            _until(lambda value=value: write(connection, value) == ErrorCode.NONE or None)
 
     def damage(folder: Path) -> None:
         """Makes the second batch claim to be longer than its segment."""
