@@ -88,6 +88,23 @@ def test_others_are_served_while_a_batch_is_decompressed(broker: Broker, codec: 
         assert fetch(client, "t", 0, 1).high_watermark == 1 + len(VALUES)
 
 
+@pytest.mark.parametrize("codec", CODECS)
+def test_the_loop_does_not_check_again_what_a_thread_has_checked(
+    broker: Broker, client: Connection, monkeypatch: pytest.MonkeyPatch, codec: int
+) -> None:
+    threads: list[str] = []
+    check = validation.check
+
+    def noted(*args: Any) -> Any:
+        threads.append(threading.current_thread().name)
+        return check(*args)
+
+    monkeypatch.setattr(validation, "check", noted)
+    make_topic(client, "t", 1)
+    assert produce(client, "t", 0, batch(*VALUES, codec=codec)).error_code == 0
+    assert [name.rpartition("_")[0] for name in threads] == ["kafka-shim-batches"]
+
+
 def test_a_small_compressed_batch_needs_no_thread(broker: Broker, client: Connection) -> None:
     make_topic(client, "t", 1)
     with held_threads(broker):
