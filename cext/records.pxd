@@ -24,6 +24,17 @@ ctypedef struct RecordFields:
 
 cdef Verdict read_record(const uint8_t* p, const uint8_t* end, RecordFields* fields) noexcept nogil
 
+# What `scan_plain` finds of the batch in [p, p + size_bytes).
+cdef bint is_plain(
+    const uint8_t* p,
+    int64_t size_bytes,
+    int64_t limit_bytes,
+    bint needs_keys,
+    int64_t now_ms,
+    int64_t before_limit_ms,
+    int64_t after_limit_ms,
+) noexcept nogil
+
 
 cdef class Record:
     cdef readonly int64_t offset

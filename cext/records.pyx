@@ -8,8 +8,15 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 from kafka_shim.cext.batch cimport (
     AT_ATTRIBUTES,
+    AT_BASE_OFFSET,
+    AT_BASE_SEQUENCE,
+    AT_BASE_TIMESTAMP,
+    AT_LAST_OFFSET_DELTA,
     AT_LENGTH,
     AT_MAGIC,
+    AT_MAX_TIMESTAMP,
+    AT_PRODUCER_ID,
+    AT_RECORD_COUNT,
     BATCH_HEADER_SIZE,
     CODEC_MASK,
     CONTROL_FLAG,
@@ -23,7 +30,7 @@ from kafka_shim.cext.batch cimport (
     crc_matches,
     read_header,
 )
-from kafka_shim.cext.bigendian cimport load_i16, load_i32
+from kafka_shim.cext.bigendian cimport load_i16, load_i32, load_i64
 from kafka_shim.cext.varint cimport read_varint, read_varlong
 
 from kafka_shim.cext.batch import BatchError
@@ -354,44 +361,58 @@ def decompressed_bytes(buffer):
     return expected_bytes(codec, memoryview(buffer).cast("B")[BATCH_HEADER_SIZE:]) if codec else 0
 
 
+cdef bint is_plain(
+    const uint8_t* p,
+    int64_t size_bytes,
+    int64_t limit_bytes,
+    bint needs_keys,
+    int64_t now_ms,
+    int64_t before_limit_ms,
+    int64_t after_limit_ms,
+) noexcept nogil:
+    cdef _Facts facts = _Facts(NO_TIMESTAMP, NO_TIMESTAMP, -1, 0, -1, -1)
+    cdef int64_t record_count
+    if (
+        size_bytes > limit_bytes
+        or size_bytes > RELEASE_GIL_WALK_BYTES
+        or check_bounds(p, size_bytes) != Verdict.OK
+        or LENGTH_END + <int64_t>load_i32(p + AT_LENGTH) != size_bytes
+        or load_i16(p + AT_ATTRIBUTES) & (CODEC_MASK | LOG_APPEND_TIME_FLAG | CONTROL_FLAG)
+        or not crc_matches(p, size_bytes)
+        or check_header(p) != Verdict.OK
+    ):
+        return False
+    record_count = load_i32(p + AT_RECORD_COUNT)
+    if (
+        load_i64(p + AT_BASE_OFFSET) != 0
+        or record_count == 0
+        or record_count != <int64_t>load_i32(p + AT_LAST_OFFSET_DELTA) + 1
+        or (load_i64(p + AT_PRODUCER_ID) >= 0 and load_i32(p + AT_BASE_SEQUENCE) < 0)
+    ):
+        return False
+    return (
+        _walk(
+            p + BATCH_HEADER_SIZE, p + size_bytes, <int32_t>record_count, load_i64(p + AT_BASE_TIMESTAMP), &facts
+        ) == Verdict.OK
+        and not (needs_keys and facts.null_key_count)
+        and facts.max_timestamp == load_i64(p + AT_MAX_TIMESTAMP)
+        and facts.min_timestamp >= 0
+        and facts.max_timestamp - now_ms <= after_limit_ms
+        and now_ms - facts.min_timestamp <= before_limit_ms
+    )
+
+
 def scan_plain(
     buffer, int64_t limit_bytes, bint needs_keys, int64_t now_ms, int64_t before_limit_ms, int64_t after_limit_ms
 ):
     cdef Py_buffer view
-    cdef const uint8_t* p
-    cdef Batch batch
-    cdef _Facts facts = _Facts(NO_TIMESTAMP, NO_TIMESTAMP, -1, 0, -1, -1)
     PyObject_GetBuffer(buffer, &view, PyBUF_SIMPLE)
     try:
-        p = <const uint8_t*>view.buf
-        if (
-            view.len > limit_bytes
-            or view.len > RELEASE_GIL_WALK_BYTES
-            or check_bounds(p, view.len) != Verdict.OK
-            or LENGTH_END + <int64_t>load_i32(p + AT_LENGTH) != view.len
-            or load_i16(p + AT_ATTRIBUTES) & (CODEC_MASK | LOG_APPEND_TIME_FLAG | CONTROL_FLAG)
-            or not crc_matches(p, view.len)
-            or check_header(p) != Verdict.OK
+        if not is_plain(
+            <const uint8_t*>view.buf, view.len, limit_bytes, needs_keys, now_ms, before_limit_ms, after_limit_ms
         ):
             return None
-        batch = read_header(p, 0)
-        if (
-            batch.base_offset != 0
-            or batch.record_count == 0
-            or <int64_t>batch.record_count != <int64_t>batch.last_offset_delta + 1
-            or (batch.producer_id >= 0 and batch.base_sequence < 0)
-        ):
-            return None
-        if (
-            _walk(p + BATCH_HEADER_SIZE, p + view.len, batch.record_count, batch.base_timestamp, &facts) != Verdict.OK
-            or (needs_keys and facts.null_key_count)
-            or facts.max_timestamp != batch.max_timestamp
-            or facts.min_timestamp < 0
-            or facts.max_timestamp - now_ms > after_limit_ms
-            or now_ms - facts.min_timestamp > before_limit_ms
-        ):
-            return None
-        return batch
+        return read_header(<const uint8_t*>view.buf, 0)
     finally:
         PyBuffer_Release(&view)
 

@@ -160,27 +160,14 @@ def append(int fd, buffers):
     return written
 
 
-cdef class SegmentEnd:
-    cdef public int64_t base_offset
-    cdef public int64_t size_bytes
-    cdef public int64_t bytes_since_index
-    cdef public object first_timestamp_ms
-    cdef public object max_timestamp_ms
-    cdef public int64_t max_timestamp_offset
-    cdef public int _fd
-    # Of the configuration `_limits_of`.
-    cdef public object _limits_of
-    cdef public int64_t _most_bytes
-    cdef public int64_t _interval_bytes
-    cdef public int64_t _longest_wait_ms
-    cdef public bint _is_index_full
+# Itself, also where a test has put another in its place.
+cdef object _append = append
 
-    def append_plain(
-        self, put, batch, int64_t size_bytes, int64_t last_offset, int64_t max_timestamp_ms, config not None
-    ):
+
+cdef class SegmentEnd:
+    cdef bint takes(self, int64_t size_bytes, int64_t last_offset, int64_t max_timestamp_ms, object config) except -1:
         cdef int64_t position = self.size_bytes
         cdef int64_t first_ms
-        cdef int64_t known_ms
         if (
             self._limits_of is not config
             or self._is_index_full
@@ -194,11 +181,18 @@ cdef class SegmentEnd:
         ):
             return False
         first_ms = self.first_timestamp_ms
-        known_ms = self.max_timestamp_ms
-        if first_ms < 0 or max_timestamp_ms - first_ms > self._longest_wait_ms:
-            return False
+        return first_ms >= 0 and max_timestamp_ms - first_ms <= self._longest_wait_ms
+
+    cdef int put_plain(
+        self, object put, object batch, int64_t size_bytes, int64_t last_offset, int64_t max_timestamp_ms
+    ) except -1:
+        cdef int64_t position = self.size_bytes
+        cdef int64_t known_ms = self.max_timestamp_ms
         try:
-            put(self._fd, (batch,))
+            if put is _append:
+                _append_some(self._fd, (batch,))
+            else:
+                put(self._fd, (batch,))
         except BaseException:
             self._cut_back(position)
             raise
@@ -207,6 +201,14 @@ cdef class SegmentEnd:
             self.max_timestamp_offset = last_offset
         self.size_bytes = position + size_bytes
         self.bytes_since_index += size_bytes
+        return 0
+
+    def append_plain(
+        self, put, batch, int64_t size_bytes, int64_t last_offset, int64_t max_timestamp_ms, config not None
+    ):
+        if not self.takes(size_bytes, last_offset, max_timestamp_ms, config):
+            return False
+        self.put_plain(put, batch, size_bytes, last_offset, max_timestamp_ms)
         return True
 
     def _cut_back(self, int64_t position):

@@ -152,21 +152,27 @@ def _locate(
     """Find the logs of these partitions of the topic. Adds the topic to `response` and its list to `answers`, by its
     name or id, and the batches to `found`. If a partition is named twice the last one counts, as in Kafka."""
     key = topic.topic_id if context.api_version >= FIRST_WITH_TOPIC_IDS else topic.name
+    name = _plain_name(context, key)
+    logs = context.broker.logs
     for data in partitions:
         if key not in answers:
             entry = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
             answers[key] = entry.partition_responses
             response.responses.append(entry)
-        name = (key, data.index)
-        if name in found:
-            del found[name]
-        found[name] = batch = PartitionBatch(PartitionProduceResponse(index=data.index), data.records or b"")
-        try:
-            batch.log = _find(context, key, data.index)
-        except KafkaError as error:
-            # Its frames would be kept too, for each of thousands of partitions.
-            batch.error = error.with_traceback(None)
-        if data.records is None and batch.error is None:
+        index, records = data.index, data.records
+        place = (key, index)
+        if place in found:
+            del found[place]
+        found[place] = batch = PartitionBatch(PartitionProduceResponse(index=index), records or b"")
+        if name is None or (log := logs.find_open(name, index)) is None:
+            try:
+                log = _find(context, key, index)
+            except KafkaError as error:
+                # Its frames would be kept too, for each of thousands of partitions.
+                batch.error = error.with_traceback(None)
+                continue
+        batch.log = log
+        if records is None:
             # Kafka fails on null records and sends no response. Here the connection is closed, which is clearer to
             # the client.
             raise DisconnectError("Produce: the records of a partition are null")
@@ -177,6 +183,20 @@ def _in_order(answers: Answers, found: Found) -> list[PartitionBatch]:
     for (key, _), batch in found.items():
         answers[key].append(batch.answer)
     return list(found.values())
+
+
+def _plain_name(context: Context, topic: str | bytes) -> str | None:
+    """Returns the topic's name if a client may write to each of its partitions that is open; None if `_find` must
+    decide."""
+    broker = context.broker
+    if broker.authorizer is not None:
+        return None
+    if isinstance(topic, bytes):
+        try:
+            topic = broker.metadata.topic_by_id(topic).name
+        except KafkaError:
+            return None
+    return None if topic in INTERNAL_TOPICS else topic
 
 
 def _find(context: Context, topic: str | bytes, partition: int) -> PartitionLog:

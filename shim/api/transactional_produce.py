@@ -42,30 +42,35 @@ def admit_and_append(
     KafkaError for the whole request."""
     broker = context.broker
     explanations = broker.transactions.explanations
+    wanted: list[PartitionBatch] = []
+    asked: list[tuple[PartitionLog, int]] = []
+    producer_id = producer_epoch = -1
+    is_mixed = False
     for batch in transactional:
         if batch.error is not None:
             explanations.refused("Produce", request.transactional_id, batch.error, context.received_ms)
-    wanted: list[PartitionBatch] = []
-    asked: list[tuple[PartitionLog, int]] = []
-    producers = set()
-    for batch in transactional:
+            continue
         log, producer = batch.log, batch.producer
+        assert log is not None
+        assert producer is not None
         # A batch without a producer id belongs to no transaction, whatever its attributes say. It is appended like any
         # other.
-        if log is not None and batch.error is None and producer is not None and producer[0] >= 0:
+        if producer[0] >= 0:
+            if not wanted:
+                producer_id, producer_epoch = producer[0], producer[1]
+            elif producer[0] != producer_id or producer[1] != producer_epoch:
+                is_mixed = True
             wanted.append(batch)
             asked.append((log, producer[2]))
-            producers.add(producer[:2])
-    if len(producers) > 1:
+    if is_mixed:
         refusal = KafkaError(
             ErrorCode.INVALID_PRODUCER_ID_MAPPING, "Transactional records contained more than one producer ID"
         )
         explanations.refused("Produce", request.transactional_id, refusal, context.received_ms)
         raise refusal
-    if not producers:
+    if not wanted:
         return append(context, request.acks, response, batches)
     assert request.transactional_id is not None
-    producer_id, producer_epoch = producers.pop()
     operation = operation_of_produce(context.api_version)
     outcomes, flushes = admit(
         broker.transactions,

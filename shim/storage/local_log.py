@@ -7,6 +7,7 @@ import logging
 import threading
 from bisect import bisect_right
 
+from kafka_shim.cext.log_end import LogEnd
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.storage import names, producer_snapshot
 from kafka_shim.storage.epochs import LeaderEpochs
@@ -37,7 +38,7 @@ class UnprovenSyncError(OSError):
     """An fsync succeeded, but an earlier one had failed: the bytes may be lost all the same."""
 
 
-class LocalLog:
+class LocalLog(LogEnd):
     """The state of one partition and what concerns its files alone. `log.PartitionLog` adds appends and reads.
     Event-loop thread only.
 
@@ -46,31 +47,16 @@ class LocalLog:
 
     __slots__ = (
         "_lso_position",
-        "_readers",
         "_services",
-        "appended_bytes",
-        "appended_records",
-        "config",
         "directory",
-        "epochs",
         "fetched_bytes",
-        "is_closed",
-        "is_offline",
-        "leader_epoch",
-        "log_end_offset",
-        "log_start_offset",
         "name",
         "partition",
-        "producers",
-        "recovery_point",
         "requested_point",
-        "segments",
-        "sync_error",
         "sync_failures",
         "sync_round",
         "topic",
         "topic_id",
-        "unflushed_since_ms",
     )
 
     def __init__(
@@ -84,14 +70,14 @@ class LocalLog:
         self.name = f"{topic}-{partition}"
         # changed from outside
         self.directory = directory
-        self.config = config
+        self.config: TopicConfig = config
         self.leader_epoch = 0
         # the contents, loaded by `recovery`
         self.segments: list[Segment] = []
         self.log_start_offset = 0
         self.log_end_offset = 0
-        self.epochs = LeaderEpochs(directory)
-        self.producers = Producers(self.name)
+        self.epochs: LeaderEpochs = LeaderEpochs(directory)
+        self.producers: Producers = Producers(self.name)
         # All offsets below `recovery_point` are on the disk. `unflushed_since_ms` is -1 when nothing waits for fsync.
         self.recovery_point = 0
         # (the value of `sync_failures` then, the offset below which rolls have requested an fsync): void when another
@@ -181,6 +167,17 @@ class LocalLog:
         producer_snapshot.write(path, entries, sync=False)
         self.producers.snapshot_offset = offset
         return path
+
+    def index_aborted(self, producer_id: int, first_offset: int, last_offset: int, last_stable_offset: int) -> None:
+        """Add an aborted transaction to the index of the active segment. Raises KAFKA_STORAGE_ERROR."""
+        try:
+            self.active.txn_index.append(producer_id, first_offset, last_offset, last_stable_offset)
+        except (OSError, ValueError) as err:
+            # The marker is already in the log, and recovery will rebuild the index. Until then read_committed consumers
+            # would see aborted records, so the partition must go offline after every error: EIO stands for EMFILE and
+            # the like too.
+            self.log_end_offset = self.producers.next_offset = last_offset + 1
+            raise self.fail(OSError(errno.EIO, f"the aborted transaction cannot be indexed: {err}")) from err
 
     # --- fsync
 

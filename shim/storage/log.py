@@ -1,18 +1,16 @@
 """The log of one partition: append, read, look up offsets, truncate (Kafka: UnifiedLog).
 
-`append_as_leader` shows all steps of an append in order."""
+`append_checked` shows all steps of an append in order."""
 
 from __future__ import annotations
 
-import errno
 import logging
-import os
 
 from kafka_shim.cext import segment as cext_segment
 from kafka_shim.cext.batch import scan, stamp
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.storage import lookup, validation
-from kafka_shim.storage.local_log import LocalLog
+from kafka_shim.storage.plain_log import LOG_APPEND_TIME, PlainLog
 from kafka_shim.storage.producers import ProducerRefusal
 from kafka_shim.storage.results import Appended, Buffer, Fetched, FoundOffset, ProducerStatus
 
@@ -22,15 +20,15 @@ if TYPE_CHECKING:
     from typing import Any
 
     from kafka_shim.cext.batch import Batch
+    from kafka_shim.storage.producers import Marker
     from kafka_shim.storage.verification import Verification
 
 logger = logging.getLogger(__name__)
 
-LOG_APPEND_TIME = "LogAppendTime"
 ALL_BYTES = 0x7FFFFFFFFFFFFFFF
 
 
-class PartitionLog(LocalLog):
+class PartitionLog(PlainLog):
     """One partition: segments, indexes, producer state. `Logs` owns and closes it. Event-loop thread only.
 
     Offsets named ``end`` or ``next`` are exclusive. There are no followers, so high_watermark == log_end_offset.
@@ -66,8 +64,28 @@ class PartitionLog(LocalLog):
         Produce API version. `checked` is what a thread has found of it; it holds by the options that it was checked by.
 
         Raises KafkaError with the error codes of A3-A10 and B9. A `RecordsError` lists the invalid records."""
+        base_offset = -1 if checked is not None else self.append_plain(records, now_ms, verification)
+        if base_offset < 0:
+            return self.append_checked(
+                records, now_ms=now_ms, version=version, verification=verification, checked=checked
+            )
+        last_offset, size_bytes = self.log_end_offset - 1, len(memoryview(records))
+        return Appended(base_offset, last_offset, -1, self.log_start_offset, False, size_bytes)
+
+    def append_checked(
+        self,
+        records: Buffer,
+        *,
+        now_ms: int,
+        version: int,
+        verification: Verification | None = None,
+        checked: validation.Checked | None = None,
+    ) -> Appended:
+        """As `append_as_leader`, whatever the batch is."""
         config = self.config
         self._require_online()
+        if self._plain_of is not config:
+            self.set_plain(config)
         if checked is not None and checked.config is config:
             if checked.error is not None:
                 raise checked.error
@@ -92,12 +110,12 @@ class PartitionLog(LocalLog):
         append_time_ms = -1
         if config.message_timestamp_type == LOG_APPEND_TIME:
             append_time_ms = max_timestamp = now_ms
-        writable = validation.writable(records, size_bytes)
+        stamped = validation.writable(records, size_bytes)
         base_offset = self.log_end_offset
-        stamp(writable, 0, base_offset, self.leader_epoch, append_time_ms, max_timestamp)
+        stamp(stamped, 0, base_offset, self.leader_epoch, append_time_ms, max_timestamp)
         last_offset = base_offset + batch.last_offset_delta
         try:
-            self._write(writable, size_bytes, base_offset, last_offset, max_timestamp, now_ms)
+            self._write(stamped, size_bytes, base_offset, last_offset, max_timestamp, now_ms)
             if producer_id >= 0:
                 self.producers.apply_data(batch, base_offset, last_offset, max_timestamp)
             return self._advance(base_offset, last_offset, append_time_ms, size_bytes, now_ms)
@@ -146,8 +164,20 @@ class PartitionLog(LocalLog):
     ) -> Appended:
         """Append a transaction marker. Raises INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED (rules in
         B11)."""
-        self._require_online()
         marker, batch = self._services.marker_of(producer_id, producer_epoch, coordinator_epoch, commit, now_ms)
+        offset = self.mark_plain(marker, batch, transaction_version)
+        if offset >= 0:
+            appended = Appended(offset, offset, -1, self.log_start_offset, False, len(batch))
+        else:
+            appended = self._mark_checked(marker, batch, transaction_version)
+        for hook in self._services.on_marker:
+            hook(self, producer_id, producer_epoch, commit, appended.base_offset)
+        return appended
+
+    def _mark_checked(self, marker: Marker, batch: bytearray, transaction_version: int) -> Appended:
+        """Append a marker, whatever it is."""
+        now_ms = marker.timestamp_ms
+        self._require_online()
         try:
             self.producers.check_marker(marker, transaction_version)
         except ProducerRefusal as err:
@@ -158,21 +188,11 @@ class PartitionLog(LocalLog):
         try:
             self._write(batch, len(batch), offset, offset, now_ms, now_ms)
             ended = self.producers.apply_marker(marker, offset)
-            if ended is not None and not commit:
-                self._index_aborted(producer_id, ended[0], offset, ended[1])
-            appended = self._advance(offset, offset, -1, len(batch), now_ms)
+            if ended is not None and not marker.commit:
+                self.index_aborted(marker.producer_id, ended[0], offset, ended[1])
+            return self._advance(offset, offset, -1, len(batch), now_ms)
         except MemoryError as err:
             raise self._refuse_half_done(offset) from err
-        for hook in self._services.on_marker:
-            hook(self, producer_id, producer_epoch, commit, offset)
-        return appended
-
-    def _refuse_half_done(self, base_offset: int) -> KafkaError:
-        """Take the partition offline after an append that found no memory on the way, and return the error to raise.
-        What it has written and counted is not known: the reopening cuts the files at `base_offset` and reads the state
-        anew."""
-        self.log_end_offset = base_offset
-        return self.fail(OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)), torn=True)
 
     def _check_producer(self, batch: Batch, verification: Verification | None, *, client: bool) -> None:
         must_verify = client and self._services.config.transaction_partition_verification_enable
@@ -236,16 +256,6 @@ class PartitionLog(LocalLog):
         if faults.armed:
             faults.reach("log.after_append", topic=self.topic, partition=self.partition)
         return Appended(base_offset, last_offset, append_time_ms, self.log_start_offset, False, size_bytes, flushed)
-
-    def _index_aborted(self, producer_id: int, first_offset: int, last_offset: int, last_stable_offset: int) -> None:
-        try:
-            self.active.txn_index.append(producer_id, first_offset, last_offset, last_stable_offset)
-        except (OSError, ValueError) as err:
-            # The marker is already in the log, and recovery will rebuild the index. Until then read_committed consumers
-            # would see aborted records, so the partition must go offline after every error: EIO stands for EMFILE and
-            # the like too.
-            self.log_end_offset = self.producers.next_offset = last_offset + 1
-            raise self.fail(OSError(errno.EIO, f"the aborted transaction cannot be indexed: {err}")) from err
 
     # --- transactions
 

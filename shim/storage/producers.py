@@ -1,10 +1,12 @@
 """The producer state of a partition: idempotence and transactions (Kafka: ProducerStateManager, ProducerAppendInfo).
 
 `check_*` validates a batch or marker before the write, raises on an error and changes nothing. `apply_*` updates the
-state after the write. Recovery calls `replay`, which applies without checks because the batch was accepted before."""
+state after the write. `cext.log_end` does the same in one pass for nearly all batches and markers. Recovery calls
+`replay`, which applies without checks because the batch was accepted before."""
 
 from __future__ import annotations
 
+from kafka_shim.cext.log_end import ProducerEnd, ProducersEnd
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.storage.verification import Verification
 
@@ -25,11 +27,11 @@ TV2 = 2
 CachedBatch = tuple[int, int, int, int, int]
 
 
-class ProducerEntry:
+class ProducerEntry(ProducerEnd):
     """The state of one producer id on one partition (A2). `batches` are the last five of this epoch; the list is empty
     after a marker with a new epoch."""
 
-    __slots__ = ("batches", "coordinator_epoch", "epoch", "last_timestamp_ms", "producer_id", "txn_first_offset")
+    __slots__ = ()
 
     def __init__(
         self,
@@ -80,11 +82,11 @@ class Marker:
         self.timestamp_ms = timestamp_ms
 
 
-class Producers:
+class Producers(ProducersEnd):
     """The state of all producers of one partition. Owned by its `PartitionLog`; event-loop thread only, after
     recovery."""
 
-    __slots__ = ("_open", "_verifications", "entries", "name", "next_offset", "snapshot_offset")
+    __slots__ = ("name", "snapshot_offset")
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import random
 from collections import Counter
 from collections.abc import Callable
@@ -18,8 +19,12 @@ from kafka_shim.cext.tests import oracle
 from kafka_shim.config import BrokerConfig, TopicConfig
 from kafka_shim.errors import KafkaError
 from kafka_shim.storage import validation
+from kafka_shim.storage.log import PartitionLog
+from kafka_shim.storage.plain_log import NOTHING_DONE, PlainLog
+from kafka_shim.storage.producers import ProducerEntry
+from kafka_shim.storage.results import Appended
 from kafka_shim.storage.segments import Segment
-from kafka_shim.tests.storage.conftest import NOW_MS, PRODUCE, Disk, put
+from kafka_shim.tests.storage.conftest import NOW_MS, PRODUCE, Disk, batch, put
 
 LIMIT_MS = 1000
 TOPICS = [
@@ -133,17 +138,10 @@ def test_the_files_of_a_partition_are_those_of_the_long_way(
         "index.interval.bytes": "500",
         "message.timestamp.after.max.ms": "1000000",
     }
-    append_plain = Segment.append_plain
-    ways: Counter[bool] = Counter()
-
-    def short(self: Segment, *arguments: Any) -> bool:
-        is_appended = append_plain(self, *arguments)
-        ways[is_appended] += 1
-        return is_appended
-
+    ways: Counter[tuple[str, bool]] = Counter()
     left = []
-    for way in (short, lambda *arguments: False):
-        monkeypatch.setattr(Segment, "append_plain", way)
+    for is_short in (True, False):
+        choose_way(monkeypatch, is_short, ways)
         disk, chance = make_disk(config), random.Random(seed)
         answers = []
         for _ in range(2):
@@ -157,5 +155,147 @@ def test_the_files_of_a_partition_are_those_of_the_long_way(
         left.append((answers, {path.name: path.read_bytes() for path in disk.partition.iterdir()}))
     assert left[0] == left[1]
     assert sum(name.endswith(".log") for name in left[0][1]) > 5
-    assert ways[True] > 100
-    assert ways[False] > 10
+    assert ways["append_plain", True] > 100
+    assert ways["append_plain", False] > 10
+
+
+def choose_way(monkeypatch: pytest.MonkeyPatch, is_short: bool, ways: Counter[tuple[str, bool]]) -> None:
+    """Have logs take the short way and count in `ways` where they could, or take the long way always."""
+    monkeypatch.undo()
+
+    def counted(name: str) -> Callable[..., int]:
+        right = getattr(PlainLog, name)
+
+        def way(log: PlainLog, *arguments: Any) -> int:
+            offset: int = right(log, *arguments)
+            ways[name, offset != NOTHING_DONE] += 1
+            return offset
+
+        return way
+
+    for name in ("append_plain", "mark_plain"):
+        monkeypatch.setattr(PlainLog, name, counted(name) if is_short else lambda *arguments: NOTHING_DONE)
+    if not is_short:
+        monkeypatch.setattr(Segment, "append_plain", lambda *arguments: False)
+
+
+def outcome(append: Callable[[], Appended]) -> tuple[Any, ...]:
+    try:
+        appended = append()
+    except KafkaError as error:
+        return error.code, getattr(error, "reason", error.message), getattr(error, "record_errors", None)
+    if appended.flushed is not None:
+        appended.flushed.result()
+    fields = (getattr(appended, name) for name in Appended.__slots__ if name not in ("flushed", "size_bytes"))
+    return (*fields, appended.flushed is not None)
+
+
+def something(log: PartitionLog, chance: random.Random, now_ms: int) -> tuple[Any, ...]:
+    """What a producer or a coordinator may send next: mostly right, and wrong in every field now and then."""
+
+    def nearly(right: int) -> int:
+        return right + chance.choice([0] * 12 + [1, -1, 2])
+
+    producer_id = chance.choice([-1, 1, 1, 2, 3])
+    entry = log.producers.entries.get(producer_id, ProducerEntry(producer_id, 0, 0))
+    if producer_id > 0 and chance.random() < 0.3:
+        version = chance.choice([0, 2, 2])
+        epoch = nearly(max(entry.epoch, 0) + (version == 2))
+        return outcome(
+            lambda: log.append_marker(
+                producer_id, epoch, nearly(max(entry.coordinator_epoch, 0)), chance.random() < 0.8, version, now_ms
+            )
+        )
+    epoch, sequence = -1, -1
+    is_transactional = chance.random() < 0.7
+    if producer_id > 0:
+        epoch = max(nearly(max(entry.epoch, 0)), 0)
+        sequence = max(nearly(entry.last_sequence + 1 if epoch == entry.epoch else 0), 0)
+        if chance.random() < 0.9:
+            is_transactional = (is_transactional and chance.random() < 0.5) or entry.txn_first_offset >= 0
+    guard = None
+    if is_transactional and producer_id > 0 and chance.random() < 0.9:
+        try:
+            guard = log.start_verification(producer_id, nearly(sequence), epoch, chance.random() < 0.7)
+        except KafkaError as error:
+            return error.code, str(error)
+        if chance.random() < 0.05:
+            return ("verified",)
+    values = [b"v" * chance.randrange(40) for _ in range(chance.choice([1, 1, 3]))]
+    data = batch(
+        *values,
+        key=chance.choice([b"k"] * 9 + [None]),
+        timestamp=now_ms + chance.choice([0] * 20 + [-1, 10**9, -2 * now_ms]),
+        pid=producer_id,
+        epoch=epoch,
+        seq=sequence,
+        txn=is_transactional,
+        codec=chance.choice([0] * 9 + [1]),
+    )
+    records = chance.choice([memoryview(data), memoryview(data), bytes(data), data + b"\0"])
+    return outcome(lambda: log.append_as_leader(records, now_ms=now_ms, version=PRODUCE, verification=guard))
+
+
+def state(log: PartitionLog) -> tuple[Any, ...]:
+    entries = {
+        producer_id: [*(getattr(entry, name) for name in ENTRY), list(entry.batches)]
+        for producer_id, entry in log.producers.entries.items()
+    }
+    guards = {
+        producer_id: (guard.lowest_sequence, guard.producer_epoch)
+        for producer_id, guard in log.producers._verifications.items()
+    }
+    return entries, guards, log.producers.open_transactions(), tuple(getattr(log, name) for name in LOG)
+
+
+ENTRY = ("producer_id", "epoch", "coordinator_epoch", "last_timestamp_ms", "txn_first_offset")
+LOG = ("log_end_offset", "last_stable_offset", "appended_bytes", "appended_records", "is_offline", "unflushed_since_ms")
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {},
+        {"segment.bytes": "3000"},
+        {"cleanup.policy": "compact"},
+        {"message.timestamp.type": "LogAppendTime"},
+        {"compression.type": "gzip"},
+        {"flush.messages": "3"},
+        {"max.message.bytes": "120"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("seed", range(3))
+def test_answers_states_and_files_of_producers_are_those_of_the_long_way(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch, config: dict[str, str], seed: int
+):
+    """Any order of batches and markers of several producers, with fields that are right or not, readers that wait,
+    and writes that fail."""
+    ways: Counter[tuple[str, bool]] = Counter()
+    left = []
+    for is_short in (True, False):
+        choose_way(monkeypatch, is_short, ways)
+        disk, chance = make_disk(config), random.Random(seed)
+        log = disk.open()
+        woken: list[int] = []
+        log.subscribe(lambda log=log, woken=woken: woken.append(log.log_end_offset))
+        answers = []
+        for number in range(600):
+            with monkeypatch.context() as patch:
+                if chance.random() < 0.03:
+                    patch.setattr("kafka_shim.cext.segment.append", no_space)
+                answers.append(something(log, chance, NOW_MS + number))
+            answers.append(state(log))
+        answers.append(woken)
+        disk.stop()
+        files = {path.name: path.read_bytes() for path in disk.partition.iterdir()}
+        left.append((answers, files))
+    assert left[0] == left[1]
+    taken = {name for name, is_taken in ways if is_taken and ways[name, is_taken] > 5}
+    is_plain = config.keys() <= {"segment.bytes", "cleanup.policy", "max.message.bytes"}
+    assert taken == ({"append_plain", "mark_plain"} if is_plain else set())
+    assert min(ways["append_plain", False], ways["mark_plain", False]) > 5
+
+
+def no_space(fd: int, buffers: Any) -> int:
+    raise OSError(errno.ENOSPC, "no space")

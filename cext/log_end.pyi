@@ -1,0 +1,95 @@
+"""The end of a partition's log: nearly every batch, and nearly every commit marker, is appended in one pass.
+
+The classes are the bases of `storage.local_log.LocalLog`, `storage.producers.Producers` and
+`storage.producers.ProducerEntry`, which hold all rules. What is here does what those do where there is nothing to
+decide, and has done nothing wherever there may be; `shim/tests/storage/test_plain_batches.py` compares answers, states
+and files of the two ways.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from typing_extensions import Buffer
+
+class ProducerEnd:
+    """What an append asks of one producer id; the fields are explained in `ProducerEntry`."""
+
+    producer_id: int
+    epoch: int
+    coordinator_epoch: int
+    last_timestamp_ms: int
+    txn_first_offset: int
+    batches: list[tuple[int, int, int, int, int]]
+
+class ProducersEnd:
+    """What an append asks of all producers of a partition; the fields are explained in `Producers`."""
+
+    entries: dict[int, Any]
+    next_offset: int
+    _open: dict[int, int]
+    _verifications: dict[int, Any]
+
+class LogEnd:
+    """What an append asks of a partition; the fields are explained in `LocalLog`."""
+
+    log_start_offset: int
+    log_end_offset: int
+    recovery_point: int
+    unflushed_since_ms: int
+    appended_bytes: int
+    appended_records: int
+    leader_epoch: int
+    is_offline: bool
+    is_closed: bool
+    sync_error: OSError | None
+    config: Any
+    segments: list[Any]
+    epochs: Any
+    producers: Any
+    _readers: Any
+    _plain_of: object
+    _is_plain: bool
+    """Of `_plain_of`: batches are stored as they come, with the producer's times, and no append waits for an fsync."""
+    _needs_keys: bool
+    _most_message_bytes: int
+    _before_max_ms: int
+    _after_max_ms: int
+
+    def put_plain(
+        self,
+        put: Callable[[int, Sequence[Buffer]], int],
+        records: Buffer,
+        now_ms: int,
+        verification: object,
+        cached_batches: int,
+    ) -> int:
+        """Append a client's batch if there is nothing else to do. Returns its base offset, or -1 and has done nothing.
+        Nothing else is to do if
+
+        - the partition is online, its limits are those of its configuration, which is a plain one (`_is_plain`), and
+          the newest leader epoch has begun;
+        - the batch is plain (`cext.records.scan_plain`), in writable memory, and its segment takes it
+          (`SegmentEnd.append_plain`);
+        - it has no producer; or a known one of this or an older epoch, and its sequence number is the next. If it opens
+          a transaction, `verification` is the guard of that producer; if it belongs to none, none is open.
+
+        `put` writes, as in `SegmentEnd.append_plain`, whose errors are raised; the state in memory is unchanged then.
+        `cached_batches`: so many batches of a producer are remembered."""
+
+    def commit_plain(
+        self,
+        put: Callable[[int, Sequence[Buffer]], int],
+        marker: bytearray,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int,
+        transaction_version: int,
+        now_ms: int,
+    ) -> int:
+        """Append a commit marker (of `build_marker`, with these fields) if there is nothing else to do. Returns its
+        offset, or -1 and has done nothing. Nothing else is to do if, beside what `put_plain` asks of the partition and
+        the segment, the producer has a transaction open, no guard, and no newer epoch or coordinator epoch; under
+        transaction version 2 its epoch is older. Errors are those of `put`, as in `put_plain`."""
+
+    def _wake(self) -> None: ...
+    def want_flush(self) -> None: ...

@@ -1,0 +1,234 @@
+"""The end of a partition's log, where nearly all batches are appended in one pass. Contracts are in log_end.pyi."""
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+
+from kafka_shim.cext.batch cimport (
+    AT_ATTRIBUTES,
+    AT_BASE_OFFSET,
+    AT_BASE_SEQUENCE,
+    AT_LAST_OFFSET_DELTA,
+    AT_LEADER_EPOCH,
+    AT_MAX_TIMESTAMP,
+    AT_PRODUCER_EPOCH,
+    AT_PRODUCER_ID,
+    BATCH_HEADER_SIZE,
+    TRANSACTIONAL_FLAG,
+)
+from kafka_shim.cext.bigendian cimport load_i16, load_i32, load_i64, store_i32, store_i64
+from kafka_shim.cext.records cimport is_plain
+from kafka_shim.cext.segment cimport SegmentEnd
+
+cdef enum:
+    NOTHING_DONE = -1
+    NO_SEQUENCE = -1
+    TV2 = 2
+
+
+cdef class ProducerEnd:
+    cdef public int64_t producer_id
+    cdef public int32_t epoch
+    cdef public int32_t coordinator_epoch
+    cdef public int64_t last_timestamp_ms
+    cdef public int64_t txn_first_offset
+    cdef public list batches
+
+    cdef int64_t _last_sequence(self) except -2:
+        cdef Py_ssize_t count = len(self.batches)
+        if count == 0:
+            return NO_SEQUENCE
+        return (<tuple?>self.batches[count - 1])[1]
+
+
+cdef class ProducersEnd:
+    cdef public dict entries
+    cdef public int64_t next_offset
+    # First offset of each open transaction -> producer id, ascending.
+    cdef public dict _open
+    # Producer id -> guard.
+    cdef public dict _verifications
+
+    cdef bint _follows(
+        self, ProducerEnd entry, int64_t producer_id, int32_t epoch, int32_t sequence, bint is_transactional,
+        object verification
+    ) except -1:
+        """Whether a batch is the next one of its producer beyond doubt."""
+        cdef object guard = self._verifications.get(producer_id) if self._verifications else None
+        cdef bint is_open = entry.txn_first_offset >= 0
+        if entry.epoch < 0 or epoch < entry.epoch:
+            return False
+        if epoch == entry.epoch:
+            if sequence != entry._last_sequence() + 1:
+                return False
+        elif sequence != 0 or is_open:
+            return False
+        if guard is not None and (sequence > guard.lowest_sequence or (sequence != 0 and not entry.batches)):
+            return False
+        if not is_transactional:
+            return not is_open
+        return is_open or (guard is not None and guard is verification)
+
+    cdef int _apply_data(
+        self, ProducerEnd entry, int64_t producer_id, int32_t epoch, int32_t sequence, bint is_transactional,
+        int64_t base_offset, int32_t last_offset_delta, int64_t max_timestamp_ms, Py_ssize_t cached_batches
+    ) except -1:
+        cdef int64_t last_sequence = (<uint32_t>sequence + <uint32_t>last_offset_delta) & 0x7FFFFFFF
+        if entry.epoch != epoch:
+            entry.epoch = epoch
+            entry.batches = []
+        elif len(entry.batches) == cached_batches:
+            del entry.batches[0]
+        entry.batches.append(
+            (sequence, last_sequence, base_offset, base_offset + last_offset_delta, max_timestamp_ms)
+        )
+        entry.last_timestamp_ms = max_timestamp_ms
+        if is_transactional:
+            if entry.txn_first_offset < 0:
+                entry.txn_first_offset = base_offset
+                self._open[base_offset] = producer_id
+            if self._verifications:
+                self._verifications.pop(producer_id, None)
+        return 0
+
+
+cdef class LogEnd:
+    cdef public int64_t log_start_offset
+    cdef public int64_t log_end_offset
+    cdef public int64_t recovery_point
+    cdef public int64_t unflushed_since_ms
+    cdef public int64_t appended_bytes
+    cdef public int64_t appended_records
+    cdef public int32_t leader_epoch
+    cdef public bint is_offline
+    cdef public bint is_closed
+    cdef public object sync_error
+    cdef public object config
+    cdef public list segments
+    cdef public object epochs
+    cdef public object producers
+    cdef public object _readers
+    # Of the configuration `_plain_of`.
+    cdef public object _plain_of
+    cdef public bint _is_plain
+    cdef public bint _needs_keys
+    cdef public int64_t _most_message_bytes
+    cdef public int64_t _before_max_ms
+    cdef public int64_t _after_max_ms
+
+    cdef bint _is_ready(self) except -1:
+        return (
+            self._plain_of is self.config
+            and self._is_plain
+            and self.sync_error is None
+            and not self.is_offline
+            and not self.is_closed
+            and len(self.segments) > 0
+            and self.epochs.latest == self.leader_epoch
+        )
+
+    cdef int _advance_to(self, int64_t end_offset, int64_t size_bytes, int64_t now_ms) except -1:
+        self.appended_records += end_offset - self.log_end_offset
+        self.log_end_offset = (<ProducersEnd>self.producers).next_offset = end_offset
+        self.appended_bytes += size_bytes
+        if self._readers is not None:
+            self._wake()
+        if self.unflushed_since_ms < 0:
+            self.unflushed_since_ms = now_ms
+            self.want_flush()
+        return 0
+
+    def put_plain(self, put, records, int64_t now_ms, verification, Py_ssize_t cached_batches):
+        cdef Py_buffer view
+        cdef uint8_t* p
+        cdef int64_t base_offset = self.log_end_offset
+        cdef int64_t producer_id
+        cdef int64_t max_timestamp_ms
+        cdef int32_t epoch
+        cdef int32_t sequence
+        cdef int32_t last_offset_delta
+        cdef bint is_transactional
+        cdef ProducersEnd states = <ProducersEnd?>self.producers
+        cdef ProducerEnd entry = None
+        cdef SegmentEnd segment
+        if not self._is_ready():
+            return NOTHING_DONE
+        PyObject_GetBuffer(records, &view, PyBUF_SIMPLE)
+        try:
+            p = <uint8_t*>view.buf
+            if view.readonly or not is_plain(
+                p, view.len, self._most_message_bytes, self._needs_keys, now_ms, self._before_max_ms, self._after_max_ms
+            ):
+                return NOTHING_DONE
+            producer_id = load_i64(p + AT_PRODUCER_ID)
+            epoch = load_i16(p + AT_PRODUCER_EPOCH)
+            sequence = load_i32(p + AT_BASE_SEQUENCE)
+            last_offset_delta = load_i32(p + AT_LAST_OFFSET_DELTA)
+            max_timestamp_ms = load_i64(p + AT_MAX_TIMESTAMP)
+            is_transactional = (load_i16(p + AT_ATTRIBUTES) & TRANSACTIONAL_FLAG) != 0
+            if producer_id >= 0:
+                entry = states.entries.get(producer_id)
+                if entry is None or not states._follows(
+                    entry, producer_id, epoch, sequence, is_transactional, verification
+                ):
+                    return NOTHING_DONE
+            segment = <SegmentEnd?>self.segments[len(self.segments) - 1]
+            if not segment.takes(view.len, base_offset + last_offset_delta, max_timestamp_ms, self.config):
+                return NOTHING_DONE
+            store_i64(p + AT_BASE_OFFSET, base_offset)
+            store_i32(p + AT_LEADER_EPOCH, self.leader_epoch)
+            segment.put_plain(put, records, view.len, base_offset + last_offset_delta, max_timestamp_ms)
+            if entry is not None:
+                states._apply_data(
+                    entry, producer_id, epoch, sequence, is_transactional, base_offset, last_offset_delta,
+                    max_timestamp_ms, cached_batches,
+                )
+            self._advance_to(base_offset + last_offset_delta + 1, view.len, now_ms)
+            return base_offset
+        finally:
+            PyBuffer_Release(&view)
+
+    def commit_plain(
+        self, put, bytearray marker not None, int64_t producer_id, int32_t producer_epoch, int32_t coordinator_epoch,
+        int transaction_version, int64_t now_ms
+    ):
+        cdef uint8_t* p = <uint8_t*><char*>marker
+        cdef int64_t size_bytes = len(marker)
+        cdef int64_t offset = self.log_end_offset
+        cdef int64_t first_offset
+        cdef ProducersEnd states = <ProducersEnd?>self.producers
+        cdef ProducerEnd entry
+        cdef SegmentEnd segment
+        if size_bytes < BATCH_HEADER_SIZE or not self._is_ready():
+            return NOTHING_DONE
+        entry = states.entries.get(producer_id)
+        if (
+            entry is None
+            or entry.txn_first_offset < 0
+            or producer_epoch < entry.epoch
+            or (producer_epoch == entry.epoch and transaction_version >= TV2)
+            or coordinator_epoch < entry.coordinator_epoch
+            or (states._verifications and producer_id in states._verifications)
+        ):
+            return NOTHING_DONE
+        segment = <SegmentEnd?>self.segments[len(self.segments) - 1]
+        if not segment.takes(size_bytes, offset, now_ms, self.config):
+            return NOTHING_DONE
+        store_i64(p + AT_BASE_OFFSET, offset)
+        store_i32(p + AT_LEADER_EPOCH, self.leader_epoch)
+        segment.put_plain(put, marker, size_bytes, offset, now_ms)
+        if entry.epoch != producer_epoch:
+            entry.epoch = producer_epoch
+            entry.batches = []
+        entry.coordinator_epoch = coordinator_epoch
+        entry.last_timestamp_ms = now_ms
+        first_offset = entry.txn_first_offset
+        entry.txn_first_offset = NOTHING_DONE
+        states._open.pop(first_offset, None)
+        self._advance_to(offset + 1, size_bytes, now_ms)
+        return offset
+
+    def _wake(self):
+        raise NotImplementedError
+
+    def want_flush(self):
+        raise NotImplementedError

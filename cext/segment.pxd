@@ -1,0 +1,23 @@
+from libc.stdint cimport int64_t
+
+
+cdef class SegmentEnd:
+    cdef public int64_t base_offset
+    cdef public int64_t size_bytes
+    cdef public int64_t bytes_since_index
+    cdef public object first_timestamp_ms
+    cdef public object max_timestamp_ms
+    cdef public int64_t max_timestamp_offset
+    cdef public int _fd
+    # Of the configuration `_limits_of`.
+    cdef public object _limits_of
+    cdef public int64_t _most_bytes
+    cdef public int64_t _interval_bytes
+    cdef public int64_t _longest_wait_ms
+    cdef public bint _is_index_full
+
+    # What `append_plain` asks, and what it does then.
+    cdef bint takes(self, int64_t size_bytes, int64_t last_offset, int64_t max_timestamp_ms, object config) except -1
+    cdef int put_plain(
+        self, object put, object batch, int64_t size_bytes, int64_t last_offset, int64_t max_timestamp_ms
+    ) except -1

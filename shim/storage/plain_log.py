@@ -1,0 +1,81 @@
+"""The append of batches and markers about which there is nothing to decide, which are nearly all: one pass in
+`cext.log_end`. `log` has the rules for the others."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from kafka_shim.cext import segment as cext_segment
+from kafka_shim.errors import KafkaError
+from kafka_shim.storage import producers
+from kafka_shim.storage.local_log import NEVER, LocalLog
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from kafka_shim.config import TopicConfig
+    from kafka_shim.storage.producers import Marker
+    from kafka_shim.storage.results import Buffer
+    from kafka_shim.storage.verification import Verification
+
+LOG_APPEND_TIME = "LogAppendTime"
+NOTHING_DONE = -1
+
+
+class PlainLog(LocalLog):
+    """The base of `PartitionLog`. Event-loop thread only."""
+
+    __slots__ = ()
+
+    def set_plain(self, config: TopicConfig) -> None:
+        """Note what the appends below ask of the configuration."""
+        self._is_plain = (
+            config.compression_type == "producer"
+            and config.message_timestamp_type != LOG_APPEND_TIME
+            and config.flush_messages >= NEVER
+        )
+        self._needs_keys, self._most_message_bytes = config.compact, config.max_message_bytes
+        self._before_max_ms = config.message_timestamp_before_max_ms
+        self._after_max_ms = config.message_timestamp_after_max_ms
+        self._plain_of = config
+
+    def _refuse_half_done(self, base_offset: int) -> KafkaError:
+        """Take the partition offline after an append that found no memory on the way, and return the error to raise.
+        What it has written and counted is not known: the reopening cuts the files at `base_offset` and reads the state
+        anew."""
+        self.log_end_offset = base_offset
+        return self.fail(OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)), torn=True)
+
+    def append_plain(self, records: Buffer, now_ms: int, verification: Verification | None) -> int:
+        """As `append_as_leader`. Returns the base offset, or NOTHING_DONE if there is something to decide. Raises
+        KAFKA_STORAGE_ERROR."""
+        if self._services.faults.armed:
+            return NOTHING_DONE
+        base_offset = self.log_end_offset
+        try:
+            return self.put_plain(cext_segment.append, records, now_ms, verification, producers.CACHED_BATCHES)
+        except OSError as err:
+            raise self.fail(err) from err
+        except MemoryError as err:
+            raise self._refuse_half_done(base_offset) from err
+
+    def mark_plain(self, marker: Marker, batch: bytearray, transaction_version: int) -> int:
+        """As `append_marker`. Returns the offset, or NOTHING_DONE if there is something to decide. Raises
+        KAFKA_STORAGE_ERROR."""
+        if not marker.commit or self._services.faults.armed:
+            return NOTHING_DONE
+        offset = self.log_end_offset
+        try:
+            return self.commit_plain(
+                cext_segment.append,
+                batch,
+                marker.producer_id,
+                marker.producer_epoch,
+                marker.coordinator_epoch,
+                transaction_version,
+                marker.timestamp_ms,
+            )
+        except OSError as err:
+            raise self.fail(err) from err
+        except MemoryError as err:
+            raise self._refuse_half_done(offset) from err
