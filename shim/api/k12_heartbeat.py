@@ -14,13 +14,12 @@ from kafka_shim.security.acl import AclOperation, ResourceType
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.context import Context
-    from kafka_shim.outcome import Outcome
 
 KEY, MIN, MAX = 12, 0, 4
 REQUEST, RESPONSE = HeartbeatRequest, HeartbeatResponse
 
 
-def handle(context: Context, request: HeartbeatRequest) -> Outcome[HeartbeatResponse]:
+def handle(context: Context, request: HeartbeatRequest) -> HeartbeatResponse:
     require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
     context.note_member(request.group_id, request.member_id)
     return context.broker.groups.classic.heartbeat(request)

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from kafka_shim.group.decision import Token
+    from kafka_shim.group.decision import Heartbeat, Token
     from kafka_shim.group.kind import Group
     from kafka_shim.group.metadata_image import CoordinatorMetadataImage
     from kafka_shim.group.request_context import JoinContext
@@ -84,7 +84,7 @@ class ClassicKind(GroupKind):
     ) -> Decision:
         return classic_sync.sync(group, request, token, now_ms)
 
-    def heartbeat(self, group: ClassicGroup, request: HeartbeatRequest) -> Decision:
+    def heartbeat(self, group: ClassicGroup, request: HeartbeatRequest) -> Heartbeat:
         return classic_sync.heartbeat(group, request)
 
     def leave(

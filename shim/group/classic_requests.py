@@ -6,6 +6,7 @@ from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.decision import Decision
 from kafka_shim.group.kinds import KINDS
 from kafka_shim.outcome import Outcome
+from kafka_shim.protocol.messages.heartbeat_response import HeartbeatResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from kafka_shim.group.request_context import JoinContext
     from kafka_shim.group.runtime import CoordinatorRuntime
     from kafka_shim.protocol.messages.heartbeat_request import HeartbeatRequest
-    from kafka_shim.protocol.messages.heartbeat_response import HeartbeatResponse
     from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest
     from kafka_shim.protocol.messages.join_group_response import JoinGroupResponse
     from kafka_shim.protocol.messages.leave_group_request import LeaveGroupRequest
@@ -111,21 +111,22 @@ class ClassicRequests:
             delayed.fail(error.code)
         return runtime.answer(delayed)
 
-    def heartbeat(self, request: HeartbeatRequest) -> Outcome[HeartbeatResponse]:
+    def heartbeat(self, request: HeartbeatRequest) -> HeartbeatResponse:
         """Heartbeat of a classic member, also of one in a consumer group."""
         runtime = self._runtime
+        group_id = request.group_id
         try:
-            partition, groups, group = runtime.known_group(request.group_id)
+            group = runtime.known_group(group_id)[2]
         except KafkaError as error:
             if error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
                 # As in Kafka: while the group is being loaded a heartbeat succeeds, because the session restarts after
                 # the load.
-                from kafka_shim.protocol.messages.heartbeat_response import HeartbeatResponse
-
-                return Outcome(HeartbeatResponse())
+                return HeartbeatResponse()
             raise
-        decision = KINDS[group.TYPE].heartbeat(group, request)
-        return Outcome(decision.response, runtime.carry_out(partition, groups, decision, 0))
+        code, timers = KINDS[group.TYPE].heartbeat(group, request)
+        for kind, delay_ms, only_if_absent in timers:
+            runtime.timers.schedule((group_id, kind, request.member_id), max(delay_ms, 0), only_if_absent)
+        return HeartbeatResponse(error_code=code)
 
     def leave_group(self, request: LeaveGroupRequest) -> Outcome[LeaveGroupResponse]:
         """LeaveGroup in the v3 form: a list of members."""

@@ -10,7 +10,6 @@ from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.classic_join import complete, prepare_rebalance, rebalance_or_complete
 from kafka_shim.group.classic_state import State
 from kafka_shim.group.decision import SESSION, SYNC, Decision
-from kafka_shim.protocol.messages.heartbeat_response import HeartbeatResponse
 from kafka_shim.protocol.messages.join_group_response import JoinGroupResponse
 from kafka_shim.protocol.messages.sync_group_response import SyncGroupResponse
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from kafka_shim.config import BrokerConfig
     from kafka_shim.group.classic import ClassicGroup
     from kafka_shim.group.classic_member import ClassicMember
-    from kafka_shim.group.decision import Token
+    from kafka_shim.group.decision import Heartbeat, Token
     from kafka_shim.protocol.messages.heartbeat_request import HeartbeatRequest
     from kafka_shim.protocol.messages.sync_group_request import SyncGroupRequest
 
@@ -96,18 +95,15 @@ def _assign(group: ClassicGroup, request: SyncGroupRequest, token: Token, decisi
     decision.changes.append(assign)
 
 
-def heartbeat(group: ClassicGroup, request: HeartbeatRequest) -> Decision:
+def heartbeat(group: ClassicGroup, request: HeartbeatRequest) -> Heartbeat:
     """Handle one Heartbeat. Raises the errors of the table of states."""
     if group.state is State.DEAD:
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     member = group.check_member(request.member_id, request.group_instance_id)
     if request.generation_id != group.generation_id:
         raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
-    decision = Decision()
-    decision.schedule(group.group_id, SESSION, member.member_id, member.session_timeout_ms)
     code = ErrorCode.REBALANCE_IN_PROGRESS if group.state is State.PREPARING else ErrorCode.NONE
-    decision.response = HeartbeatResponse(error_code=code)
-    return decision
+    return code, ((SESSION, member.session_timeout_ms, False),)
 
 
 # --- time

@@ -16,7 +16,6 @@ from kafka_shim.group.consumer_regex import UNCHANGED, update_regex
 from kafka_shim.group.consumer_target import update_target
 from kafka_shim.group.decision import JOIN, SESSION, SYNC, Decision
 from kafka_shim.group.migration import by_name, can_downgrade_for, classic_metadata, downgrade
-from kafka_shim.protocol.messages.heartbeat_response import HeartbeatResponse
 from kafka_shim.protocol.messages.join_group_response import JoinGroupResponse
 from kafka_shim.protocol.messages.leave_group_response import LeaveGroupResponse, MemberResponse
 from kafka_shim.protocol.messages.sync_group_response import SyncGroupResponse
@@ -25,6 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.group.consumer import ConsumerGroup
     from kafka_shim.group.consumer_member import Partitions
+    from kafka_shim.group.decision import Heartbeat
     from kafka_shim.group.metadata_image import CoordinatorMetadataImage
     from kafka_shim.group.request_context import JoinContext
     from kafka_shim.protocol.messages.heartbeat_request import HeartbeatRequest
@@ -151,22 +151,18 @@ def sync(group: ConsumerGroup, request: SyncGroupRequest, image: CoordinatorMeta
     return decision
 
 
-def heartbeat(group: ConsumerGroup, request: HeartbeatRequest) -> Decision:
+def heartbeat(group: ConsumerGroup, request: HeartbeatRequest) -> Heartbeat:
     """Handle one Heartbeat. Raises the error of the response."""
-    decision = Decision()
     member = _check(group, request.member_id, request.group_instance_id, request.generation_id)
     assert member.classic is not None
-    decision.schedule(group.group_id, SESSION, member.member_id, member.classic.session_timeout_ms)
-    code = ErrorCode.NONE
+    session = (SESSION, member.classic.session_timeout_ms, False)
     if (
         member.member_epoch < group.assignment_epoch
         or member.state == UNREVOKED
         or (member.state == UNRELEASED and not group.waits_for_others(member))
     ):
-        code = ErrorCode.REBALANCE_IN_PROGRESS
-        decision.schedule_if_absent(group.group_id, JOIN, member.member_id, member.rebalance_timeout_ms)
-    decision.response = HeartbeatResponse(error_code=code)
-    return decision
+        return ErrorCode.REBALANCE_IN_PROGRESS, (session, (JOIN, member.rebalance_timeout_ms, True))
+    return ErrorCode.NONE, (session,)
 
 
 def leave(group: ConsumerGroup, request: LeaveGroupRequest, image: CoordinatorMetadataImage, now_ms: int) -> Decision:

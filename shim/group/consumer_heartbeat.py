@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.consumer_leave import fence_members
-from kafka_shim.group.consumer_member import LEAVE_EPOCH, STATIC_LEAVE_EPOCH, UNREVOKED, ConsumerMember
+from kafka_shim.group.consumer_member import LEAVE_EPOCH, STABLE, STATIC_LEAVE_EPOCH, UNREVOKED, ConsumerMember
 from kafka_shim.group.consumer_reconcile import reconcile
 from kafka_shim.group.consumer_regex import CHANGED_AND_RESOLVED, UNCHANGED, update_regex
 from kafka_shim.group.consumer_target import Subscriptions, refresh_epoch, update_target
@@ -36,8 +36,10 @@ def check_request(request: ConsumerGroupHeartbeatRequest, version: int, assignor
     if version >= 1 or epoch > 0 or epoch == LEAVE_EPOCH:
         _refuse_blank(request.member_id, "MemberId")
     _refuse_blank(request.group_id, "GroupId")
-    _refuse_blank(request.instance_id, "InstanceId")
-    _refuse_blank(request.rack_id, "RackId")
+    if request.instance_id is not None:
+        _refuse_blank(request.instance_id, "InstanceId")
+    if request.rack_id is not None:
+        _refuse_blank(request.rack_id, "RackId")
     if epoch == 0:
         if request.rebalance_timeout_ms == -1:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "RebalanceTimeoutMs must be provided in first request.")
@@ -57,9 +59,36 @@ def check_request(request: ConsumerGroupHeartbeatRequest, version: int, assignor
         )
 
 
-def _refuse_blank(value: str | None, name: str) -> None:
-    if value is not None and not value.strip():
+def _refuse_blank(value: str, name: str) -> None:
+    if not value.strip():
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"{name} can't be empty.")
+
+
+def says_nothing_new(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, client: Client, now_ms: int) -> bool:
+    """Returns whether the member has only to be kept alive, as by nearly all heartbeats: it is where the group is, and
+    neither it nor the topics changed. `heartbeat` then decides to write nothing and to answer with its epoch."""
+    member = group.members.get(request.member_id)
+    return (
+        member is not None
+        and 0 < request.member_epoch == member.member_epoch == group.assignment_epoch >= group.group_epoch
+        and member.state == STABLE
+        and request.instance_id is None
+        and request.topic_partitions is None
+        and _updated(member, request, client) is member
+        and not group.regexes
+        and not group.needs_refresh(now_ms)
+    )
+
+
+def still_there(
+    group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, image: CoordinatorMetadataImage
+) -> ConsumerGroupHeartbeatResponse:
+    """Returns the response to a heartbeat that says nothing new."""
+    return ConsumerGroupHeartbeatResponse(
+        member_id=request.member_id,
+        member_epoch=request.member_epoch,
+        heartbeat_interval_ms=image.heartbeat_interval_ms(group.group_id),
+    )
 
 
 def heartbeat(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, context: RequestContext) -> None:

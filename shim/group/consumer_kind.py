@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from kafka_shim.group.decision import Token
+    from kafka_shim.group.decision import Heartbeat, Token
     from kafka_shim.group.kind import Check, Group
     from kafka_shim.group.metadata_image import CoordinatorMetadataImage
     from kafka_shim.group.request_context import JoinContext
@@ -95,7 +95,7 @@ class ConsumerKind(GroupKind):
 
         return consumer_classic.sync(group, request, image)
 
-    def heartbeat(self, group: ConsumerGroup, request: HeartbeatRequest) -> Decision:
+    def heartbeat(self, group: ConsumerGroup, request: HeartbeatRequest) -> Heartbeat:
         from kafka_shim.group import consumer_classic
 
         return consumer_classic.heartbeat(group, request)

@@ -6,6 +6,7 @@ from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group import consumer_heartbeat, migration
 from kafka_shim.group.classic import ClassicGroup
 from kafka_shim.group.consumer import ConsumerGroup
+from kafka_shim.group.decision import SESSION
 from kafka_shim.group.request_context import RequestContext
 from kafka_shim.outcome import Outcome
 
@@ -35,8 +36,12 @@ class ConsumerRequests:
         partition = runtime.partition_for(group_id)
         groups = runtime.loader.groups(partition)
         now_ms = runtime.clock.now_ms()
+        group = groups.by_id.get(group_id)
+        if isinstance(group, ConsumerGroup) and consumer_heartbeat.says_nothing_new(group, request, client, now_ms):
+            image = runtime.image
+            runtime.timers.schedule((group_id, SESSION, request.member_id), image.session_timeout_ms(group_id))
+            return Outcome(consumer_heartbeat.still_there(group, request, image))
         if request.member_epoch < 0:
-            group = groups.by_id.get(group_id)
             if not isinstance(group, ConsumerGroup):
                 raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
             decision = consumer_heartbeat.leave(group, request, runtime.image, now_ms)

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
         def wake(self) -> None: ...
         def fail(self, code: ErrorCode) -> None: ...
 
+    # A heartbeat writes nothing: its error code, and (kind, delay in ms, only if none is running) of the timers of the
+    # member that it starts or moves.
+    Heartbeat = tuple[ErrorCode, tuple[tuple[str, int, bool], ...]]
+
 
 # Kinds of timers. A timer's key is (group id, kind, member id). The member id is "" for a timer of the group itself.
 SESSION = "session"

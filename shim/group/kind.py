@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any, NoReturn, Protocol
 
-    from kafka_shim.group.decision import Token
+    from kafka_shim.group.decision import Heartbeat, Token
     from kafka_shim.group.metadata_image import CoordinatorMetadataImage
     from kafka_shim.group.records import Record
     from kafka_shim.group.request_context import JoinContext
@@ -110,7 +110,7 @@ class GroupKind:
         """SyncGroup. The decision holds the response, or the token gets it later."""
         self._refuse(ErrorCode.UNKNOWN_MEMBER_ID, group)
 
-    def heartbeat(self, group: Any, request: HeartbeatRequest) -> Decision:
+    def heartbeat(self, group: Any, request: HeartbeatRequest) -> Heartbeat:
         """Heartbeat."""
         self._refuse(ErrorCode.UNKNOWN_MEMBER_ID, group)
 
