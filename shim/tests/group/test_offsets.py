@@ -208,7 +208,7 @@ def test_a_large_partition_is_read_in_steps_and_says_so(
     ):
         assert _code_on_loop(node, ask) is E.COORDINATOR_LOAD_IN_PROGRESS
     beat = node.loop.run_until_complete(_on_loop(lambda: node.groups.classic.heartbeat(HeartbeatRequest(group_id="g"))))
-    assert beat.response.error_code == E.NONE
+    assert beat.error_code == E.NONE
     joined = node.loop.run_until_complete(_on_loop(lambda: _join(node)))
     assert joined.response.error_code == E.COORDINATOR_LOAD_IN_PROGRESS
     node.end_transaction("g", PRODUCER, commit)
