@@ -7,13 +7,13 @@ import errno
 import os
 
 from kafka_shim.cext import segment as cext_segment
-from kafka_shim.errors import KafkaError
 from kafka_shim.storage import producers
 from kafka_shim.storage.local_log import NEVER, LocalLog
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.config import TopicConfig
+    from kafka_shim.errors import KafkaError
     from kafka_shim.storage.producers import Marker
     from kafka_shim.storage.results import Buffer
     from kafka_shim.storage.verification import Verification
