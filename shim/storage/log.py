@@ -270,17 +270,7 @@ class PartitionLog(PlainLog):
 
     def producer_statuses(self) -> list[ProducerStatus]:
         """Return the state of every producer, for DescribeProducers."""
-        return [
-            ProducerStatus(
-                entry.producer_id,
-                entry.epoch,
-                entry.last_sequence,
-                entry.last_timestamp_ms,
-                entry.coordinator_epoch,
-                entry.txn_first_offset,
-            )
-            for entry in self.producers.entries.values()
-        ]
+        return self.producers.statuses()
 
     # --- read
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from kafka_shim.cext.log_end import ProducerEnd, ProducersEnd
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.storage.results import ProducerStatus
 from kafka_shim.storage.verification import Verification
 
 TYPE_CHECKING = False
@@ -109,6 +110,20 @@ class Producers(ProducersEnd):
     @property
     def is_empty(self) -> bool:
         return not self.entries
+
+    def statuses(self) -> list[ProducerStatus]:
+        """Return the state of every producer."""
+        return [
+            ProducerStatus(
+                entry.producer_id,
+                entry.epoch,
+                entry.last_sequence,
+                entry.last_timestamp_ms,
+                entry.coordinator_epoch,
+                entry.txn_first_offset,
+            )
+            for entry in self.entries.values()
+        ]
 
     def open_transactions(self) -> dict[int, int]:
         """Return a map from first offset to producer id of the open transactions, ascending."""
