@@ -32,8 +32,8 @@ CLIENT_ID = "kafka-shim-console"
 TIMEOUT_S = 10.0
 # Of one answer: the answers that the console asks for are far smaller, but for one batch of the largest size.
 LARGEST_ANSWER_BYTES = 128 << 20
-# Partitions of one request: a broker answers other clients between two of them.
-ASKED_AT_ONCE = 500
+# Partitions of one request: a broker answers other clients between two of them, and one takes it half a millisecond.
+ASKED_AT_ONCE = 100
 # Idle connections that are kept to each broker.
 MOST_IDLE = 4
 
