@@ -27,6 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return run(words)
 
 
+LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 # option -> keyword of `serve`; a flag has no value.
 _VALUES = {
     "--listen": "listen",
@@ -65,6 +66,8 @@ def plain_serve(words: list[str]) -> dict[str, Any] | None:
             found[keyword] = value
         at += 1
     if "memory" in found and "data_dir" in found:
+        return None
+    if found.get("log_level", "INFO") not in LEVELS:
         return None
     found["options"] = options
     return found

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 MAX_FRAME_BYTES = 1 << 30
+HIGHEST_PORT = 65535
+# Of a port. Python converts no number of thousands of digits.
+MOST_DIGITS = 9
 
 
 class WireClientError(Exception):
@@ -67,8 +70,10 @@ def parse_address(text: str, default_port: int = 9092) -> tuple[str, int]:
     host, _, port = first.rpartition(":")
     if not host or port.endswith("]"):
         host, port = first, str(default_port)
-    if not port.isdecimal():
+    if not (host and port.isascii() and port.isdecimal()):
         raise WireClientError(f"not an address: {first!r}")
+    if len(port) > MOST_DIGITS or int(port) > HIGHEST_PORT:
+        raise WireClientError(f"not an address: {first!r}: a port is a number from 0 to {HIGHEST_PORT}")
     return host.strip("[]"), int(port)
 
 

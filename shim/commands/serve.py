@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import click
 
+from kafka_shim.cli import LEVELS
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 @click.option("-o", "options", multiple=True, metavar="KEY=VALUE", help="one option of Kafka's; repeatable")
 @click.option(
     "--log-level",
-    type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=False),
+    type=click.Choice(LEVELS, case_sensitive=False),
     default="INFO",
     help="DEBUG logs each request",
 )

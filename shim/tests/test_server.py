@@ -159,6 +159,7 @@ def test_a_properties_file_of_kafka_starts_the_broker(tmp_path: Path):
         ),
         (["--listen", "no.such.host.invalid:0"], "error:"),
         (["--bogus"], "No such option"),
+        (["--log-level", "LOUD"], "Invalid value for '--log-level': 'LOUD' is not one of"),
     ],
 )
 def test_a_start_that_cannot_be_says_why_in_one_line(arguments, words):

@@ -116,6 +116,8 @@ def test_errors_say_what_to_do(run, capsysbinary):
     )
     status, _, err = run("consume", "t", "--bootstrap-server", "127.0.0.1:x")
     assert (status, err) == (1, "error: not an address: '127.0.0.1:x'\n")
+    status, _, err = run("consume", "t", "--bootstrap-server", "127.0.0.1:99999")
+    assert (status, err) == (1, "error: not an address: '127.0.0.1:99999': a port is a number from 0 to 65535\n")
 
 
 @pytest.mark.parametrize(
