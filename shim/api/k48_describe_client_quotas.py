@@ -1,10 +1,12 @@
 """DescribeClientQuotas (key 48), versions 0-1.
 
-Returns the quotas of the entities that a filter matches (KIP-546). A failure has null entries.
+Returns the quotas of the entities that a filter matches (KIP-546). They are in the order of Kafka's maps. A failure has
+null entries.
 """
 
 from __future__ import annotations
 
+from kafka_shim.api.quota_order import entity_hash, order_described, order_values
 from kafka_shim.metadata import client_quotas
 from kafka_shim.protocol.messages.describe_client_quotas_request import DescribeClientQuotasRequest
 from kafka_shim.protocol.messages.describe_client_quotas_response import (
@@ -25,14 +27,18 @@ REQUEST, RESPONSE = DescribeClientQuotasRequest, DescribeClientQuotasResponse
 
 def handle(context: Context, request: DescribeClientQuotasRequest) -> DescribeClientQuotasResponse:
     components = [(one.entity_type, one.match_type, one.match) for one in request.components]
-    entries = [
-        EntryData(
-            entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
-            values=[ValueData(key=key, value=value) for key, value in values.items()],
+    image = context.broker.metadata.image
+    found = [
+        (
+            entity_hash(entity),
+            EntryData(
+                entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
+                values=[ValueData(key=key, value=values[key]) for key in order_values(list(values))],
+            ),
         )
-        for entity, values in client_quotas.find(context.broker.metadata.image, components, strict=request.strict)
+        for entity, values in client_quotas.find(image, components, strict=request.strict)
     ]
-    return DescribeClientQuotasResponse(entries=entries)
+    return DescribeClientQuotasResponse(entries=order_described(found, len(image.quotas)))
 
 
 def failed(

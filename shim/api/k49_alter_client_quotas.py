@@ -3,13 +3,14 @@
 Sets and removes quotas of users, client ids, both, their defaults, and addresses (KIP-546, KIP-599, KIP-612). Each
 entity succeeds or fails by itself; all that succeed are one batch of the metadata log, of 10,000 records at most
 (POLICY_VIOLATION), which is fsynced before the response. They hold from the next request or connection on.
-`validate_only` changes nothing.
+`validate_only` changes nothing. The entities and the parts of each are answered in the order of Kafka's maps.
 """
 
 from __future__ import annotations
 
 import asyncio
 
+from kafka_shim.api.quota_order import entity_hash, order_altered, order_new_values, order_types
 from kafka_shim.metadata.client_quotas import IP, decide_in_steps
 from kafka_shim.metadata.large_changes import TRIES, check_count, decide, flushed
 from kafka_shim.protocol.messages.alter_client_quotas_request import AlterClientQuotasRequest
@@ -39,15 +40,21 @@ REQUEST, RESPONSE = AlterClientQuotasRequest, AlterClientQuotasResponse
 
 
 def handle(context: Context, request: AlterClientQuotasRequest) -> Steps[Answer]:
-    alterations: list[Alteration] = []
+    pairs: list[tuple[int, Alteration]] = []
     named: dict[str, None] = {}
     for entry in request.entries:
-        names = {part.entity_type: part.entity_name for part in entry.entity}
+        given = {part.entity_type: part.entity_name for part in entry.entity}
+        names = {kind: given[kind] for kind in order_types(list(given))}
+        ranks = {
+            key: rank for rank, key in enumerate(order_new_values({operation.key: None for operation in entry.ops}))
+        }
         values = [(operation.key, None if operation.remove else operation.value) for operation in entry.ops]
-        alterations.append((names, values))
+        values.sort(key=lambda value: ranks[value[0]])
+        pairs.append((entity_hash(names.items()), (names, values)))
         if name := names.get(IP):
             named[name] = None
         yield
+    alterations = yield from order_altered(pairs)
     if named:
         return _resolve_and_alter(context, request, alterations, named)
     return (yield from _alter(context, request, alterations, ()))

@@ -1,0 +1,64 @@
+"""The order in which Kafka lists client quotas: that of HashMaps of ClientQuotaControlManager and ClientQuotasImage.
+
+Java's clients put the answers into maps again; others show them as they come, and compare them with lists.
+"""
+
+from __future__ import annotations
+
+from kafka_shim.group.java_order import order_strings, table_size
+from kafka_shim.java_hash import java_string_hash
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import TypeVar
+
+    from kafka_shim.turns import Steps
+
+    _T = TypeVar("_T")
+
+
+def entity_hash(parts: Iterable[tuple[str, str | None]]) -> int:
+    """Returns `org.apache.kafka.common.quota.ClientQuotaEntity.hashCode`, of (type, name)."""
+    found = 31
+    for kind, name in parts:
+        found += java_string_hash(kind) ^ (0 if name is None else java_string_hash(name))
+    return found & 0xFFFFFFFF
+
+
+def order_types(kinds: Sequence[str]) -> list[str]:
+    """Returns the types of an entity as AlterClientQuotas lists them: its map begins with room for so many."""
+    return order_strings(kinds, _grown_table_size(len(kinds)))
+
+
+def order_new_values(keys: Iterable[str]) -> list[str]:
+    """Returns the keys of one alteration in the order in which they enter the image."""
+    return order_strings(keys, 16)
+
+
+def order_values(keys: Sequence[str]) -> list[str]:
+    """Returns the keys of an entity, which are in the order in which they entered the image, as they are described."""
+    return order_strings(keys, _grown_table_size(len(keys)))
+
+
+def order_altered(altered: list[tuple[int, _T]]) -> Steps[list[_T]]:
+    """Returns what is paired with the hash of an entity, in the order in which a new HashMap has the entities: that of
+    the answer, and of what is new in the image. Of an entity that comes twice the first stays the first."""
+    mask = table_size(len({known for known, _ in altered})) - 1
+    buckets: dict[int, list[_T]] = {}
+    for known, one in altered:
+        buckets.setdefault((known ^ known >> 16) & mask, []).append(one)
+        yield
+    return [one for bucket in sorted(buckets) for one in buckets[bucket]]
+
+
+def order_described(found: list[tuple[int, _T]], count: int) -> list[_T]:
+    """Returns what is paired with the hash of an entity, in the order of an image of `count` entities."""
+    mask = _grown_table_size(count) - 1
+    buckets = [(known ^ known >> 16) & mask for known, _ in found]
+    return [found[place][1] for place in sorted(range(len(found)), key=buckets.__getitem__)]
+
+
+def _grown_table_size(count: int) -> int:
+    """Returns the number of buckets of a HashMap that was made for one entry less, or for as many."""
+    return table_size(count, 1)
