@@ -3,7 +3,7 @@
 Settings come from environment variables. ``KAFKA_SHIM_SPARK_VERSION`` selects another 4.x release of Spark's connectors
 (with the package pyspark of the same version). ``KAFKA_SHIM_SPARK_MASTER`` is the master URL.
 ``KAFKA_SHIM_SPARK_MEMORY`` is the heap size of the driver. ``KAFKA_SHIM_SPARK_LOG`` names a file for the output of
-Spark's JVM.
+Spark's JVM. Spark's own ``SPARK_REMOTE`` names a server of Spark Connect, which then runs the jobs.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ MEMORY = "1g"
 LOG_TAIL_CHARACTERS = 4000
 # The port of the JVM in which spark-submit runs, for the Python program that it starts.
 IS_SUBMITTED = "PYSPARK_GATEWAY_PORT"
+# The URL of a server of Spark Connect (``sc://HOST:PORT``).
+REMOTE = "SPARK_REMOTE"
 # What the jobs count on wherever they run.
 OF_THE_JOBS = {
     "spark.sql.session.timeZone": "UTC",
@@ -44,7 +46,8 @@ JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 def build_session(app_name: str, settings: Mapping[str, str] | None = None) -> SparkSession:
     """A session with the Kafka and Avro connectors, bound to the loopback address, workers on this very Python. In a
-    program that spark-submit started it is the session that its options describe.
+    program that spark-submit started it is the session that its options describe, and with `REMOTE` one of that server,
+    which has to have the connectors.
 
     ``settings`` are Spark's own names and win over the defaults here; options of Java are added to them. Raises
     RuntimeError with the end of the JVM's output when Spark does not start.
@@ -53,6 +56,8 @@ def build_session(app_name: str, settings: Mapping[str, str] | None = None) -> S
 
     if IS_SUBMITTED in os.environ:
         return _submitted(app_name, settings or {})
+    if REMOTE in os.environ:
+        return _remote(app_name, settings or {})
     # Spark's workers look for `python3` on PATH, which need not be the interpreter that has the project's packages.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -100,6 +105,18 @@ def _submitted(app_name: str, settings: Mapping[str, str]) -> SparkSession:
     for name, value in {**OF_THE_JOBS, **settings}.items():
         if not given.contains(name):
             session.conf.set(name, value)
+    return session
+
+
+def _remote(app_name: str, settings: Mapping[str, str]) -> SparkSession:
+    """A session of a server of Spark Connect. What a client sends there by `addArtifacts` does not reach the tasks of a
+    streaming query (Spark 4.0.0): for the sink this package is on the PYTHONPATH of the server and its executors.
+    """
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.builder.appName(app_name).remote(os.environ[REMOTE]).getOrCreate()
+    for name, value in {**OF_THE_JOBS, **settings}.items():
+        session.conf.set(name, value)
     return session
 
 

@@ -23,8 +23,14 @@ def told(
     """Prints (to stderr) the progress of the active stages while the block runs, at most every ``every_s`` and only if
     it has changed.
 
-    Ended stages are dropped. A job that ends before the first line is due prints nothing.
+    Ended stages are dropped. A job that ends before the first line is due prints nothing, and neither does one of Spark
+    Connect, which shows no stages.
     """
+    from pyspark.sql.utils import is_remote
+
+    if is_remote():
+        yield
+        return
     say = echo or (lambda line: print(line, file=sys.stderr, flush=True))
     tracker: Any = session.sparkContext.statusTracker()
     is_over = threading.Event()

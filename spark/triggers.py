@@ -69,7 +69,8 @@ def from_progress(progress: Any) -> Trigger:
     return Trigger(
         batch_id=int(progress["batchId"]),
         at_ms=int(at.timestamp() * 1000),
-        rows=int(progress["numInputRows"]),
+        # The sum is Spark's `numInputRows`, which Spark Connect leaves out.
+        rows=sum(int(source["numInputRows"]) for source in progress["sources"]),
         duration_ms=int(progress["durationMs"].get("triggerExecution", 0)),
         lag=sum(_lag(source) for source in progress["sources"]),
     )

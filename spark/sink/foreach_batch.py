@@ -34,7 +34,10 @@ def exactly_once(
     ``query_id`` defaults to the streaming query's own id, which its checkpoint keeps. Give one only together with a
     checkpoint that is as long-lived: batch ids begin at 0 again with a new checkpoint, and rows of batches already
     written would be taken for repeats.
+
+    Raises SinkError in a session of Spark Connect.
     """
+    refuse_connect()
     options = SinkOptions(bootstrap_servers, topic, tuple(sorted((client or {}).items())))
     expected_batch_id: int | None = None
 
@@ -56,6 +59,7 @@ def write_batch(
     ``fence_first`` ends open transactions of all tasks of an earlier run before it reads the progress of the batch. A
     batch whose number of tasks has changed is then refused before its first row, even if zombie tasks are alive.
     """
+    refuse_connect()
     session = batch.sparkSession
     refuse_speculation(session)
     if "value" not in batch.columns:
@@ -107,12 +111,24 @@ def shares_of(batch: DataFrame, tasks: int) -> list[progress.Share]:
     return [shares.get(task, progress.Share(0, "0")) for task in range(tasks)]
 
 
+def refuse_connect() -> None:
+    """Refuses Spark Connect, which has no RDDs: their partitions are what this form counts and numbers."""
+    from pyspark.sql.utils import is_remote
+
+    if is_remote():
+        raise progress.SinkError("Spark Connect has no RDDs for this form: use the data source kafka_exactly_once")
+
+
 def refuse_speculation(session: SparkSession) -> None:
     """Refuses Spark's speculation, because it runs two attempts of a task at the same time, which would fence each
     other.
     """
-    # The engine reads it at start. The session's copy may have been set later, without effect.
-    if session.sparkContext.getConf().get("spark.speculation", "false") == "true":
+    from pyspark.sql.utils import is_remote
+
+    # The engine reads it at start. The session's copy may have been set later, without effect; it is all that Spark
+    # Connect shows.
+    conf = session.conf if is_remote() else session.sparkContext.getConf()
+    if conf.get("spark.speculation", "false") == "true":
         raise progress.SinkError(
             "spark.speculation is on: two attempts of a task would fence each other; set it to false"
         )
