@@ -4,7 +4,8 @@
 those that it does not find. The wheels need no compiler and no newer glibc than `GLIBC`: Zig's Clang (``ziglang`` of
 PyPI) compiles for that glibc and for the baseline of the architecture, and auditwheel refuses a wheel that asks for
 more. ``--machine aarch64`` compiles for 64-bit ARM from here. ``--check`` installs each wheel into an empty environment
-of its Python and runs the tests of the compiled part there; a wheel for another machine cannot be checked so.
+of its Python, runs the tests of the compiled part there and sends a record through a broker; one for another machine is
+checked with Debian's Python under QEMU's user emulation (scripts/emulated.py).
 
 Ends with 1 when a step fails, and prints the end of its output.
 """
@@ -22,11 +23,14 @@ import tomllib
 from pathlib import Path
 
 import click
+from emulated import RELEASES, EmulatedPython, UnavailableError, python_of
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 # 2.17 is the oldest that Zig and auditwheel's policies have in common: CentOS 7, and everything since 2014.
 GLIBC = (2, 17)
+# Where Pythons of other machines are unpacked.
+EMULATED = ROOT / ".cache" / "emulated"
 
 
 def run(*command: str | Path, environment: dict[str, str] | None = None, cwd: Path = ROOT) -> str:
@@ -98,39 +102,52 @@ def build_wheel(sdist: Path, python: Path, machine: str, out: Path) -> Path:
         raw = next(Path(folder).glob("*.whl"))
         fixed = Path(folder, "fixed")
         policy = f"manylinux_{GLIBC[0]}_{GLIBC[1]}_{machine}"
-        run(sys.executable, "-m", "auditwheel", "repair", "--plat", policy, "--wheel-dir", fixed, raw)
-        return Path(shutil.copy2(next(fixed.glob("*.whl")), out))
+        # auditwheel takes names of this machine's architecture alone; by itself it finds the oldest that fits.
+        plat = policy if machine == platform.machine() else "auto"
+        run(sys.executable, "-m", "auditwheel", "repair", "--plat", plat, "--wheel-dir", fixed, raw)
+        made = next(fixed.glob("*.whl"))
+        if policy not in made.name:
+            raise click.ClickException(f"{made.name} asks for more than {policy}")
+        return Path(shutil.copy2(made, out))
 
 
-def check_wheel(wheel: Path, python: Path) -> str:
-    """Installs a wheel into an empty environment and runs the compiled part's tests; returns pytest's last line."""
+def install(wheel: Path, python: Path | EmulatedPython, place: Path) -> tuple[list[str | Path], dict[str, str]]:
+    """Installs a wheel with what its tests need into a folder. Returns the command of a Python that has it, and its
+    variables.
+    """
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        unit = tomllib.load(file)["project"]["optional-dependencies"]["unit"]
+    pip = [sys.executable, "-m", "pip"]
+    if isinstance(python, EmulatedPython):
+        run(*pip, "install", "--quiet", "--target", place / "site", *python.pip_options, wheel, *unit)
+        return [*python.command], {"PYTHONPATH": str(place / "site")}
+    run(python, "-m", "venv", "--without-pip", place / "env")
+    made = place / "env" / "bin" / "python"
+    run(*pip, "--python", made, "install", "--quiet", wheel, *unit)
+    return [made], {}
+
+
+def check_wheel(wheel: Path, python: Path | EmulatedPython) -> list[str]:
+    """Installs a wheel into an empty environment. Returns the last line of pytest's run of the compiled part's tests,
+    and that of scripts/smoke.py.
+    """
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        run(python, "-m", "venv", "--without-pip", place / "env")
-        made = place / "env" / "bin" / "python"
-        with (ROOT / "pyproject.toml").open("rb") as file:
-            unit = tomllib.load(file)["project"]["optional-dependencies"]["unit"]
-        run(sys.executable, "-m", "pip", "--python", made, "install", "--quiet", wheel, *unit)
+        made, environment = install(wheel, python, place)
+        ask = "import kafka_shim; print(kafka_shim.__path__[0])"
+        package = Path(run(*made, "-c", ask, cwd=place, environment=environment).strip())
         # The tests are no part of the wheel: they are put into the package as it is installed.
-        package = Path(run(made, "-c", "import kafka_shim; print(kafka_shim.__path__[0])", cwd=place).strip())
         for tests, target in (("cext/tests", "cext/tests"), ("shim/tests/protocol", "tests/protocol")):
             shutil.copytree(ROOT / tests, package / target, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy2(ROOT / "shim" / "tests" / "__init__.py", package / "tests" / "__init__.py")
-        chosen = ("-m", "not soak and not java and not slow and not alone", "-c", ROOT / "pyproject.toml")
+        chosen = ["-m", "not soak and not java and not slow and not alone", "-c", ROOT / "pyproject.toml"]
+        if isinstance(python, EmulatedPython):
+            chosen += ["-o", "timeout=1200"]  # emulation is ten times slower
         # Outside of the checkout, so that no folder of it can stand in for what was installed.
-        line = [
-            made,
-            "-m",
-            "pytest",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            *chosen,
-            "--rootdir",
-            place,
-            package / "cext/tests",
-        ]
-        return run(*line, cwd=place).strip().splitlines()[-1]
+        pytest = ["-m", "pytest", "-q", "-p", "no:cacheprovider", *chosen, "--rootdir", place, package / "cext/tests"]
+        tests = run(*made, *pytest, cwd=place, environment=environment)
+        smoke = run(*made, ROOT / "scripts" / "smoke.py", cwd=place, environment=environment)
+        return [said.strip().splitlines()[-1] for said in (tests, smoke)]
 
 
 @click.command(help=__doc__.split("\n\n")[0] if __doc__ else "")
@@ -142,8 +159,7 @@ def main(pythons: tuple[Path, ...], machine: str, out: Path, check: bool) -> Non
     out.mkdir(parents=True, exist_ok=True)
     found: dict[str, Path | None] = {str(python): python.absolute() for python in pythons}
     found = found or {version: find_python(version) for version in PYTHONS}
-    if check and machine != platform.machine():
-        raise click.UsageError(f"a wheel for {machine} does not run here: leave --check out")
+    is_foreign = machine != platform.machine()
     sdist = build_sdist(out)
     click.echo(f"{sdist.name} ({sdist.stat().st_size >> 10} KB)")
     for version, python in found.items():
@@ -154,7 +170,16 @@ def main(pythons: tuple[Path, ...], machine: str, out: Path, check: bool) -> Non
         wheel = build_wheel(sdist, python, machine, out)
         click.echo(f"{wheel.name} ({wheel.stat().st_size >> 10} KB, {time.monotonic() - began:.0f} s)")
         if check:
-            click.echo(f"  tests of the compiled part: {check_wheel(wheel, python)}")
+            number = run(python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])").strip()
+            if is_foreign and number not in RELEASES:
+                click.echo(f"  not run: no release of Debian has CPython {number} to run it with")
+                continue
+            try:
+                runs_it = python_of(machine, number, EMULATED) if is_foreign else python
+            except UnavailableError as missing:
+                raise click.ClickException(f"a wheel for {machine} does not run here: {missing}") from None
+            tests, smoke = check_wheel(wheel, runs_it)
+            click.echo(f"  tests of the compiled part: {tests}\n  {smoke}")
 
 
 if __name__ == "__main__":

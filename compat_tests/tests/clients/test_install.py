@@ -1,4 +1,5 @@
-"""From a built wheel, where nothing is: a container without a compiler, uvx, and the executable where Python is not.
+"""From a built wheel, where nothing is: a container without a compiler, uvx, the executable where Python is not, and
+another architecture under emulation.
 
 The long form, because wheels are compiled and images made for it.
 """
@@ -6,6 +7,7 @@ The long form, because wheels are compiled and images made for it.
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shutil
 import signal
@@ -40,6 +42,25 @@ set -e
 PYTHONPATH=$(ls /wheelhouse/pip-*.whl) python3 -m pip install -q --no-index --find-links /wheelhouse --target /user \
     kafka-shim pytest kafka-python
 cd /tmp && PYTHONPATH=/user python3 -m pytest -q -p no:cacheprovider /tests/test_own.py
+"""
+
+# Both clients, with their compiled parts, and a transaction that is aborted before the one that is committed.
+CLIENT_OF_THE_OTHER = """
+import platform, sys
+from confluent_kafka import Producer
+from kafka import KafkaConsumer
+producer = Producer({"bootstrap.servers": sys.argv[1], "transactional.id": "other", "compression.type": "zstd"})
+producer.init_transactions(60)
+for values, end in (((b"no",), producer.abort_transaction), ((b"one", b"two"), producer.commit_transaction)):
+    producer.begin_transaction()
+    for value in values:
+        producer.produce("other", value)
+    producer.flush(60)
+    end(60)
+reader = KafkaConsumer(
+    "other", bootstrap_servers=sys.argv[1], auto_offset_reset="earliest", isolation_level="read_committed"
+)
+print(platform.machine(), next(reader).value.decode(), next(reader).value.decode())
 """
 
 
@@ -117,6 +138,38 @@ def round_trip(address: str) -> None:
     record = consumer.poll(60)
     assert record is not None and record.value() == b"hello"
     consumer.close()
+
+
+def test_a_wheel_for_another_architecture_runs_under_emulation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiled here; then the tests of the compiled part, a broker inside a program, and one for clients of both
+    architectures, under QEMU's user emulation.
+    """
+    if platform.machine() == "aarch64":
+        pytest.skip("this is the other architecture")
+    monkeypatch.syspath_prepend(ROOT / "scripts")
+    import emulated
+    import wheels
+
+    version = "{}.{}".format(*sys.version_info[:2])
+    if version not in emulated.RELEASES:
+        pytest.skip(f"no release of Debian has Python {version}")
+    words = ["--python", sys.executable, "--machine", "aarch64", "--check", "--out", tmp_path]
+    said = run(sys.executable, ROOT / "scripts" / "wheels.py", *words)
+    print(said)
+    assert re.search(r"tests of the compiled part: .*\d{2,} passed", said)
+    assert "failed" not in said
+    assert "one record went through" in said
+    python = emulated.python_of("aarch64", version, wheels.EMULATED)
+    command, variables = wheels.install(next(tmp_path.glob("*.whl")), python, tmp_path)
+    run(*command, "-c", "import platform; assert platform.machine() == 'aarch64'")
+    clients = ["--target", tmp_path / "site", *python.pip_options, "confluent-kafka", "kafka-python"]
+    run(sys.executable, "-m", "pip", "install", "--quiet", *clients)
+    environment = {**os.environ, **variables}
+    with serving(*command, "-m", "kafka_shim", "serve", "--listen", "127.0.0.1:0", env=environment) as (_, address):
+        round_trip(address)
+        client = tmp_path / "client.py"
+        client.write_text(CLIENT_OF_THE_OTHER)
+        assert run(*command, client, address, env=environment).split() == ["aarch64", "one", "two"]
 
 
 def test_uvx_runs_the_wheel(wheel: Path, tmp_path: Path) -> None:
