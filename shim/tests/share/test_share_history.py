@@ -72,7 +72,10 @@ class Chaos:
         at = self.now()
         got = self.node.acquire(member, most, self.random.randint(1, 6), strict=self.random.random() < 0.5)
         acquired = [(offset, count, str(offset)) for first, last, count in got for offset in range(first, last + 1)]
-        self.held[member] += [(first, last) for first, last, _ in got]
+        # What it gets again it has once: what is acknowledged below the start offset is answered without error, as on
+        # Kafka.
+        kept = [one for one in self.held[member] if all(one[1] < first or last < one[0] for first, last, _ in got)]
+        self.held[member] = kept + [(first, last) for first, last, _ in got]
         self.history.append(
             ShareOperation("fetch", "ok", at, member=member, life=self.life, acquired={KEY: acquired} if got else None)
         )
