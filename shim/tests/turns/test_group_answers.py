@@ -1,0 +1,63 @@
+"""The answers of a large group, on several turns."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from kafka_shim.embedded import Broker
+from kafka_shim.group import runtime
+from kafka_shim.group.decision import Decision
+from kafka_shim.group.purgatory import DelayedResponse
+from kafka_shim.targets.requests import make
+from kafka_shim.tests.turns.harness import (
+    answer_when,
+)
+from kafka_shim.wire_client import Connection
+
+
+def test_members_of_a_large_group_have_their_answers_at_once_and_are_sent_them_in_turns() -> None:
+    count = 5 * runtime.REPLIES_PER_TURN
+    woken: list[int] = []
+
+    async def member(delayed: DelayedResponse, number: int) -> Any:
+        outcome = await delayed.wait()
+        woken.append(number)
+        return outcome.response
+
+    async def run(state: Any) -> None:
+        groups = state.groups._runtime
+        waiting = [DelayedResponse(lambda code: code) for _ in range(count)]
+        tasks = [asyncio.ensure_future(member(each, number)) for number, each in enumerate(waiting)]
+        await asyncio.sleep(0)
+        decision = Decision()
+        for number, each in enumerate(waiting):
+            decision.reply(each, f"answer {number}")
+        groups.carry_out(0, groups.loader.groups(0), decision, 0)
+        assert all(each.outcome is not None for each in waiting)
+        waiting[-1].fail(None)  # type: ignore[arg-type]
+        turns = []
+        while len(woken) < count:
+            before = len(woken)
+            await asyncio.sleep(0)
+            turns.append(len(woken) - before)
+        assert max(turns) <= runtime.REPLIES_PER_TURN
+        assert [await task for task in tasks] == [f"answer {number}" for number in range(count)]
+        # A stop sends the rest at once.
+        last = [DelayedResponse(lambda code: code) for _ in range(count)]
+        tasks = [asyncio.ensure_future(member(each, number)) for number, each in enumerate(last)]
+        await asyncio.sleep(0)
+        decision = Decision()
+        for each in last:
+            decision.reply(each, "last")
+        groups.carry_out(0, groups.loader.groups(0), decision, 0)
+        groups.scheduler.stop()
+        groups.dismiss()
+        assert {await asyncio.wait_for(task, 60) for task in tasks} == {"last"}
+
+    with Broker() as running:
+        with Connection(running.bootstrap_servers, timeout_s=60) as client:
+            client.request(make("FindCoordinator", key_type=0, coordinator_keys=["g"]), 4)
+            describe = make("DescribeGroups", groups=["g"])
+            answer_when(client, describe, 5, lambda answer: answer.groups[0].error_code != 14)
+        running.call(run, running.state)
