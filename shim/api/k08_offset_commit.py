@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from kafka_shim.authorization import authorized, authorized_in_steps, require
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.group.large_offsets import merge, parts
 from kafka_shim.outcome import Outcome
 from kafka_shim.protocol.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestTopic
 from kafka_shim.protocol.messages.offset_commit_response import (
@@ -18,6 +19,7 @@ from kafka_shim.protocol.messages.offset_commit_response import (
     OffsetCommitResponseTopic,
 )
 from kafka_shim.security.acl import AclOperation, ResourceType
+from kafka_shim.turns import at_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -88,7 +90,18 @@ def _in_steps(context: Context, request: OffsetCommitRequest) -> Steps[Answer]:
                     rest.partitions += one_known.partitions
             yield
     request.topics = known
-    return _commit(context, request, refused)
+    if not known:
+        return OffsetCommitResponse(topics=refused)
+    try:
+        outcome = yield from context.broker.groups.offsets.commit_in_steps(request, context.api_version)
+    except KafkaError as error:
+        response = OffsetCommitResponse()
+        for _, topic, start in parts(request):
+            merge(response, OffsetCommitResponse(topics=[_refusal(topic, topic.partitions, error.code)]), start)
+            yield
+        outcome = Outcome(response)
+    yield from _put_after(refused, outcome.response)
+    return outcome
 
 
 def _commit(context: Context, request: OffsetCommitRequest, refused: list[OffsetCommitResponseTopic]) -> Answer:
@@ -101,16 +114,26 @@ def _commit(context: Context, request: OffsetCommitRequest, refused: list[Offset
         topics = [_refusal(topic, topic.partitions, error.code) for topic in request.topics]
         outcome = Outcome(OffsetCommitResponse(topics=topics))
     if refused:
-        response = outcome.response
-        by_name = {(topic.name, topic.topic_id): topic for topic in refused}
-        for topic in response.topics:
-            same = by_name.get((topic.name, topic.topic_id))
-            if same is None:
-                refused.append(topic)
-            else:
-                same.partitions += topic.partitions
-        response.topics = refused
+        at_once(_put_after(refused, outcome.response))
     return outcome
+
+
+def _put_after(refused: list[OffsetCommitResponseTopic], response: OffsetCommitResponse) -> Steps[None]:
+    """Put the topics of the response after the refused ones, those of the same topic together."""
+    if not refused:
+        return
+    by_name = {}
+    for topic in refused:
+        by_name[topic.name, topic.topic_id] = topic
+        yield
+    for topic in response.topics:
+        same = by_name.get((topic.name, topic.topic_id))
+        if same is None:
+            refused.append(topic)
+        else:
+            same.partitions += topic.partitions
+        yield
+    response.topics = refused
 
 
 def _split(

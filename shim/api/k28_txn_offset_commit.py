@@ -10,8 +10,9 @@ TRANSACTION_ABORTABLE where older versions return INVALID_TXN_STATE. v5 adds the
 
 from __future__ import annotations
 
-from kafka_shim.authorization import authorized, require
+from kafka_shim.authorization import authorized_in_steps, require
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.group.large_offsets import PARTITIONS_PER_STEP, merge, parts
 from kafka_shim.internal_topics import GROUP_METADATA_TOPIC
 from kafka_shim.outcome import Outcome, wait_for
 from kafka_shim.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest, TxnOffsetCommitRequestTopic
@@ -21,6 +22,7 @@ from kafka_shim.protocol.messages.txn_offset_commit_response import (
     TxnOffsetCommitResponseTopic,
 )
 from kafka_shim.security.acl import AclOperation, ResourceType
+from kafka_shim.turns import at_once
 from kafka_shim.txn import admission
 
 TYPE_CHECKING = False
@@ -29,16 +31,20 @@ if TYPE_CHECKING:
     from typing import Any
 
     from kafka_shim.context import Context
+    from kafka_shim.group.large_offsets import PreparedTxnCommit
     from kafka_shim.outcome import Flushes
-    from kafka_shim.storage.verification import Verification
+    from kafka_shim.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequestPartition
+    from kafka_shim.turns import Steps
     from kafka_shim.txn.admission import Admission
 
-    Answer = TxnOffsetCommitResponse | Outcome[TxnOffsetCommitResponse]
+    Response = TxnOffsetCommitResponse | Outcome[TxnOffsetCommitResponse]
+    Answer = Response | Coroutine[Any, Any, Response]
 
 KEY, MIN, MAX = 28, 0, 5
 REQUEST, RESPONSE = TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
 NO_SEQUENCE = -1
+FIRST_WITH_LOAD_IN_PROGRESS = 2
 
 # The error codes of this API for errors of the `__consumer_offsets` partition or of the transaction coordinator.
 _AS_COORDINATOR_ERROR = {
@@ -50,22 +56,32 @@ _AS_COORDINATOR_ERROR = {
 }
 
 
-def handle(context: Context, request: TxnOffsetCommitRequest) -> Answer | Coroutine[Any, Any, Answer]:
+def handle(context: Context, request: TxnOffsetCommitRequest) -> Answer | Steps[Answer]:
     require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
     require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
-    unknown, request.topics = _split(context, request.topics)
+    steps = _in_steps(context, request)
+    return steps if context.is_large else at_once(steps)
+
+
+def _in_steps(context: Context, request: TxnOffsetCommitRequest) -> Steps[Answer]:
+    """What exists of the request is one commit, whole or not at all. A large one is prepared before the transaction is
+    looked at."""
+    unknown = yield from _split(context, request)
     if unknown:
-        _explain(context, request, unknown)
+        yield from _explain(context, request, unknown)
     if not request.topics:
         return TxnOffsetCommitResponse(topics=unknown)
     if not request.group_id:
-        refused = _failed(request.topics, ErrorCode.INVALID_GROUP_ID)
-        _explain(context, request, refused)
-        return _answer(context, unknown, refused)
+        refused = yield from _failed(request, ErrorCode.INVALID_GROUP_ID)
+        yield from _explain(context, request, refused)
+        return (yield from _answer(context, unknown, refused))
+    prepared = None
+    if context.is_large:
+        prepared = yield from context.broker.groups.offsets.prepare_transactional(request)
     admitted, flushes = _admit(context, request)
     if flushes:
-        return _commit_later(context, request, unknown, flushes)
-    return _commit(context, request, unknown, admitted)
+        return _commit_later(context, request, unknown, flushes, prepared)
+    return (yield from _commit(context, request, unknown, admitted, prepared))
 
 
 async def _commit_later(
@@ -73,39 +89,53 @@ async def _commit_later(
     request: TxnOffsetCommitRequest,
     unknown: list[TxnOffsetCommitResponseTopic],
     flushes: Flushes,
-) -> Answer:
+    prepared: PreparedTxnCommit | None,
+) -> Response:
     """Commit once the disk has the coordinator's record, as `flush.messages` requires. Otherwise offsets without that
     record would stay pending for ever after a power cut. The transaction may have ended meanwhile."""
     while flushes:
         await wait_for(flushes)
         admitted, flushes = _admit(context, request)
-    return _commit(context, request, unknown, admitted)
+    return await context.broker.turns.run(_commit(context, request, unknown, admitted, prepared), context.throttle)
 
 
 def _commit(
     context: Context,
     request: TxnOffsetCommitRequest,
     unknown: list[TxnOffsetCommitResponseTopic],
-    admitted: Verification | KafkaError | None,
-) -> Answer:
+    admitted: Admission,
+    prepared: PreparedTxnCommit | None,
+) -> Steps[Response]:
+    """Write the offsets at once, then make the response in steps."""
+    flushes: Flushes = ()
     if isinstance(admitted, KafkaError):
         code = _AS_COORDINATOR_ERROR.get(admitted.code, admitted.code)
-        return _answer(context, unknown, _failed(request.topics, code))
-    outcome = context.broker.groups.offsets.commit_transactional(request, admitted)
-    topics = outcome.response.topics
-    _explain(context, request, topics)
-    return Outcome(_answer(context, unknown, topics), outcome.flushes)
+        return (yield from _answer(context, unknown, (yield from _failed(request, code))))
+    offsets = context.broker.groups.offsets
+    if prepared is None:
+        outcome = offsets.commit_transactional(request, admitted)
+        topics, flushes = outcome.response.topics, outcome.flushes
+    else:
+        try:
+            outcome = offsets.write_transactional(request, prepared, admitted)
+            topics, flushes = outcome.response.topics, outcome.flushes
+        except KafkaError as error:
+            topics = yield from _failed(request, error.code)
+    yield from _explain(context, request, topics)
+    return Outcome((yield from _answer(context, unknown, topics)), flushes)
 
 
 def _explain(
     context: Context, request: TxnOffsetCommitRequest, answered: Iterable[TxnOffsetCommitResponseTopic]
-) -> None:
+) -> Steps[None]:
     """Record each different error code of the group or its log once in the history of the transactional id."""
     found: dict[int, str] = {}
     for topic in answered:
-        for part in topic.partitions:
-            if part.error_code:
-                found.setdefault(part.error_code, f"{topic.name}-{part.partition_index}")
+        for start in range(0, len(topic.partitions), PARTITIONS_PER_STEP):
+            for part in topic.partitions[start : start + PARTITIONS_PER_STEP]:
+                if part.error_code:
+                    found.setdefault(part.error_code, f"{topic.name}-{part.partition_index}")
+            yield
     for code, first in found.items():
         reason = (
             f"group {request.group_id!r}, member {request.member_id!r}, generation {request.generation_id}; "
@@ -139,61 +169,72 @@ def _admit(context: Context, request: TxnOffsetCommitRequest) -> tuple[Admission
     return admitted, flushes
 
 
-def _split(
-    context: Context, topics: list[TxnOffsetCommitRequestTopic]
-) -> tuple[list[TxnOffsetCommitResponseTopic], list[TxnOffsetCommitRequestTopic]]:
-    """Returns the entries for topics that are not authorised or do not exist, and the remaining topics."""
+def _split(context: Context, request: TxnOffsetCommitRequest) -> Steps[list[TxnOffsetCommitResponseTopic]]:
+    """Leave in the request the topics that exist. Returns the entries for those that are not authorised or do not."""
     image = context.broker.metadata.image
-    names = dict.fromkeys(topic.name for topic in topics)
-    allowed = authorized(context, AclOperation.READ, ResourceType.TOPIC, names)
-    unknown, known = [], []
-    for topic in topics:
-        if topic.name not in allowed:
-            unknown += _failed([topic], ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-            continue
-        if not topic.partitions:
+    names = (topic.name for topic in request.topics)
+    allowed = yield from authorized_in_steps(context, AclOperation.READ, ResourceType.TOPIC, names)
+    unknown: list[TxnOffsetCommitResponseTopic] = []
+    known: list[TxnOffsetCommitRequestTopic] = []
+    for topic in request.topics:
+        is_allowed = topic.name in allowed
+        if is_allowed and not topic.partitions:
             # Nothing is requested for this topic, and it must not add the group to the transaction.
             if topic.name not in image.topics:
                 unknown.append(TxnOffsetCommitResponseTopic(name=topic.name))
+            yield
             continue
-        exist = [part for part in topic.partitions if image.partition(topic.name, part.partition_index) is not None]
-        if len(exist) == len(topic.partitions):
-            known.append(topic)
-            continue
-        missing = [part for part in topic.partitions if image.partition(topic.name, part.partition_index) is None]
-        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        unknown += _failed([TxnOffsetCommitRequestTopic(name=topic.name, partitions=missing)], code)
+        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_allowed else ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        exist: list[TxnOffsetCommitRequestPartition] = []
+        missing = TxnOffsetCommitResponseTopic(name=topic.name)
+        for start in range(0, len(topic.partitions), PARTITIONS_PER_STEP):
+            for part in topic.partitions[start : start + PARTITIONS_PER_STEP]:
+                if is_allowed and image.partition(topic.name, part.partition_index) is not None:
+                    exist.append(part)
+                else:
+                    missing.partitions.append(_refusal(part, code))
+            yield
+        if missing.partitions or not is_allowed:
+            unknown.append(missing)
         if exist:
             known.append(TxnOffsetCommitRequestTopic(name=topic.name, partitions=exist))
-    return unknown, known
+    request.topics = known
+    return unknown
 
 
-def _failed(topics: Iterable[TxnOffsetCommitRequestTopic], code: ErrorCode) -> list[TxnOffsetCommitResponseTopic]:
-    return [
-        TxnOffsetCommitResponseTopic(
-            name=topic.name,
-            partitions=[
-                TxnOffsetCommitResponsePartition(partition_index=part.partition_index, error_code=code)
-                for part in topic.partitions
-            ],
-        )
-        for topic in topics
-    ]
+def _failed(request: TxnOffsetCommitRequest, code: ErrorCode) -> Steps[list[TxnOffsetCommitResponseTopic]]:
+    response = TxnOffsetCommitResponse()
+    for _, topic, start in parts(request):
+        refused = [_refusal(part, code) for part in topic.partitions]
+        some = TxnOffsetCommitResponse(topics=[TxnOffsetCommitResponseTopic(name=topic.name, partitions=refused)])
+        merge(response, some, start)
+        yield
+    return response.topics
+
+
+def _refusal(part: TxnOffsetCommitRequestPartition, code: ErrorCode) -> TxnOffsetCommitResponsePartition:
+    return TxnOffsetCommitResponsePartition(partition_index=part.partition_index, error_code=code)
 
 
 def _answer(
     context: Context, unknown: list[TxnOffsetCommitResponseTopic], topics: list[TxnOffsetCommitResponseTopic]
-) -> TxnOffsetCommitResponse:
+) -> Steps[TxnOffsetCommitResponse]:
     """Merge both lists, with each topic named once. Codes are those that this version knows."""
-    by_name = {topic.name: topic for topic in unknown}
+    by_name = {}
+    for topic in unknown:
+        by_name[topic.name] = topic
+        yield
     for topic in topics:
         if topic.name in by_name:
             by_name[topic.name].partitions += topic.partitions
         else:
             by_name[topic.name] = topic
-    if context.api_version < 2:
+        yield
+    if context.api_version < FIRST_WITH_LOAD_IN_PROGRESS:
         for topic in by_name.values():
-            for part in topic.partitions:
+            for number, part in enumerate(topic.partitions):
                 if part.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
                     part.error_code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+                if number % PARTITIONS_PER_STEP == PARTITIONS_PER_STEP - 1:
+                    yield
     return TxnOffsetCommitResponse(topics=list(by_name.values()))

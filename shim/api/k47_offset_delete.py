@@ -38,6 +38,7 @@ def handle(
 
 def _in_steps(context: Context, request: OffsetDeleteRequest) -> Steps[Outcome[OffsetDeleteResponse]]:
     """What exists of the request is deleted in one step."""
+    offsets = context.broker.groups.offsets
     names = (topic.name for topic in request.topics)
     allowed = yield from authorized_in_steps(context, AclOperation.READ, ResourceType.TOPIC, names)
     image = context.broker.metadata.image
@@ -60,10 +61,11 @@ def _in_steps(context: Context, request: OffsetDeleteRequest) -> Steps[Outcome[O
         if exist:
             known.append(OffsetDeleteRequestTopic(name=topic.name, partitions=exist))
     request.topics = known
-    outcome = context.broker.groups.offsets.delete(request)
+    outcome = (yield from offsets.delete_in_steps(request)) if context.is_large else offsets.delete(request)
     response = outcome.response
     for answered in response.topics:
         if answered.name in refused:
             answered.partitions = refused.pop(answered.name).partitions + answered.partitions
+        yield
     response.topics += refused.values()
     return outcome

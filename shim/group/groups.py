@@ -13,6 +13,7 @@ from kafka_shim.group.offsets import Offsets
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.group.kind import Group
+    from kafka_shim.group.large_offsets import PreparedCommit
     from kafka_shim.group.records import Committed, Record
 
 _HANDLERS = {number: handler for kind in KINDS.values() for number, handler in kind.records.items()}
@@ -36,6 +37,12 @@ class Groups:
         if group_id not in self.by_id:
             self.by_id[group_id] = ClassicGroup(group_id, committed.commit_ms)
         self.offsets.put(group_id, topic, partition, committed, producer_id)
+
+    def commit_prepared(self, commit: PreparedCommit) -> None:
+        """Apply the records of thousands of offsets of one group."""
+        if commit.group_id not in self.by_id:
+            self.by_id[commit.group_id] = ClassicGroup(commit.group_id, commit.now_ms)
+        self.offsets.put_prepared(commit)
 
     def has_member(self, group_id: str, member_id: str) -> bool:
         """Returns whether the group exists and has the member."""

@@ -7,9 +7,13 @@ from __future__ import annotations
 import logging
 
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.group.decision import Decision
 from kafka_shim.group.runtime import GROUPS_PER_STEP
 from kafka_shim.internal_topics import GROUP_METADATA_TOPIC
 from kafka_shim.outcome import Outcome
+from kafka_shim.protocol.message import ZERO_UUID
+from kafka_shim.protocol.messages.offset_commit_response import OffsetCommitResponse
+from kafka_shim.storage.batch_sizes import divided
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,12 +21,12 @@ if TYPE_CHECKING:
 
     from kafka_shim.group.groups import Groups
     from kafka_shim.group.kind import Group
+    from kafka_shim.group.large_offsets import PreparedCommit, PreparedDeletion, PreparedTxnCommit
     from kafka_shim.group.offset_rules import Changes
     from kafka_shim.group.runtime import CoordinatorRuntime
     from kafka_shim.metadata.image import Topic
     from kafka_shim.outcome import Flush
     from kafka_shim.protocol.messages.offset_commit_request import OffsetCommitRequest
-    from kafka_shim.protocol.messages.offset_commit_response import OffsetCommitResponse
     from kafka_shim.protocol.messages.offset_delete_request import OffsetDeleteRequest
     from kafka_shim.protocol.messages.offset_delete_response import OffsetDeleteResponse
     from kafka_shim.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
@@ -57,6 +61,34 @@ class OffsetRequests:
         flushes += runtime.carry_out(partition, groups, decision, now_ms)
         return Outcome(response, flushes)
 
+    def commit_in_steps(self, request: OffsetCommitRequest, version: int) -> Steps[Outcome[OffsetCommitResponse]]:
+        """OffsetCommit of thousands of offsets, which are one batch."""
+        from kafka_shim.group import large_offsets, offset_rules
+
+        runtime = self._runtime
+        partition = runtime.partition_for(request.group_id)
+        offset_rules.check_commit(runtime.loader.groups(partition), request, version, Decision())
+        yield from large_offsets.counted(request, runtime.check_offset_count, offset_rules.MANY_OFFSETS)
+        now_ms = runtime.clock.now_ms()
+        limit = runtime.config.offset_metadata_max_bytes
+        prepared = large_offsets.PreparedCommit(request.group_id, now_ms)
+        response = OffsetCommitResponse()
+        for part, _, start in large_offsets.parts(request):
+            groups = runtime.loader.groups(partition)
+            changes, answer, _ = offset_rules.commit(groups, part, version, limit, now_ms, runtime.check_offset_count)
+            prepared.add(changes)
+            large_offsets.merge(response, answer, start)
+            yield
+        groups, decision = runtime.loader.groups(partition), Decision()
+        check = offset_rules.check_commit(groups, request, version, decision)
+        if check is not None:
+            for topic in request.topics:
+                for each in topic.partitions:
+                    check(topic.name, topic.topic_id, each.partition_index)
+        flushes = self._write(groups, prepared)
+        flushes += runtime.carry_out(partition, groups, decision, now_ms)
+        return Outcome(response, flushes)
+
     def commit_transactional(
         self, request: TxnOffsetCommitRequest, verification: Verification | None = None
     ) -> Outcome[TxnOffsetCommitResponse]:
@@ -65,27 +97,100 @@ class OffsetRequests:
         codes per partition are in the response; only bugs are raised."""
         from kafka_shim.group import offset_rules
         from kafka_shim.group.requests import txn_commit_failure
-        from kafka_shim.protocol.message import ZERO_UUID
 
         runtime = self._runtime
-        topics = runtime.metadata.image.topics
-
-        def topic_id_of(name: str) -> bytes:
-            topic = topics.get(name)
-            return ZERO_UUID if topic is None else topic.topic_id
-
         now_ms = runtime.clock.now_ms()
         limit = runtime.config.offset_metadata_max_bytes
         producer = request.producer_id, request.producer_epoch
         try:
             groups = runtime.groups_of(request.group_id)
             changes, response = offset_rules.commit_transactional(
-                groups, request, topic_id_of, limit, now_ms, runtime.check_offset_count
+                groups, request, self._topic_id_of, limit, now_ms, runtime.check_offset_count
             )
             flushes = runtime.write_offsets(groups, {request.group_id: changes}, now_ms, producer, verification)
         except KafkaError as error:
             return Outcome(txn_commit_failure(request, error.code))
         return Outcome(response, flushes)
+
+    def prepare_transactional(self, request: TxnOffsetCommitRequest) -> Steps[PreparedTxnCommit]:
+        """Make the records of a TxnOffsetCommit of thousands of offsets. The transaction is verified or extended
+        afterwards, then `write_transactional` decides."""
+        from kafka_shim.group import large_offsets, offset_rules
+
+        runtime = self._runtime
+        now_ms = runtime.clock.now_ms()
+        limit = runtime.config.offset_metadata_max_bytes
+        prepared = large_offsets.PreparedTxnCommit(request, now_ms)
+        try:
+            offset_rules.check_transactional(runtime.groups_of(request.group_id), request)
+            yield from large_offsets.counted(request, runtime.check_offset_count, offset_rules.MANY_OFFSETS)
+            for part, _, start in large_offsets.parts(request):
+                groups = runtime.groups_of(request.group_id)
+                changes, answer = offset_rules.commit_transactional(
+                    groups, part, self._topic_id_of, limit, now_ms, runtime.check_offset_count
+                )
+                prepared.add(changes)
+                large_offsets.merge(prepared.response, answer, start)
+                yield
+        except KafkaError as error:
+            prepared.error = error.with_traceback(None)
+        return prepared
+
+    def write_transactional(
+        self,
+        request: TxnOffsetCommitRequest,
+        prepared: PreparedTxnCommit,
+        verification: Verification | None,
+    ) -> Outcome[TxnOffsetCommitResponse]:
+        """As `commit_transactional`, of prepared records. Raises the error of the group or of the log."""
+        from kafka_shim.group import offset_rules
+
+        if prepared.error is not None:
+            raise prepared.error
+        groups = self._runtime.groups_of(request.group_id)
+        check = offset_rules.check_transactional(groups, request)
+        if check is not None:
+            for topic in request.topics:
+                topic_id = self._topic_id_of(topic.name)
+                for each in topic.partitions:
+                    offset_rules.check_epoch(check, topic.name, topic_id, each.partition_index)
+        producer = request.producer_id, request.producer_epoch
+        flushes = self._write(groups, prepared, producer, verification)
+        return Outcome(prepared.response, flushes)
+
+    def _topic_id_of(self, name: str) -> bytes:
+        topic = self._runtime.metadata.image.topics.get(name)
+        return ZERO_UUID if topic is None else topic.topic_id
+
+    def _write(
+        self,
+        groups: Groups,
+        commit: PreparedCommit,
+        producer: tuple[int, int] | None = None,
+        verification: Verification | None = None,
+    ) -> list[Flush]:
+        """As `CoordinatorRuntime.write_offsets`, of a commit whose records are made."""
+        if not commit.entries:
+            return []
+        runtime = self._runtime
+        partition = runtime.partition_for(commit.group_id)
+        appended = runtime.append_entries(partition, commit.entries, commit.now_ms, producer, verification)
+        commit.written(appended.base_offset)
+        groups.commit_prepared(commit)
+        return [] if appended.flushed is None else [appended.flushed]
+
+    def _delete(self, groups: Groups, deletion: PreparedDeletion) -> list[Flush]:
+        """As `CoordinatorRuntime.write_offsets`, of a deletion whose records are made."""
+        flushes: list[Flush] = []
+        group_id, offsets, runtime = deletion.group_id, groups.offsets, self._runtime
+        entries, partitions = deletion.of_stored(offsets.of_group(group_id), offsets.pending_by_topic(group_id))
+        pairs = [(key, value) for key, value, *_ in entries]
+        for taken in divided(pairs, len(pairs), runtime.max_batch_bytes()):
+            appended = runtime.append_entries(runtime.partition_for(group_id), entries[taken], deletion.now_ms)
+            offsets.remove_many(group_id, partitions[taken])
+            if appended.flushed is not None:
+                flushes.append(appended.flushed)
+        return flushes
 
     def fetch(self, request: OffsetFetchRequestGroup, require_stable: bool) -> OffsetFetchResponseGroup:
         """OffsetFetch of one group."""
@@ -111,6 +216,33 @@ class OffsetRequests:
         changes, response = offset_rules.delete(groups, request)
         flushes = runtime.write_offsets(groups, {request.group_id: changes}, runtime.clock.now_ms())
         return Outcome(response, flushes)
+
+    def delete_in_steps(self, request: OffsetDeleteRequest) -> Steps[Outcome[OffsetDeleteResponse]]:
+        """OffsetDelete of thousands of offsets. Those that the group has in the last step are deleted in it."""
+        from kafka_shim.group import large_offsets, offset_rules
+        from kafka_shim.protocol.messages.offset_delete_response import OffsetDeleteResponse
+
+        if not request.group_id:
+            raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+        runtime = self._runtime
+        deletion = large_offsets.PreparedDeletion(request.group_id, runtime.clock.now_ms())
+        response = OffsetDeleteResponse()
+        for part, topic, start in large_offsets.parts(request):
+            _, answer = offset_rules.delete(runtime.groups_of(request.group_id), part)
+            deletion.add(topic.name, [each.partition_index for each in topic.partitions])
+            large_offsets.merge(response, answer, start)
+            yield
+        groups = runtime.groups_of(request.group_id)
+        group = offset_rules.check_deletion(groups, request)
+        for answered in response.topics:
+            code = ErrorCode.NONE
+            if group.is_subscribed(answered.name):
+                code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+                deletion.drop(answered.name)
+            if answered.partitions and answered.partitions[0].error_code != code:
+                for each in answered.partitions:
+                    each.error_code = code
+        return Outcome(response, self._delete(groups, deletion))
 
     def delete_all(self, groups: Groups, group_id: str, now_ms: int) -> list[Flush]:
         """Delete all offsets of a group that is deleted, pending ones too. Returns the fsyncs that must finish before

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kafka_shim.group.groups import Groups
-    from kafka_shim.group.kind import Check
+    from kafka_shim.group.kind import Check, Group
     from kafka_shim.protocol.messages.offset_commit_request import OffsetCommitRequest
     from kafka_shim.protocol.messages.offset_delete_request import OffsetDeleteRequest
     from kafka_shim.protocol.messages.offset_delete_response import OffsetDeleteResponse
@@ -66,7 +66,7 @@ def commit(
     group's error. `check_count` is asked about very many offsets and the length of their names, and raises if no batch
     could hold them."""
     decision = Decision()
-    check = _check_commit(groups, request, version, decision)
+    check = check_commit(groups, request, version, decision)
     expire_ms = -1 if request.retention_time_ms == -1 else now_ms + request.retention_time_ms
     changes: Changes = []
     response = OffsetCommitResponse()
@@ -97,7 +97,8 @@ def commit(
     return changes, response, decision
 
 
-def _check_commit(groups: Groups, request: OffsetCommitRequest, version: int, decision: Decision) -> Check | None:
+def check_commit(groups: Groups, request: OffsetCommitRequest, version: int, decision: Decision) -> Check | None:
+    """Returns the check of each partition, or None. Raises the group's error; timers are added to the decision."""
     group_id = request.group_id
     group = groups.by_id.get(group_id)
     if group is not None:
@@ -123,7 +124,7 @@ def commit_transactional(
         TxnOffsetCommitResponseTopic,
     )
 
-    check = _check_transactional(groups, request)
+    check = check_transactional(groups, request)
     changes: Changes = []
     response = TxnOffsetCommitResponse()
     names_bytes = 0
@@ -139,7 +140,7 @@ def commit_transactional(
                 code = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
                 if check is not None:
-                    _check_epoch(check, topic.name, topic_id, partition.partition_index)
+                    check_epoch(check, topic.name, topic_id, partition.partition_index)
                 committed = Committed(
                     partition.committed_offset,
                     partition.committed_leader_epoch,
@@ -152,7 +153,8 @@ def commit_transactional(
     return changes, response
 
 
-def _check_epoch(check: Check, topic: str, topic_id: bytes, partition: int) -> None:
+def check_epoch(check: Check, topic: str, topic_id: bytes, partition: int) -> None:
+    """Ask the check of one partition for a transaction. Raises ILLEGAL_GENERATION."""
     if topic_id == ZERO_UUID:
         raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
     # This API has no STALE_MEMBER_EPOCH.
@@ -162,7 +164,8 @@ def _check_epoch(check: Check, topic: str, topic_id: bytes, partition: int) -> N
         raise KafkaError(ErrorCode.ILLEGAL_GENERATION, error.message) from error
 
 
-def _check_transactional(groups: Groups, request: TxnOffsetCommitRequest) -> Check | None:
+def check_transactional(groups: Groups, request: TxnOffsetCommitRequest) -> Check | None:
+    """Returns the check of each partition, or None. Raises the group's error."""
     group = groups.by_id.get(request.group_id)
     if group is None:
         if request.generation_id < 0:
@@ -242,10 +245,7 @@ def delete(groups: Groups, request: OffsetDeleteRequest) -> tuple[Changes, Offse
         OffsetDeleteResponseTopic,
     )
 
-    group = groups.by_id.get(request.group_id)
-    if group is None:
-        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} not found.")
-    group.check_offset_delete()
+    group = check_deletion(groups, request)
     changes: Changes = []
     response = OffsetDeleteResponse()
     for topic in request.topics:
@@ -259,6 +259,15 @@ def delete(groups: Groups, request: OffsetDeleteRequest) -> tuple[Changes, Offse
                 changes.append((topic.name, index, None))
         response.topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=answers))
     return changes, response
+
+
+def check_deletion(groups: Groups, request: OffsetDeleteRequest) -> Group:
+    """Returns the group whose offsets are to be deleted. Raises the group's error."""
+    group = groups.by_id.get(request.group_id)
+    if group is None:
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} not found.")
+    group.check_offset_delete()
+    return group
 
 
 # --- expiry

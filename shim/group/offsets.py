@@ -7,16 +7,17 @@ with the higher record offset wins, so that a plain commit made meanwhile is not
 
 from __future__ import annotations
 
+from kafka_shim.group.records import NO_PRODUCER_ID
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from kafka_shim.group.large_offsets import PreparedCommit
     from kafka_shim.group.records import Committed
 
     # topic -> partition -> offset
     ByTopic = dict[str, dict[int, Committed]]
-
-NO_PRODUCER_ID = -1
 
 
 class Offsets:
@@ -57,6 +58,13 @@ class Offsets:
         """Returns the (topic, partition) with pending offsets of open transactions."""
         return list(self._open.get(group_id, ()))
 
+    def pending_by_topic(self, group_id: str) -> dict[str, set[int]]:
+        """Returns the partitions with pending offsets of open transactions, by topic."""
+        found: dict[str, set[int]] = {}
+        for topic, partition in self._open.get(group_id, ()):
+            found.setdefault(topic, set()).add(partition)
+        return found
+
     def pending_topics(self) -> Iterator[tuple[str, str, int, Committed]]:
         """Returns the (group, topic, partition, offset) of all open transactions."""
         for pending in self._pending.values():
@@ -72,6 +80,38 @@ class Offsets:
             return
         self._pending.setdefault(producer_id, {})[group_id, topic, partition] = committed
         self._open.setdefault(group_id, {}).setdefault((topic, partition), set()).add(producer_id)
+
+    def put_prepared(self, commit: PreparedCommit) -> None:
+        """Store thousands of offsets, as `put` does each."""
+        if commit.producer_id == NO_PRODUCER_ID:
+            stored = self._by_group.setdefault(commit.group_id, {})
+            for topic, found in commit.stored.items():
+                if topic in stored:
+                    stored[topic].update(found)
+                else:
+                    stored[topic] = found
+            return
+        self._pending.setdefault(commit.producer_id, {}).update(commit.pending)
+        opened = self._open.setdefault(commit.group_id, {})
+        for known in opened.keys() & commit.opened.keys():
+            commit.opened[known] |= opened[known]
+        opened.update(commit.opened)
+
+    def remove_many(self, group_id: str, partitions: list[tuple[str, int]]) -> None:
+        """Apply thousands of tombstones, as `remove` does each."""
+        if group_id in self._open:
+            for topic, partition in partitions:
+                self.remove(group_id, topic, partition)
+            return
+        by_topic = self._by_group.get(group_id, {})
+        for topic, partition in partitions:
+            found = by_topic.get(topic)
+            if found is not None:
+                found.pop(partition, None)
+                if not found:
+                    del by_topic[topic]
+        if not by_topic:
+            self._by_group.pop(group_id, None)
 
     def remove(self, group_id: str, topic: str, partition: int) -> None:
         """Apply a tombstone: remove the committed and the pending offsets of the partition."""
@@ -99,17 +139,41 @@ class Offsets:
         pending = self._pending.pop(producer_id, None)
         if pending is None:
             return []
-        groups: dict[str, None] = {}
+        # One transaction may hold tens of thousands of offsets, nearly always of one group.
+        by_group: dict[str, list[tuple[str, int, Committed]]] = {}
         for (group_id, topic, partition), committed in pending.items():
-            producers = self._open.get(group_id, {}).get((topic, partition))
+            if group_id not in by_group:
+                by_group[group_id] = []
+            by_group[group_id].append((topic, partition, committed))
+        return [
+            group_id for group_id, found in by_group.items() if self._complete(group_id, found, producer_id, commit)
+        ]
+
+    def _complete(
+        self, group_id: str, pending: list[tuple[str, int, Committed]], producer_id: int, commit: bool
+    ) -> bool:
+        """Complete the offsets of one group. Returns whether any changed."""
+        opened = self._open.get(group_id, {})
+        for topic, partition, _ in pending:
+            producers = opened.get((topic, partition))
             if producers is not None:
                 producers.discard(producer_id)
                 if not producers:
-                    self._close(group_id, topic, partition)
-            if not commit:
-                continue
-            current = self.get(group_id, topic, partition)
+                    del opened[topic, partition]
+        if not opened:
+            self._open.pop(group_id, None)
+        if not commit:
+            return False
+        stored = self._by_group.get(group_id, {})
+        is_changed = False
+        for topic, partition, committed in pending:
+            found = stored.get(topic)
+            if found is None:
+                found = stored[topic] = {}
+            current = found.get(partition)
             if current is None or committed.record_offset > current.record_offset:
-                self._by_group.setdefault(group_id, {}).setdefault(topic, {})[partition] = committed
-                groups[group_id] = None
-        return list(groups)
+                found[partition] = committed
+                is_changed = True
+        if is_changed:
+            self._by_group[group_id] = stored
+        return is_changed

@@ -27,6 +27,8 @@ OFFSET_VERSION = 4
 # With an explicit retention time (OffsetCommit v2-4) the value contains an expiry time, which only version 1 has.
 EXPIRING_OFFSET_VERSION = 1
 
+NO_PRODUCER_ID = -1
+
 OFFSET_COMMIT = 1
 GROUP_METADATA = 2
 

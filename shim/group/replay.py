@@ -12,7 +12,7 @@ from kafka_shim.cext import records as cext_records
 from kafka_shim.cext.batch import BatchError
 from kafka_shim.group import records
 from kafka_shim.group.groups import Groups
-from kafka_shim.group.offsets import NO_PRODUCER_ID
+from kafka_shim.group.records import NO_PRODUCER_ID
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from kafka_shim.group.decision import Decision, Token
     from kafka_shim.group.groups import Groups
     from kafka_shim.group.kind import Group
+    from kafka_shim.group.large_offsets import Entry
     from kafka_shim.group.metadata_image import CoordinatorMetadataImage
     from kafka_shim.group.offset_rules import Changes
     from kafka_shim.group.purgatory import DelayedResponse
@@ -180,10 +181,21 @@ class CoordinatorRuntime:
     ) -> Appended:
         """Append records. Raises KafkaError with the code for the response."""
         try:
-            entries = [(key, value, now_ms, ()) for key, value in pairs]
+            entries: list[Entry] = [(key, value, now_ms, ()) for key, value in pairs]
         except (EncodeError, StructError) as error:
             # Names may be longer in requests than in records.
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
+        return self.append_entries(partition, entries, now_ms, producer, verification)
+
+    def append_entries(
+        self,
+        partition: int,
+        entries: list[Entry],
+        now_ms: int,
+        producer: tuple[int, int] | None = None,
+        verification: Verification | None = None,
+    ) -> Appended:
+        """Append encoded records as one batch. Raises KafkaError with the code for the response."""
         codec = self.config.offsets_topic_compression_codec
         if producer is None:
             batch = cext_records.build(entries, codec=codec)
@@ -210,7 +222,8 @@ class CoordinatorRuntime:
             self.faults.reach("group.after_append", partition=partition)
         return appended
 
-    def _max_batch_bytes(self) -> int:
+    def max_batch_bytes(self) -> int:
+        """Returns the most bytes that one batch of `__consumer_offsets` may have."""
         return self.metadata.topic_config(GROUP_METADATA_TOPIC).max_message_bytes
 
     def check_offset_count(self, count: int, names_bytes: int) -> None:
@@ -218,7 +231,7 @@ class CoordinatorRuntime:
         whose records have names of so many bytes in all: a request of a few bytes each may name the same partition
         hundreds of thousands of times."""
         least_bytes = count * LEAST_OFFSET_BYTES + names_bytes
-        most_bytes = self._max_batch_bytes()
+        most_bytes = self.max_batch_bytes()
         if least_bytes > most_bytes and not self.config.offsets_topic_compression_codec:
             self._too_large.write(
                 "refused a commit of %d offsets: it takes at least %d bytes, a batch of %s has %d at most",
@@ -336,7 +349,7 @@ class CoordinatorRuntime:
             pairs = list(records.encode_offsets(entries))
         except StructError as error:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
-        parts = [slice(len(pairs))] if is_whole else divided(pairs, RECORDS_PER_BATCH, self._max_batch_bytes())
+        parts = [slice(len(pairs))] if is_whole else divided(pairs, RECORDS_PER_BATCH, self.max_batch_bytes())
         for taken in parts:
             part = entries[taken]
             appended = self._append(log_partition, pairs[taken], now_ms, producer, verification)

@@ -7,14 +7,10 @@ from typing import Any
 import pytest
 
 from kafka_shim.embedded import Broker
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.group import large_offsets
 from kafka_shim.targets.requests import make
-from kafka_shim.tests.turns.harness import (
-    answer_when,
-    begun,
-    producer,
-    steps_of,
-    topics,
-)
+from kafka_shim.tests.turns.harness import answer_when, begun, producer, steps_of, topics, until
 from kafka_shim.wire_client import Connection
 
 
@@ -34,7 +30,7 @@ def test_a_commit_that_no_batch_holds_is_refused_before_it_is_built(broker: Brok
         else:
             request, version = make("OffsetCommit", group_id="g", topics=rows), 8
         built: list[int] = []
-        broker.call(lambda: setattr(broker.state.groups._runtime, "write_offsets", lambda *arguments: built.append(1)))
+        broker.call(lambda: setattr(broker.state.groups._runtime, "append_entries", lambda *arguments: built.append(1)))
         answer = client.request(request, version)
     assert {part.error_code for part in answer.topics[0].partitions} == {-1}
     assert built == []
@@ -69,3 +65,158 @@ def test_offsets_are_looked_up_in_steps_and_deleted_in_one(broker: Broker) -> No
         assert count >= 11
         fetch = make("OffsetFetch", groups=[{"group_id": "g", "topics": None}])
         assert client.request(fetch, 8).groups[0].topics == []
+
+
+MANY = 5 * large_offsets.PARTITIONS_PER_STEP
+
+
+def offsets_of(client: Connection) -> dict[int, int]:
+    fetch = make("OffsetFetch", groups=[{"group_id": "g", "topics": None}])
+    answer = client.request(fetch, 8).groups[0]
+    return {part.partition_index: part.committed_offset for topic in answer.topics for part in topic.partitions}
+
+
+def rows_of(offset: int, count: int = MANY) -> list[dict[str, Any]]:
+    return [{"name": "t", "partitions": [{"partition_index": n, "committed_offset": offset} for n in range(count)]}]
+
+
+def load(client: Connection) -> None:
+    """Until the group's log is read."""
+    client.request(make("FindCoordinator", key_type=0, coordinator_keys=["g"]), 4)
+    commit = make("OffsetCommit", group_id="g", topics=rows_of(0, 1))
+    answer_when(client, commit, 8, lambda answer: not answer.topics[0].partitions[0].error_code)
+
+
+def end_of(state: Any) -> int:
+    return state.logs.get("__consumer_offsets", state.groups.partition_for("g")).log_end_offset  # type: ignore[no-any-return]
+
+
+def test_a_commit_is_prepared_in_steps_and_all_of_it_is_seen_at_once(broker: Broker) -> None:
+    topics(broker, t=MANY)
+    with Connection(broker.bootstrap_servers, timeout_s=60) as client:
+        load(client)
+
+        def run(state: Any) -> tuple[set[int], int, int]:
+            steps = begun(state, make("OffsetCommit", group_id="g", topics=rows_of(7)), 8, 0)
+            offsets = state.groups._runtime.groups_of("g").offsets
+            seen, before, count = {0}, end_of(state), 0
+            while True:
+                try:
+                    next(steps)
+                except StopIteration as end:
+                    outcome = end.value
+                    break
+                seen.add(sum(one.offset == 7 for one in offsets.of_group("g")["t"].values()))
+                count += 1
+            assert {part.error_code for part in outcome.response.topics[0].partitions} == {0}
+            assert len(outcome.response.topics[0].partitions) == MANY
+            return seen, end_of(state) - before, count
+
+        seen, records, count = broker.call(run, broker.state)
+        assert seen == {0}  # nothing of it before the last step
+        assert records == MANY
+        assert count >= 10
+        assert offsets_of(client) == dict.fromkeys(range(MANY), 7)
+
+
+def test_a_group_that_refuses_the_commit_in_the_last_step_has_none_of_it(broker: Broker) -> None:
+    """A member joined while the commit was prepared."""
+    topics(broker, t=MANY)
+    with Connection(broker.bootstrap_servers, timeout_s=60) as client:
+        load(client)
+
+        def run(state: Any) -> tuple[set[int], int]:
+            _, count = steps_of(begun(state, make("OffsetCommit", group_id="g", topics=rows_of(6)), 8, 0))
+            before = end_of(state)
+            steps = begun(state, make("OffsetCommit", group_id="g", topics=rows_of(7)), 8, count)
+            kind = type(state.groups.find("g"))
+            check = kind.check_commit
+
+            def refused(*arguments: Any) -> None:
+                raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
+
+            try:
+                kind.check_commit = refused
+                outcome, _ = steps_of(steps)
+            finally:
+                kind.check_commit = check
+            codes = [part.error_code for topic in outcome.response.topics for part in topic.partitions]
+            assert len(codes) == MANY
+            return set(codes), end_of(state) - before
+
+        assert broker.call(run, broker.state) == ({ErrorCode.REBALANCE_IN_PROGRESS}, 0)
+        assert offsets_of(client) == dict.fromkeys(range(MANY), 6)
+
+
+def test_offsets_of_a_transaction_are_pending_at_once_and_stay_its_own(broker: Broker) -> None:
+    topics(broker, t=MANY)
+    with Connection(broker.bootstrap_servers, timeout_s=60) as client:
+        load(client)
+        who = producer(client, "x")
+        join = make("AddOffsetsToTxn", group_id="g", **who)
+        answer_when(client, join, 3, lambda answer: not answer.error_code)
+
+        def run(state: Any, offset: int) -> set[int]:
+            request = make("TxnOffsetCommit", group_id="g", **who, topics=rows_of(offset))
+            steps = begun(state, request, 3, 0)
+            offsets = state.groups._runtime.groups_of("g").offsets
+            seen = {len(offsets.pending_partitions("g"))}
+            while True:
+                try:
+                    next(steps)
+                except StopIteration as end:
+                    codes = {part.error_code for topic in end.value.response.topics for part in topic.partitions}
+                    assert codes == {0}
+                    return seen
+                seen.add(len(offsets.pending_partitions("g")))
+
+        assert broker.call(run, broker.state, 8) == {0, MANY}
+        assert broker.call(run, broker.state, 9) == {MANY}  # the same again
+        assert offsets_of(client) == {0: 0}
+        assert client.request(make("EndTxn", **who, committed=True), 3).error_code == 0
+        until(broker, lambda: not broker.state.groups._runtime.groups_of("g").offsets.has_any_pending("g"))
+        assert offsets_of(client) == dict.fromkeys(range(MANY), 9)
+
+
+def test_a_transaction_that_ends_while_its_offsets_are_prepared_gets_none_of_them(broker: Broker) -> None:
+    topics(broker, t=MANY)
+    with Connection(broker.bootstrap_servers, timeout_s=60) as client:
+        load(client)
+        who = producer(client, "x")
+        join = make("AddOffsetsToTxn", group_id="g", **who)
+        answer_when(client, join, 3, lambda answer: not answer.error_code)
+
+        def run(state: Any) -> tuple[set[int], int]:
+            steps = begun(state, make("TxnOffsetCommit", group_id="g", **who, topics=rows_of(8)), 3, 6)
+            ended = state.transactions.decide("x", who["producer_id"], who["producer_epoch"], False, 0)
+            ended.follow_up()
+            before = end_of(state)
+            answer, _ = steps_of(steps)
+            response = getattr(answer, "response", answer)
+            return {part.error_code for topic in response.topics for part in topic.partitions}, end_of(state) - before
+
+        assert broker.call(run, broker.state) == ({ErrorCode.INVALID_TXN_STATE}, 0)
+
+
+def test_offsets_that_come_while_a_deletion_is_prepared_are_deleted_with_the_others(broker: Broker) -> None:
+    topics(broker, t=MANY)
+    with Connection(broker.bootstrap_servers, timeout_s=60) as client:
+        load(client)
+        half = MANY // 2
+        client.request(make("OffsetCommit", group_id="g", topics=rows_of(3, half)), 8)
+
+        def run(state: Any) -> tuple[set[int], int, list[int]]:
+            parts = [{"partition_index": number} for number in range(MANY)]
+            request = make("OffsetDelete", group_id="g", topics=[{"name": "t", "partitions": parts}])
+            steps = begun(state, request, 0, MANY + 3)
+            commit = make("OffsetCommit", group_id="g", topics=rows_of(4, half + 1))
+            steps_of(begun(state, commit, 8, 0))
+            offsets = state.groups._runtime.groups_of("g").offsets
+            there = len(offsets.of_group("g")["t"])
+            before = end_of(state)
+            outcome, _ = steps_of(steps)
+            codes = {part.error_code for topic in outcome.response.topics for part in topic.partitions}
+            return codes, end_of(state) - before, [there, len(offsets.of_group("g"))]
+
+        assert broker.call(run, broker.state) == ({0}, half + 1, [half + 1, 0])
+        assert offsets_of(client) == {}

@@ -1,0 +1,154 @@
+"""Commits and deletions of thousands of offsets, which are prepared in steps (docs/adr/0045-large-requests.md).
+
+What takes long is made before anything is decided: values, records, the response. The last step asks the group again,
+appends one batch and applies it, as a small request does at once. Nobody sees a part of it, as in Kafka.
+"""
+
+from __future__ import annotations
+
+from struct import error as StructError
+
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.group.records import NO_PRODUCER_ID, encode_offset_key, encode_offsets, offset_key_prefix
+from kafka_shim.protocol.messages.txn_offset_commit_response import TxnOffsetCommitResponse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any, TypeVar
+
+    from kafka_shim.group.records import Committed
+    from kafka_shim.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest
+    from kafka_shim.turns import Steps
+
+    ByTopic = dict[str, dict[int, Committed]]
+    # (topic, partition, offset), as the rules return them.
+    Changes = list[tuple[str, int, Committed | None]]
+    # An entry of the builder of batches: key, value, timestamp, headers.
+    Entry = tuple[bytes, bytes | None, int, tuple[()]]
+    Request = TypeVar("Request", bound=Any)
+
+PARTITIONS_PER_STEP = 64
+
+
+def parts(request: Request) -> Iterator[tuple[Request, Any, int]]:
+    """The partitions of a request as smaller requests: yields the request with a part of one topic in the place of its
+    topics, that topic, and where the part begins. The request has its topics again at the end, or on `close`."""
+    topics = request.topics
+    try:
+        for topic in topics:
+            partitions = topic.partitions
+            try:
+                for start in range(0, len(partitions) or 1, PARTITIONS_PER_STEP):
+                    topic.partitions = partitions[start : start + PARTITIONS_PER_STEP]
+                    request.topics = [topic]
+                    yield request, topic, start
+            finally:
+                topic.partitions = partitions
+    finally:
+        request.topics = topics
+
+
+def merge(response: Any, answer: Any, start: int) -> None:
+    """Add the answer to the part of a topic that begins at `start`."""
+    if start:
+        response.topics[-1].partitions += answer.topics[0].partitions
+    else:
+        response.topics += answer.topics
+
+
+def counted(request: Any, check_count: Callable[[int, int], None], most: int) -> Steps[None]:
+    """Raises what `check_count` raises of the number of offsets and the length of their names, if there are more than
+    `most`."""
+    count = names_bytes = 0
+    for topic in request.topics:
+        count += len(topic.partitions)
+        names_bytes += len(topic.partitions) * (len(request.group_id) + len(topic.name))
+        yield
+    if count > most:
+        check_count(count, names_bytes)
+
+
+class PreparedCommit:
+    """The records of one commit, in the order of the request. With a producer id the offsets will be pending."""
+
+    __slots__ = ("_committed", "entries", "group_id", "now_ms", "opened", "pending", "producer_id", "stored")
+
+    def __init__(self, group_id: str, now_ms: int, producer_id: int = NO_PRODUCER_ID) -> None:
+        self.group_id = group_id
+        self.now_ms = now_ms
+        self.producer_id = producer_id
+        self.entries: list[Entry] = []
+        self._committed: list[Committed] = []
+        # As `Offsets` keeps them.
+        self.stored: dict[str, dict[int, Committed]] = {}
+        self.pending: dict[tuple[str, str, int], Committed] = {}
+        self.opened: dict[tuple[str, int], set[int]] = {}
+
+    def add(self, changes: Changes) -> None:
+        """Encode more offsets. Raises UNKNOWN_SERVER_ERROR for one that no record can hold."""
+        rows = [(self.group_id, topic, partition, committed) for topic, partition, committed in changes]
+        try:
+            self.entries += [(key, value, self.now_ms, ()) for key, value in encode_offsets(rows)]
+        except StructError as error:
+            # Names may be longer in requests than in records.
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
+        for topic, partition, committed in changes:
+            assert committed is not None
+            self._committed.append(committed)
+            if self.producer_id == NO_PRODUCER_ID:
+                self.stored.setdefault(topic, {})[partition] = committed
+            else:
+                self.pending[self.group_id, topic, partition] = committed
+                self.opened[topic, partition] = {self.producer_id}
+
+    def written(self, base_offset: int) -> None:
+        """The batch is in the log at this offset."""
+        for record_offset, committed in enumerate(self._committed, base_offset):
+            committed.record_offset = record_offset
+
+
+class PreparedTxnCommit(PreparedCommit):
+    """With the response that is sent once it is written, or the error that kept it from being prepared."""
+
+    __slots__ = ("error", "response")
+
+    def __init__(self, request: TxnOffsetCommitRequest, now_ms: int) -> None:
+        super().__init__(request.group_id, now_ms, request.producer_id)
+        self.response = TxnOffsetCommitResponse()
+        self.error: KafkaError | None = None
+
+
+class PreparedDeletion:
+    """The tombstones of all partitions whose offsets are to be deleted, by topic."""
+
+    __slots__ = ("_entries", "_prefix", "group_id", "now_ms")
+
+    def __init__(self, group_id: str, now_ms: int) -> None:
+        self.group_id = group_id
+        self.now_ms = now_ms
+        self._prefix = offset_key_prefix(group_id)
+        self._entries: dict[str, dict[int, Entry]] = {}
+
+    def add(self, topic: str, partitions: Iterable[int]) -> None:
+        """Encode more tombstones. Raises UNKNOWN_SERVER_ERROR for one that no record can hold."""
+        entries = self._entries.setdefault(topic, {})
+        for partition in partitions:
+            entries[partition] = (encode_offset_key(self._prefix, topic, partition), None, self.now_ms, ())
+
+    def drop(self, topic: str) -> None:
+        """Delete nothing of this topic."""
+        self._entries.pop(topic, None)
+
+    def of_stored(self, stored: ByTopic, pending: dict[str, set[int]]) -> tuple[list[Entry], list[tuple[str, int]]]:
+        """Returns the tombstones of those that have an offset now, stored or pending, and their partitions."""
+        entries: list[Entry] = []
+        partitions: list[tuple[str, int]] = []
+        for topic, prepared in self._entries.items():
+            there = prepared.keys() & stored.get(topic, {}).keys()
+            if topic in pending:
+                there |= prepared.keys() & pending[topic]
+            for partition in sorted(there):
+                entries.append(prepared[partition])
+                partitions.append((topic, partition))
+        return entries, partitions
