@@ -9,15 +9,26 @@ from __future__ import annotations
 import logging
 
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.turns import Turns
 from kafka_shim.txn import state
-from kafka_shim.txn.ending import AFTER_MARKER, AFTER_PREPARE, BEFORE_COMPLETE, BEFORE_MARKERS, BEFORE_PREPARE, Ending
+from kafka_shim.txn.ending import (
+    AFTER_MARKER,
+    AFTER_PREPARE,
+    BEFORE_COMPLETE,
+    BEFORE_MARKERS,
+    BEFORE_PREPARE,
+    LATER,
+    Ending,
+)
 from kafka_shim.txn.log import flush_of
+from kafka_shim.txn.records import in_order
 from kafka_shim.txn.transaction import PREPARE_COMMIT, STATE_NAMES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import Task
     from collections.abc import Generator
+    from typing import Any
 
     from kafka_shim.clock import Clock, Timer
     from kafka_shim.faults import Faults
@@ -35,6 +46,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kafka_shim.txn")
 
 MARKER_RETRY_MS = 100
+# The most partitions whose markers are written in the turn of the decision: one or two milliseconds. Those of more are
+# written on later turns, as Kafka's coordinator sends them after the decision.
+MOST_MARKERS_AT_ONCE = 64
 
 
 def _log_bug(transactional_id: str, error: Exception) -> None:
@@ -60,6 +74,8 @@ class Completion:
         self._metadata = metadata
         self._faults = faults
         self._explanations = explanations
+        # One share of a turn for the markers of all large transactions.
+        self._turns = Turns(clock)
         self._retries: dict[str, Timer] = {}
         # Tasks that wait for the disk. asyncio keeps no reference to them.
         self._tasks: set[Task[None]] = set()
@@ -108,8 +124,14 @@ class Completion:
             _log_bug(prepared.transactional_id, error)
 
     def _drive(self, steps: Steps, flushes: list[Flush], transactional_id: str) -> None:
-        ending = Ending(steps, flushes, transactional_id, self._faults, may_hold=False)
+        ending = self.ending(steps, flushes, transactional_id, may_hold=False)
         self._go_on(ending, ending.advance(), transactional_id)
+
+    def ending(
+        self, steps: Generator[Step, None, Any], flushes: list[Flush], transactional_id: str, *, may_hold: bool
+    ) -> Ending:
+        """Returns what runs the steps of a completion."""
+        return Ending(steps, flushes, transactional_id, self._faults, self._turns, may_hold=may_hold)
 
     def finish_answered(self, ending: Ending, transactional_id: str) -> None:
         """Write the markers and COMPLETE after the response of EndTxn is sent."""
@@ -152,7 +174,7 @@ class Completion:
         except BaseException:
             slot.pending = slot.is_ending = False
             raise
-        slot.unmarked = sorted(prepared.partitions)
+        slot.unmarked = dict.fromkeys(in_order(prepared.partitions))
         try:
             yield AFTER_PREPARE
             yield from self._mark(slot, prepared, prepared.last_update_ms, flushes)
@@ -169,53 +191,49 @@ class Completion:
         """Write the missing markers with the timestamp `now_ms`. The decision may be much older, and a marker with its
         time would look expired. Partitions whose marker cannot be written stay in `slot.unmarked`."""
         coordinator_epoch = self._log.partition_log(slot.partition).leader_epoch
-        waiting, failed = slot.unmarked, []
-        tried = 0
         if not self._is_current(slot, prepared):
             return  # its topic was deleted while this step waited for the disk
-        try:
-            for each in waiting:
-                if each in slot.refused:
-                    tried += 1
-                    failed.append(each)
-                    continue
-                log = self._logs.find(*each)
-                if log is None:
-                    tried += 1
-                    # A deleted partition needs no marker (B17). An offline one may come back.
-                    if self._metadata.image.partition(*each) is not None:
-                        failed.append(each)
-                    continue
-                try:
-                    appended = log.append_marker(
-                        prepared.producer_id,
-                        prepared.producer_epoch,
-                        coordinator_epoch,
-                        prepared.state is PREPARE_COMMIT,
-                        prepared.client_version,
-                        now_ms,
-                    )
-                except KafkaError as error:
-                    failed.append(each)
-                    self._on_marker_refused(slot, prepared, each, error)
-                else:
-                    if appended.flushed is not None:
-                        flushes.append(appended.flushed)
-                # Counted only now: after an exception the marker may be missing, and a duplicate marker does no harm.
-                tried += 1
-                if self._faults.armed:
-                    yield AFTER_MARKER, each
-                    if not self._is_current(slot, prepared):
-                        return
-        finally:
-            if self._is_current(slot, prepared):
-                slot.unmarked = failed + waiting[tried:]
+        waiting = list(slot.unmarked)
+        is_large = len(waiting) > MOST_MARKERS_AT_ONCE
+        for each in waiting:
+            if is_large:
+                yield LATER
+                if not self._is_current(slot, prepared):
+                    return
+            if each in slot.refused:
+                continue
+            log = self._logs.find(*each)
+            if log is None:
+                # A deleted partition needs no marker (B17). An offline one may come back.
+                if self._metadata.image.partition(*each) is None:
+                    del slot.unmarked[each]
+                continue
+            try:
+                appended = log.append_marker(
+                    prepared.producer_id,
+                    prepared.producer_epoch,
+                    coordinator_epoch,
+                    prepared.state is PREPARE_COMMIT,
+                    prepared.client_version,
+                    now_ms,
+                )
+            except KafkaError as error:
+                self._on_marker_refused(slot, prepared, each, error)
+            else:
+                if appended.flushed is not None:
+                    flushes.append(appended.flushed)
+                # Only now: after an exception the marker may be missing, and a duplicate marker does no harm.
+                del slot.unmarked[each]
+            if self._faults.armed:
+                yield AFTER_MARKER, each
+                if not self._is_current(slot, prepared):
+                    return
         try:
             yield BEFORE_COMPLETE
         except BaseException:
             # The driver waits for the disk here. After a failed fsync any of the markers may be lost.
             if self._is_current(slot, prepared):
-                slot.unmarked = waiting
+                slot.unmarked = dict.fromkeys(waiting)
             raise
 
     def _is_current(self, slot: Slot, prepared: Transaction) -> bool:
@@ -282,7 +300,7 @@ class Completion:
             prepared.transactional_id, self._clock.now_ms(), f"resumed the {direction} that was prepared"
         )
         slot.pending = True
-        slot.unmarked = sorted(prepared.partitions)
+        slot.unmarked = dict.fromkeys(in_order(prepared.partitions))
         self._finish_marking(slot, prepared)
 
     def resolve(self, slot: Slot, prepared: Transaction, flushes: list[Flush]) -> list[str]:
@@ -303,7 +321,7 @@ class Completion:
             except KafkaError as error:
                 offline.append((topic, partition))
                 done.append(f"{topic}-{partition}: {error}, it gets its marker later")
-        slot.unmarked, slot.stuck, slot.refused = offline, "", frozenset()
+        slot.unmarked, slot.stuck, slot.refused = dict.fromkeys(offline), "", frozenset()
 
         def steps() -> Steps:
             slot.is_ending = True

@@ -16,7 +16,7 @@ from kafka_shim.outcome import Outcome
 from kafka_shim.scheduler import Scheduler
 from kafka_shim.txn import state
 from kafka_shim.txn.completion import Completion
-from kafka_shim.txn.ending import AFTER_COMPLETE, AFTER_PREPARE, ANSWERED, Ending
+from kafka_shim.txn.ending import AFTER_COMPLETE, AFTER_PREPARE, ANSWERED
 from kafka_shim.txn.explain import Explanations
 from kafka_shim.txn.log import Slot, TransactionLog
 from kafka_shim.txn.transaction import ONGOING, STATE_NAMES, TV2
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from kafka_shim.metadata.store import MetadataStore
     from kafka_shim.outcome import Flush, Flushes
     from kafka_shim.storage.logs import Logs
-    from kafka_shim.txn.ending import Step
+    from kafka_shim.txn.ending import Ending, Step
     from kafka_shim.txn.producer_ids import ProducerIds
     from kafka_shim.txn.transaction import TopicPartition, Transaction
 
@@ -249,7 +249,7 @@ class TransactionCoordinator:
     ) -> Ending:
         flushes: list[Flush] = []
         steps = self._end(transactional_id, producer_id, producer_epoch, commit, client_version, flushes)
-        return Ending(steps, flushes, transactional_id, self._faults, True)
+        return self._completion.ending(steps, flushes, transactional_id, may_hold=True)
 
     def _end(
         self,
@@ -342,12 +342,12 @@ class TransactionCoordinator:
 
     def resolve(self, transactional_id: str) -> Outcome[list[str]]:
         """Force the completion of a transaction that another coordinator's marker left prepared (D18). Returns a line
-        per step. While a completion waits for the disk nothing is forced: ask again."""
+        per step. While a completion is under way nothing is forced: ask again."""
         slot, txn = self._find(transactional_id)
         if not slot.stuck or not txn.is_prepared:
             return Outcome([f"nothing to resolve: state {STATE_NAMES[txn.state]}"])
         if slot.is_ending:
-            return Outcome(["its completion waits for the disk"])
+            return Outcome(["its completion is under way"])
         flushes: list[Flush] = []
         done = self._completion.resolve(slot, txn, flushes)
         return Outcome(done, tuple(flushes))

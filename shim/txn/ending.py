@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from kafka_shim.faults import Faults
     from kafka_shim.outcome import Flush
+    from kafka_shim.turns import Steps, Turns
     from kafka_shim.txn.transaction import TopicPartition
 
     # A fault point, and the partition of the marker.
@@ -28,6 +29,8 @@ BEFORE_MARKERS: Step = ("txn.before_markers", None)
 AFTER_MARKER = "txn.after_marker"
 BEFORE_COMPLETE: Step = ("txn.before_complete", None)
 AFTER_COMPLETE: Step = ("txn.after_complete", None)
+# No fault point: before each marker of a transaction of very many partitions, which follow on later turns of the loop.
+LATER: Step = ("", None)
 # The fault point after the response is sent: before the first marker and after each.
 ANSWERED = "txn.answered"
 # The steps at which earlier records must be on the disk before anything else is written.
@@ -38,7 +41,7 @@ class Ending:
     """One completion of one transaction. `advance` runs until something must be awaited; `run` awaits it and runs to
     the end. An exception of a fault point or of an fsync is raised inside the generator, at its step."""
 
-    __slots__ = ("_faults", "_is_answered", "_may_hold", "_steps", "_transactional_id", "flushes", "outcome")
+    __slots__ = ("_faults", "_is_answered", "_may_hold", "_steps", "_transactional_id", "_turns", "flushes", "outcome")
 
     def __init__(
         self,
@@ -46,6 +49,8 @@ class Ending:
         flushes: list[Flush],
         transactional_id: str,
         faults: Faults,
+        turns: Turns,
+        *,
         may_hold: bool,
     ) -> None:
         self._steps = steps
@@ -53,6 +58,7 @@ class Ending:
         self.flushes = flushes
         self._transactional_id = transactional_id
         self._faults = faults
+        self._turns = turns
         # Whether a test may hold it at a step. True only for a client's EndTxn that waits for its response.
         self._may_hold = may_hold
         self._is_answered = False
@@ -60,12 +66,14 @@ class Ending:
         self.outcome: Any = None
 
     def advance(self, until: Step | None = None) -> Step | None:
-        """Run to the end, to `until`, or to the first step at which something must be awaited: a hold or an fsync.
-        Returns that step, or None at the end."""
+        """Run to the end, to `until`, or to the first step at which something must be awaited: a hold, an fsync or
+        a later turn of the loop. Returns that step, or None at the end."""
         steps, faults = self._steps, self._faults
         try:
             while True:
                 step = next(steps)
+                if step is LATER:
+                    return step
                 if faults.armed:
                     if self._may_hold and faults.holds(step[0]):
                         return step
@@ -81,9 +89,18 @@ class Ending:
         if step is None:
             step = self.advance()
         while step is not None:
-            await self._wait(step)
-            step = self.advance()
+            if step is LATER:
+                step = await self._turns.run(self._until_it_waits(), None)
+            else:
+                await self._wait(step)
+                step = self.advance()
         return self.outcome
+
+    def _until_it_waits(self) -> Steps[Step | None]:
+        """Returns what `advance` does, unless that is a later turn."""
+        while (step := self.advance()) is LATER:
+            yield
+        return step
 
     def block(self, step: Step) -> None:
         """Block until the fsyncs that `step` waits for are done (a start, before the event loop runs). Raises
@@ -108,13 +125,13 @@ class Ending:
             raise
 
     def finish_answered(self) -> Step | None:
-        """Run on after the response is sent. Returns the step before which markers must be on the disk, or None at the
-        end."""
+        """Run on after the response is sent. Returns the step before which markers must be on the disk or another turn
+        must come, or None at the end."""
         flushes = self.flushes
         flushes.clear()  # the response has waited for these
         if not self._faults.armed:
             for step in self._steps:
-                if flushes and step in DISK_FIRST:
+                if step is LATER or (flushes and step in DISK_FIRST):
                     return step
             return None
         self._is_answered = True

@@ -53,7 +53,7 @@ class Slot:
     """One transactional id (Kafka's TransactionMetadata): its value, and the state that is only in memory.
 
     `pending` (Kafka's pending state) is set while the end is being written, and stays set if a marker cannot be
-    written. `unmarked` lists the partitions without a marker. `stuck` is the reason why no retry is made in the
+    written. `unmarked` are the partitions without a marker. `stuck` is the reason why no retry is made in the
     partitions `refused`. `is_ending` is set while a completion runs or waits for the disk: there is one at a time.
     """
 
@@ -67,7 +67,7 @@ class Slot:
         self.stuck = ""
         self.refused: frozenset[TopicPartition] = frozenset()
         self.is_ending = False
-        self.unmarked: list[TopicPartition] = []
+        self.unmarked: dict[TopicPartition, None] = {}
 
 
 class TransactionLog:

@@ -7,7 +7,7 @@ which are used for decoding.
 from __future__ import annotations
 
 from functools import lru_cache
-from struct import Struct
+from struct import Struct, pack
 
 from kafka_shim.txn.transaction import EMPTY, NO_PARTITIONS, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, State, Transaction
 
@@ -73,10 +73,18 @@ _NULL_ARRAY = _INT.pack(-1)
 
 
 def _by_topic(partitions: frozenset[TopicPartition]) -> dict[str, list[int]]:
+    """The partitions of each topic, in order: faster than to sort tens of thousands of tuples."""
     topics: dict[str, list[int]] = {}
-    for topic, partition in sorted(partitions):
-        topics.setdefault(topic, []).append(partition)
-    return topics
+    for topic, partition in partitions:
+        if topic not in topics:
+            topics[topic] = []
+        topics[topic].append(partition)
+    return {topic: sorted(topics[topic]) for topic in sorted(topics)}
+
+
+def in_order(partitions: frozenset[TopicPartition]) -> list[TopicPartition]:
+    """Returns the partitions sorted."""
+    return [(topic, partition) for topic, indexes in _by_topic(partitions).items() for partition in indexes]
 
 
 def _encode_partitions(partitions: frozenset[TopicPartition]) -> bytes:
@@ -84,7 +92,7 @@ def _encode_partitions(partitions: frozenset[TopicPartition]) -> bytes:
     parts = [_INT.pack(len(topics))]
     for topic, indexes in topics.items():
         name = topic.encode()
-        parts += (_SHORT.pack(len(name)), name, _INT.pack(len(indexes)), *map(_INT.pack, indexes))
+        parts += (_SHORT.pack(len(name)), name, _INT.pack(len(indexes)), pack(f">{len(indexes)}i", *indexes))
     return b"".join(parts)
 
 
@@ -93,7 +101,8 @@ def _encode_compact_partitions(partitions: frozenset[TopicPartition]) -> bytes:
     parts = [_uvarint(len(topics) + 1)]
     for topic, indexes in topics.items():
         name = topic.encode()
-        parts += (_uvarint(len(name) + 1), name, _uvarint(len(indexes) + 1), *map(_INT.pack, indexes), b"\0")
+        numbers = pack(f">{len(indexes)}i", *indexes)
+        parts += (_uvarint(len(name) + 1), name, _uvarint(len(indexes) + 1), numbers, b"\0")
     return b"".join(parts)
 
 

@@ -267,7 +267,7 @@ def test_nothing_is_forced_while_a_completion_waits_for_the_disk(flushing: Node)
     async def end() -> None:
         task = asyncio.create_task(node.coordinator.end_stepwise("app", *producer, True, TV2))
         await until(lambda: "orders" in node.coordinator._log.slots["app"].stuck and reached.is_set())
-        assert node.coordinator.resolve("app").response == ["its completion waits for the disk"]
+        assert node.coordinator.resolve("app").response == ["its completion is under way"]
         released.set()
         with pytest.raises(KafkaError):
             await task
