@@ -258,11 +258,13 @@ class FetchContext:
         # The session that continues, and its epoch while this request is its newest.
         self.session_id, self.epoch = (NO_SESSION, -1) if session is None else (session.session_id, session.epoch)
 
-    def to_respond(self, reads: list[PartitionRead]) -> list[PartitionRead]:
-        """Returns what `update` does, and remembers nothing."""
-        if self.session is None:
-            return reads
-        return [read for read in reads if read.asked.must_respond(read.answer, read.size_bytes)]
+    def is_duplicate(self) -> bool:
+        """Returns whether another request of the session came after this one."""
+        return self.session is not None and self.session.epoch != self.epoch
+
+    def must_respond(self, read: PartitionRead) -> bool:
+        """Returns whether `update` returns this partition, and remembers nothing."""
+        return self.session is None or read.asked.must_respond(read.answer, read.size_bytes)
 
     def update(self, reads: list[PartitionRead], isolation_level: int) -> list[PartitionRead]:
         """Returns the partitions that the response contains. The session, or the one to be created, remembers them

@@ -11,15 +11,15 @@ v18 high watermark of followers: ignored, because there are no followers. v16 no
 
 from __future__ import annotations
 
-from struct import Struct
 from types import GeneratorType
 
 from kafka_shim.api.fetch_reads import READ_COMMITTED, READ_UNCOMMITTED, UNKNOWN, read_in_steps, read_partitions
 from kafka_shim.api.fetch_sessions import FINAL_EPOCH, FIRST_WITH_TOPIC_IDS, INITIAL_EPOCH, asked_of
-from kafka_shim.cext.messages import encode_response_frame
+from kafka_shim.api.fetch_size import FetchSize
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.protocol.messages.fetch_request import FetchRequest, FetchTopic, ForgottenTopic
 from kafka_shim.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
+from kafka_shim.turns import at_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from kafka_shim.api.fetch_reads import FetchReads, PartitionRead
     from kafka_shim.api.fetch_sessions import CachedPartition, FetchContext, FetchSession, Key
     from kafka_shim.context import Context
-    from kafka_shim.quota.request_throttle import RequestThrottle
     from kafka_shim.turns import Steps
 
     Answer = FetchResponse | Coroutine[Any, Any, FetchResponse]
@@ -42,8 +41,6 @@ ABANDONABLE = True
 # Partitions that are read and answered in one turn without looking at the time: about three milliseconds.
 MANY = 512
 PARTITIONS_PER_STEP = 16
-
-_read_length = Struct(">i").unpack_from
 
 
 def handle(
@@ -145,12 +142,11 @@ def _answer_in_steps(
     context: Context, request: FetchRequest, fetch: FetchContext, reads: FetchReads
 ) -> Steps[FetchResponse]:
     """As `_answer`. A partition that changes before its turn is read again by the next request."""
+    refused = yield from _refusal(context, fetch, reads)
+    if refused is not None:
+        return refused
     broker = context.broker
     session = fetch.session
-    if session is not None and session.epoch != fetch.epoch:
-        return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=fetch.session_id)
-    if context.throttle is not None and _is_over_quota(context, context.throttle, fetch, reads):
-        return FetchResponse(session_id=fetch.session_id)
     broker.metrics.fetched_bytes += reads.size_bytes
     response = FetchResponse(session_id=fetch.session_id)
     opened: FetchSession | None = None
@@ -180,9 +176,7 @@ def _answer_in_steps(
     kept = session or opened
     if kept is not None:
         kept.compact()
-    if session is not None and session.epoch != fetch.epoch:
-        return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=fetch.session_id)
-    return response
+    return _duplicate(fetch) if fetch.is_duplicate() else response
 
 
 def _add(response: FetchResponse, entries: list[PartitionRead]) -> None:
@@ -235,11 +229,10 @@ def _reader(context: Context, request: FetchRequest) -> object:
 def _answer(context: Context, request: FetchRequest, fetch: FetchContext, reads: FetchReads) -> FetchResponse:
     broker = context.broker
     session = fetch.session
-    if session is not None and session.epoch != fetch.epoch:
-        # Another request of this session came in between: this one is a duplicate whose response nobody reads.
-        return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=fetch.session_id)
-    if context.throttle is not None and _is_over_quota(context, context.throttle, fetch, reads):
-        return FetchResponse(session_id=fetch.session_id)
+    if context.throttle is not None or (session is not None and session.epoch != fetch.epoch):
+        refused = at_once(_refusal(context, fetch, reads))
+        if refused is not None:
+            return refused
     broker.metrics.fetched_bytes += reads.size_bytes
     session_id = fetch.session_id
     entries = reads.entries
@@ -259,13 +252,33 @@ def _answer(context: Context, request: FetchRequest, fetch: FetchContext, reads:
     return _response(session_id, entries, reads.has_news)
 
 
-def _is_over_quota(context: Context, throttle: RequestThrottle, fetch: FetchContext, reads: FetchReads) -> bool:
-    """Count the response against the client's quotas. Over quota the client gets an empty one, and reads the same
-    records later (ClientQuotaManager.unrecordQuotaSensor)."""
-    response = _response(fetch.session_id, fetch.to_respond(reads.entries), reads.has_news)
-    parts = encode_response_frame(context.correlation_id, response, context.api_version)
-    frame_bytes: int = _read_length(parts[0])[0]
-    return throttle.charge_fetch(frame_bytes) > 0
+def _refusal(context: Context, fetch: FetchContext, reads: FetchReads) -> Steps[FetchResponse | None]:
+    """Returns the response of a request that gets nothing of what was read, or None. The response is counted against
+    the client's quotas. Over quota the client gets an empty one, and reads the same records later
+    (ClientQuotaManager.unrecordQuotaSensor)."""
+    if fetch.is_duplicate():
+        return _duplicate(fetch)
+    if context.throttle is None:
+        return None
+    size, last = FetchSize(context.api_version), []
+    for number, entry in enumerate(reads.entries):
+        if fetch.must_respond(entry):
+            if reads.has_news and _is_unknown(entry):
+                last.append(entry)
+            else:
+                size.add(entry)
+        if number % PARTITIONS_PER_STEP == PARTITIONS_PER_STEP - 1:
+            yield
+    for number, entry in enumerate(last):
+        size.add(entry)
+        if number % PARTITIONS_PER_STEP == PARTITIONS_PER_STEP - 1:
+            yield
+    return FetchResponse(session_id=fetch.session_id) if context.throttle.charge_fetch(size.frame_bytes()) else None
+
+
+def _duplicate(fetch: FetchContext) -> FetchResponse:
+    """Another request of this session came in between: nobody reads the response of this one."""
+    return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=fetch.session_id)
 
 
 def _response(session_id: int, entries: list[PartitionRead], has_news: bool) -> FetchResponse:

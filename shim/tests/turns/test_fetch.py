@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 import pytest
@@ -10,7 +11,13 @@ from kafka_shim import connection
 from kafka_shim.api import (
     k01_fetch,
 )
+from kafka_shim.api.fetch_reads import PartitionRead
+from kafka_shim.api.fetch_sessions import CachedPartition
+from kafka_shim.api.fetch_size import FetchSize
+from kafka_shim.cext.messages import encode_response_frame
 from kafka_shim.embedded import Broker
+from kafka_shim.protocol.messages.fetch_request import FetchPartition
+from kafka_shim.protocol.messages.fetch_response import AbortedTransaction, EpochEndOffset, PartitionData
 from kafka_shim.targets.requests import make
 from kafka_shim.tests.produced import batch, fetch_request, produce
 from kafka_shim.tests.turns.harness import (
@@ -158,3 +165,63 @@ def test_a_response_of_many_small_parts_is_sent_on_many_turns(broker: Broker, mo
     )
     assert sum(calls) > 800
     assert max(calls) <= connection.TURN_BYTES // connection.CALL_BYTES + 1
+
+
+# --- the size of a response
+
+
+def read_of(topic: str | bytes, number: int, size_bytes: int, **fields: Any) -> PartitionRead:
+    read = PartitionRead(CachedPartition(topic, FetchPartition(partition=number)))
+    read.size_bytes = size_bytes
+    read.answer = PartitionData(partition_index=number, records=b"x" * size_bytes, **fields)
+    return read
+
+
+@pytest.mark.parametrize("version", range(k01_fetch.MIN, k01_fetch.MAX + 1))
+def test_the_size_of_a_response_is_counted_as_it_is_encoded(version: int) -> None:
+    names: list[Any] = ["t", "t\u00e9" * 70] if version < 13 else [b"a" * 16, b"b" * 16]
+    aborted = [AbortedTransaction(producer_id=number, first_offset=number) for number in range(200)]
+    reads = [read_of(names[0], number, size) for number, size in enumerate((0, 126, 127, 128, 16383, 16384, 70_000))]
+    reads.append(read_of(names[0], 9, 5, aborted_transactions=aborted))
+    reads.append(read_of(names[0], 10, 5, aborted_transactions=None))
+    reads += [read_of(names[1], number, 0) for number in range(300)]
+    if version >= 12:
+        reads.append(read_of(names[0], 11, 0, diverging_epoch=EpochEndOffset(epoch=3, end_offset=4)))
+    for some in ([], reads[:1], reads):
+        size = FetchSize(version)
+        for one in some:
+            size.add(one)
+        response = k01_fetch._response(7 if version >= 7 else 0, some, False)
+        (length,) = struct.unpack_from(">i", encode_response_frame(1, response, version)[0])
+        assert size.frame_bytes() == length
+
+
+def test_a_large_fetch_over_its_quota_is_counted_in_steps_and_answered_with_nothing(broker: Broker) -> None:
+    topics(broker, t=MANY)
+    charged: list[int] = []
+
+    class Throttle:
+        def charge_fetch(self, size_bytes: int) -> int:
+            charged.append(size_bytes)
+            return 100
+
+        def most_fetched_bytes(self) -> None:
+            return None
+
+    def run(state: Any) -> tuple[Any, int, int]:
+        request = fetch_of(MANY, session_epoch=-1)
+        context = context_of(state, request, 11)
+        context.is_large = True
+        plain, _ = steps_of(k01_fetch.handle(context, request))
+        context.throttle = Throttle()  # type: ignore[assignment]
+        steps = k01_fetch.handle(context, request)
+        for _ in range(MANY + MANY // k01_fetch.PARTITIONS_PER_STEP):  # asked for, and read
+            next(steps)  # type: ignore[arg-type]
+        refused, count = steps_of(steps)
+        (length,) = struct.unpack_from(">i", encode_response_frame(1, plain, 11)[0])
+        return refused, length, count
+
+    refused, length, more = broker.call(run, broker.state)
+    assert refused.responses == []
+    assert charged == [length]
+    assert more >= MANY // k01_fetch.PARTITIONS_PER_STEP
