@@ -67,8 +67,8 @@ def alter(
             yield
         return records
 
-    records, values = yield from decide(metadata, decided)
+    records, prepared = yield from decide(metadata, decided)
     if not records or request.validate_only:
         return response
-    yield from metadata.alter_configs_in_steps(records, values)
+    yield from metadata.alter_configs_in_steps(records, prepared)
     return flushed(metadata, response)

@@ -94,11 +94,12 @@ def _create(context: Context, request: CreateTopicsRequest) -> Steps[CreateTopic
                 records += of_topic
         return records
 
-    records, values = yield from decide(metadata, decided)
+    records, prepared = yield from decide(metadata, decided)
     if records:
-        metadata.commit_topics(list(made), records, values, later=True)
+        yield from metadata.commit_topics_in_steps(list(made), records, prepared)
         for result in answers:
             result.topic_id = made.get(result.name, ZERO_UUID)
+            yield
     for name, times in names.items():
         if times > 1:
             answers.append(_failed(name, ErrorCode.INVALID_REQUEST, "Duplicate topic name."))

@@ -79,10 +79,10 @@ def _alter(
         check_count(records, "Request parameters do not satisfy the configured policy.")  # Kafka's words for this API
         return records
 
-    records, values = yield from decide(metadata, decided)
+    records, prepared = yield from decide(metadata, decided)
     is_changed = bool(records) and not request.validate_only
     if is_changed:
-        metadata.commit(records, values)
+        metadata.commit(records, prepared)
         yield from _apply(broker)
     response = AlterClientQuotasResponse()
     for names, error in results:

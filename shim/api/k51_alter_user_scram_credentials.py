@@ -48,11 +48,11 @@ def handle(context: Context, request: AlterUserScramCredentialsRequest) -> Steps
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, None)
         return records
 
-    records, values = yield from decide(metadata, decided)
+    records, prepared = yield from decide(metadata, decided)
     response = AlterUserScramCredentialsResponse(results=results)
     if not records:
         return response
-    metadata.commit(records, values)
+    metadata.commit(records, prepared)
     return _committed(context, response, records)
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, TypeVar
 
+    from kafka_shim.metadata.prepared_changes import PreparedChange
     from kafka_shim.metadata.store import MetadataStore
     from kafka_shim.turns import Steps
 
@@ -38,18 +39,15 @@ async def flushed(metadata: MetadataStore, response: Response) -> Response:
     return response
 
 
-def decide(metadata: MetadataStore, decided: Callable[[], Steps[list[Any]]]) -> Steps[tuple[list[Any], list[bytes]]]:
-    """Returns the records of `decided`, and their values as `MetadataStore.commit` takes them. Both hold until the next
-    turn: who calls commits them at once. `decided` is called again after a change of the metadata by others, and must
-    change nothing itself."""
+def decide(metadata: MetadataStore, decided: Callable[[], Steps[list[Any]]]) -> Steps[tuple[list[Any], PreparedChange]]:
+    """Returns the records of `decided`, and what `MetadataStore.commit` needs of them. Both hold until the next turn:
+    who calls commits them at once. `decided` is called again after a change of the metadata by others, and must change
+    nothing itself."""
     for _ in range(TRIES):
         offset = metadata.image.last_offset
         records = yield from decided()
-        values = []
-        for record in records:
-            values.append(metadata.encoded(record))
-            yield
+        prepared = yield from metadata.prepare(records)
         if metadata.image.last_offset == offset:
-            return records, values
+            return records, prepared
     records = at_once(decided())
-    return records, [metadata.encoded(record) for record in records]
+    return records, at_once(metadata.prepare(records))

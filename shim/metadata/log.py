@@ -194,8 +194,15 @@ class MetadataLog:
 
     def append(self, values: Sequence[bytes], now_ms: int) -> int:
         """Append encoded records as one batch, all or none. Returns the offset of the first record."""
-        rows = [(None, value, now_ms, ()) for value in values]
-        return self._append(build(rows, leader_epoch=self.epoch), now_ms)
+        return self.append_batch(self.batch_of([(None, value, now_ms, ()) for value in values]), now_ms)
+
+    def batch_of(self, rows: Sequence[tuple[None, bytes, int, tuple[()]]]) -> bytearray:
+        """Return the batch of encoded records, (None, value, timestamp, no headers) each, in this epoch."""
+        return build(rows, leader_epoch=self.epoch)
+
+    def append_batch(self, batch: bytearray, now_ms: int) -> int:
+        """As `append`, of a batch that is built."""
+        return self._append(batch, now_ms)
 
     def upgrade_kraft_version(self, voter: QuorumVoter, now_ms: int) -> int:
         """Append the control records that make the quorum a dynamic one with this voter (KIP-853). Returns the offset

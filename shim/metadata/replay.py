@@ -6,11 +6,14 @@ A metadata transaction (KIP-868) takes effect at its EndTransactionRecord, or no
 from __future__ import annotations
 
 from kafka_shim.metadata.image import RESOURCE_TOPIC, Image, Partition, Topic
+from kafka_shim.turns import at_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
+
+    from kafka_shim.turns import Steps
 
 NO_LEADER_CHANGE = -2
 
@@ -47,6 +50,10 @@ class Replayer:
     def check(self, records: Iterable[Any]) -> None:
         """Raise ReplayError unless all of `records` can be applied in order. Changes nothing. A commit calls it before
         the append, because every later start must be able to replay what was written."""
+        at_once(self.check_in_steps(records))
+
+    def check_in_steps(self, records: Iterable[Any]) -> Steps[None]:
+        """As `check`. It holds while nothing is applied."""
         counts: dict[bytes, int] = {}
         names: set[str] = set()
         for record in records:
@@ -67,6 +74,17 @@ class Replayer:
                 counts[record.topic_id] = count
             elif key == CLEAR_ELR and record.topic_name and record.topic_name not in names:
                 _named(self.image, record.topic_name)
+            yield
+
+    def adopt(self, made: Image) -> None:
+        """Apply records that made these topics in an image of their own (`prepared_changes.topics_made`)."""
+        image = self.image
+        image.topics.update(made.topics)
+        image.topics_by_id.update(made.topics_by_id)
+        image.configs.update(made.configs)
+        image.partition_count += made.partition_count
+        for unified, names in made.colliding_names.items():
+            image.colliding_names.setdefault(unified, set()).update(names)
 
     def apply(self, record: Any) -> None:
         """Apply one record message. Raises ReplayError if it names a topic or partition that does not exist."""

@@ -11,6 +11,7 @@ from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.internal_topics import INTERNAL_TOPICS
 from kafka_shim.metadata import topics
 from kafka_shim.metadata.image import RESOURCE_TOPIC, Image, Topic
+from kafka_shim.metadata.prepared_changes import announced
 from kafka_shim.protocol.records.config_record import ConfigRecord
 from kafka_shim.protocol.records.remove_topic_record import RemoveTopicRecord
 
@@ -24,8 +25,10 @@ if TYPE_CHECKING:
     from kafka_shim.metadata.dynamic_config import DynamicConfig
     from kafka_shim.metadata.partition_logs import PartitionLogs
     from kafka_shim.metadata.policies import Policies
+    from kafka_shim.metadata.prepared_changes import PreparedChange
     from kafka_shim.outcome import Flush
     from kafka_shim.storage.logs import Logs
+    from kafka_shim.turns import Steps
 
 # The name whose level AlterConfigs of QuorumController sets.
 logger = logging.getLogger("kafka_shim.metadata.store")
@@ -46,7 +49,7 @@ class ReplicationControl:
     _options: DynamicConfig
     _partition_logs: PartitionLogs
 
-    def commit(self, records: Sequence[Any], values: Sequence[bytes] | None = None) -> Callable[[], Flush | None]:
+    def commit(self, records: Sequence[Any], prepared: PreparedChange | None = None) -> Callable[[], Flush | None]:
         """See `MetadataStore.commit`."""
         raise NotImplementedError
 
@@ -109,17 +112,9 @@ class ReplicationControl:
         partitions = topics.partition_records(topic_id, 0, replicas, self.node_id, directory_id)
         return topics.topic_records(name, topic_id, options, partitions)
 
-    def commit_topics(
-        self,
-        names: Sequence[str],
-        records: Sequence[Any],
-        values: Sequence[bytes] | None = None,
-        *,
-        later: bool = False,
-    ) -> list[Topic]:
-        """Commit the `creation_records` of these topics in one batch, and create their logs. `values` as for
-        `commit`."""
-        self.commit(records, values)
+    def commit_topics(self, names: Sequence[str], records: Sequence[Any], *, later: bool = False) -> list[Topic]:
+        """Commit the `creation_records` of these topics in one batch, and create their logs."""
+        self.commit(records)
         self._warn_of_idle([record for record in records if isinstance(record, ConfigRecord)])
         made = [self.image.topics[name] for name in names]
         failures = []
@@ -130,6 +125,23 @@ class ReplicationControl:
         if failures:
             raise failures[0]
         return made
+
+    def commit_topics_in_steps(
+        self, names: Sequence[str], records: Sequence[Any], prepared: PreparedChange
+    ) -> Steps[None]:
+        """Commit the `creation_records` of these topics in one batch in the first step, then have their logs created
+        later: the caller awaits `await_log_changes`. As in Kafka the topics are known before their logs are."""
+        self.commit(records, prepared)
+        made = [self.image.topics[name] for name in names]
+        yield
+        yield from announced(prepared)
+        self._warn_of_idle([record for record in records if isinstance(record, ConfigRecord)])
+        for topic in made:
+            if self.image.topics_by_id.get(topic.topic_id) is topic:  # else it was deleted meanwhile
+                self._partition_logs.create(topic, topic.partitions, later=True)
+                for hook in self.on_topic_created:
+                    hook(topic)
+            yield
 
     def auto_create_topic(self, name: str, *, quota: Callable[[int], None] | None = None) -> Topic:
         """Create an unknown topic for a Metadata request if auto-creation is enabled. Internal topics get their own

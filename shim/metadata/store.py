@@ -28,6 +28,7 @@ from kafka_shim.metadata.features import (
 from kafka_shim.metadata.image import RESOURCE_BROKER, RESOURCE_TOPIC, Image, Topic
 from kafka_shim.metadata.log import MetadataLog, MetadataLogError
 from kafka_shim.metadata.partition_logs import PartitionLogs
+from kafka_shim.metadata.prepared_changes import PreparedChange, announced, topics_made
 from kafka_shim.metadata.producer_id_blocks import PRODUCER_ID_BLOCK, next_block
 from kafka_shim.metadata.registration import departure_records, election_records, registration_records
 from kafka_shim.metadata.replay import Replayer
@@ -201,33 +202,50 @@ class MetadataStore(ReplicationControl):
 
     # --- commit
 
-    def encoded(self, record: Any) -> bytes:
-        """Return the value in which `commit` would store a record now."""
-        return encode_metadata(record, record_version(record, self._level))
-
     @property
     def _level(self) -> int:
         """The metadata.version in which records are written."""
         return self.image.features.get(METADATA_VERSION) or self.supported[METADATA_VERSION][1]
 
-    def commit(self, records: Sequence[Any], values: Sequence[bytes] | None = None) -> Callable[[], Flush | None]:
+    def prepare(self, records: Sequence[Any]) -> Steps[PreparedChange]:
+        """Make what `commit` needs of thousands of records. It holds while nobody else commits. Raises ReplayError."""
+        now_ms, level = self._clock.now_ms(), self._level
+        yield from self._replayer.check_in_steps(records)
+        rows: list[tuple[None, bytes, int, tuple[()]]] = []
+        for record in records:
+            rows.append((None, encode_metadata(record, record_version(record, level)), now_ms, ()))
+            yield
+        made = None if self._replayer.in_transaction else (yield from topics_made(records))
+        lines = announcements(records, self.image)
+        yield
+        batch = self._log.batch_of(rows) if rows else bytearray()
+        yield
+        return PreparedChange(now_ms, batch, lines, made)
+
+    def commit(self, records: Sequence[Any], prepared: PreparedChange | None = None) -> Callable[[], Flush | None]:
         """Append the record messages as one batch and apply them. Returns a function that starts the fsync and returns
         its future, or None if everything is already on the disk. A response may have to wait for it. Who commits
-        thousands at once has encoded them before, in slices, and passes their `values`."""
-        now_ms = self._clock.now_ms()
+        thousands at once has them `prepared`, and announces them."""
+        now_ms = self._clock.now_ms() if prepared is None else prepared.now_ms
         faults = self._faults
         if faults.armed:
             faults.reach("metadata.before_commit")
-        self._replayer.check(records)
-        if values is None:
+        lines: list[str] = []
+        if prepared is None:
+            self._replayer.check(records)
             level = self._level
             values = [encode_metadata(record, record_version(record, level)) for record in records]
-        first = self._log.append(values, now_ms)
+            first = self._log.append(values, now_ms)
+            lines = announcements(records, self.image)
+        else:
+            first = self._log.append_batch(prepared.batch, now_ms)
         if faults.armed:
             faults.reach("metadata.after_append")
-        lines = announcements(records, self.image)
-        for record in records:
-            self._replayer.apply(record)
+        if prepared is not None and prepared.made is not None:
+            self._replayer.adopt(prepared.made)
+        else:
+            for record in records:
+                self._replayer.apply(record)
         announce(lines)
         self.image.last_offset = first + len(records) - 1
         self.image.last_epoch = self._log.epoch
@@ -335,10 +353,12 @@ class MetadataStore(ReplicationControl):
         if records:
             at_once(self.alter_configs_in_steps(records))
 
-    def alter_configs_in_steps(self, records: Sequence[Any], values: Sequence[bytes] | None = None) -> Steps[None]:
-        """Commit checked ConfigRecords and accompanying records in the first step, and apply the options. `values` as
+    def alter_configs_in_steps(self, records: Sequence[Any], prepared: PreparedChange | None = None) -> Steps[None]:
+        """Commit checked ConfigRecords and accompanying records in the first step, and apply the options. `prepared` as
         for `commit`."""
-        self.commit(records, values)
+        self.commit(records, prepared)
+        yield
+        yield from announced(prepared)
         options = [record for record in records if isinstance(record, ConfigRecord)]
         self._warn_of_idle(options)
         changed = dict.fromkeys((record.resource_type, record.resource_name) for record in options)

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
     from kafka_shim.clock import Clock
+    from kafka_shim.metadata.prepared_changes import PreparedChange
     from kafka_shim.metadata.store import MetadataStore
     from kafka_shim.security.acl_binding import Acl, AclFilter
+    from kafka_shim.turns import Steps
 
     class AclListener(Protocol):
         """An authorizer that decides by the stored ACLs."""
@@ -115,11 +117,22 @@ class AclControl:
         """Returns the ACLs that the filter matches. Other connections are served meanwhile."""
         return [acl async for acl in in_slices(list(self._ids)) if wanted.matches(acl)]
 
+    async def _prepared(self, records: list[Any]) -> PreparedChange:
+        """What a commit needs of these records holds also after changes by others: no other record concerns them."""
+        made: list[PreparedChange] = []
+
+        def steps() -> Steps[None]:
+            made.append((yield from self._metadata.prepare(records)))
+
+        async for _ in in_slices(steps()):
+            pass
+        return made[0]
+
     async def _change(self, records: list[Any], added: dict[Acl, bytes], removed: dict[Acl, bytes]) -> None:
         """Commit a change and let the authorizer take it over, both in one turn of the event loop."""
-        values = [self._metadata.encoded(record) async for record in in_slices(records)]
+        prepared = await self._prepared(records)
         if len(records) <= SLICE or self._take_index is None:
-            self._metadata.commit(records, values)
+            self._metadata.commit(records, prepared)
             self._ids.update(added)
             for acl in removed:
                 del self._ids[acl]
@@ -130,7 +143,7 @@ class AclControl:
         index = AclIndex()
         async for acl in in_slices(ids):
             index.add(acl)
-        self._metadata.commit(records, values)
+        self._metadata.commit(records, prepared)
         self._ids = ids
         old = self._take_index(index)
         # What nobody uses any more takes its time too.

@@ -1,0 +1,57 @@
+"""What `MetadataStore.commit` needs of thousands of records, made in steps: the batch, the topics that it makes, the
+lines of the log. It holds while nobody else changes the metadata (`large_changes.decide`)."""
+
+from __future__ import annotations
+
+from kafka_shim.metadata.announcements import announce
+from kafka_shim.metadata.image import RESOURCE_TOPIC, Image
+from kafka_shim.metadata.replay import APPLY
+from kafka_shim.protocol.records.config_record import ConfigRecord
+from kafka_shim.protocol.records.partition_record import PartitionRecord
+from kafka_shim.protocol.records.topic_record import TopicRecord
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from kafka_shim.turns import Steps
+
+LINES_PER_STEP = 16
+
+
+class PreparedChange:
+    """The records of one change. `made` is set if they make topics and do nothing else."""
+
+    __slots__ = ("batch", "lines", "made", "now_ms")
+
+    def __init__(self, now_ms: int, batch: bytearray, lines: list[str], made: Image | None) -> None:
+        self.now_ms = now_ms
+        self.batch = batch
+        self.lines = lines
+        self.made = made
+
+
+def topics_made(records: Sequence[Any]) -> Steps[Image | None]:
+    """Returns the new topics in an image of their own, or None if the records do anything else."""
+    made = Image()
+    for record in records:
+        if isinstance(record, PartitionRecord):
+            is_new = record.topic_id in made.topics_by_id
+        elif isinstance(record, ConfigRecord):
+            is_new = record.resource_type == RESOURCE_TOPIC and record.resource_name in made.topics
+        else:
+            is_new = isinstance(record, TopicRecord)
+        if not is_new:
+            return None
+        APPLY[record.API_KEY](made, record)
+        yield
+    return made
+
+
+def announced(prepared: PreparedChange | None) -> Steps[None]:
+    """Write the lines of a change that is committed."""
+    lines = [] if prepared is None else prepared.lines
+    for start in range(0, len(lines), LINES_PER_STEP):
+        announce(lines[start : start + LINES_PER_STEP])
+        yield
