@@ -228,7 +228,7 @@ class Dispatcher:
         if response is None:
             return None
         self.broker.faults.reach(READY, api_key=context.api_key, client_id=context.client_id)
-        parts: Parts = await large.encode(context.correlation_id, response, context.api_version)
+        parts = await self._encode_large(context, response)
         await large.dismantle(request, response)
         return parts
 
@@ -306,6 +306,10 @@ class Dispatcher:
         if self.broker.faults.armed:
             self.broker.faults.reach(READY, api_key=context.api_key, client_id=context.client_id)
         return encode_response_frame(context.correlation_id, response, context.api_version)
+
+    async def _encode_large(self, context: Context, response: Any) -> Parts:
+        parts: Parts = await self.broker.large_requests.encode(context.correlation_id, response, context.api_version)
+        return parts
 
     def _fail(self, context: Context, api: Api, request: Any, error: Exception) -> Any:
         if isinstance(error, KafkaError):

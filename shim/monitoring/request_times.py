@@ -11,7 +11,7 @@ from array import array
 from bisect import bisect_left
 
 from kafka_shim.dispatch import Dispatcher
-from kafka_shim.monitoring.response_errors import count_errors
+from kafka_shim.monitoring.response_errors import count_errors, count_errors_in_steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -138,11 +138,18 @@ class MeasuringDispatcher(Dispatcher):
         return reply
 
     def _encode(self, context: Context, response: Any) -> list[Any]:
+        count_errors(response, self._errors(context))
+        return super()._encode(context, response)
+
+    async def _encode_large(self, context: Context, response: Any) -> list[Any]:
+        await self.broker.turns.run(count_errors_in_steps(response, self._errors(context)), None)
+        return await super()._encode_large(context, response)
+
+    def _errors(self, context: Context) -> dict[int, int]:
         times = self.times.get(context.api_key)
         if times is None:
             times = self.times[context.api_key] = RequestTimes()
-        count_errors(response, times.errors)
-        return super()._encode(context, response)
+        return times.errors
 
 
 async def _measured(total: Histogram, began_ns: int, waiting: Coroutine[Any, Any, Any]) -> Any:

@@ -13,20 +13,32 @@ if TYPE_CHECKING:
     from typing import Any
 
     from kafka_shim.protocol.message import Message
+    from kafka_shim.turns import Steps
 
     # The fields that are error codes, and those that lead to more, with what is there.
     Plan = tuple[tuple[str, ...], tuple[tuple[str, "Plan"], ...]]
+
+ENTRIES_PER_STEP = 32
 
 _plans: dict[type[Message], Plan] = {}
 
 
 def count_errors(response: Message, counts: dict[int, int]) -> None:
     """Add the error codes of a response to `counts`."""
+    _count(response, _plan(response), counts)
+
+
+def count_errors_in_steps(response: Message, counts: dict[int, int]) -> Steps[None]:
+    """As `count_errors`, of a response with very many entries."""
+    yield from _count_in_steps(response, _plan(response), counts)
+
+
+def _plan(response: Message) -> Plan:
     kind = type(response)
     plan = _plans.get(kind)
     if plan is None:
         plan = _plans[kind] = _plan_of(kind)
-    _count(response, plan, counts)
+    return plan
 
 
 def _count(one: Any, plan: Plan, counts: dict[int, int]) -> None:
@@ -40,6 +52,23 @@ def _count(one: Any, plan: Plan, counts: dict[int, int]) -> None:
             continue
         for each in _each(value):
             _count(each, inner, counts)
+
+
+def _count_in_steps(one: Any, plan: Plan, counts: dict[int, int]) -> Steps[None]:
+    codes, nested = plan
+    _count(one, (codes, ()), counts)
+    for name, inner in nested:
+        value = getattr(one, name)
+        if value is None:
+            continue
+        has_more = bool(inner[1])
+        for number, each in enumerate(_each(value)):
+            if has_more:
+                yield from _count_in_steps(each, inner, counts)
+            else:
+                _count(each, inner, counts)
+            if has_more or number % ENTRIES_PER_STEP == ENTRIES_PER_STEP - 1:
+                yield
 
 
 def _each(value: Any) -> Iterable[Any]:

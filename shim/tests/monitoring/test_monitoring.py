@@ -365,6 +365,15 @@ def test_each_error_code_of_a_response_is_counted(watched: Broker) -> None:
     assert (("quantile", "0.999"), ("request", "Produce")) in quantiles
 
 
+def test_the_error_codes_of_a_large_response_are_counted_too(watched: Broker) -> None:
+    names = [{"name": f"n{number}"} for number in range(20_000)]
+    with Connection(watched.bootstrap_servers, timeout_s=60) as client:
+        client.request(make("Metadata", topics=names, allow_auto_topic_creation=False), 12)
+        samples = scrape(watched)
+    where = ("error", "UNKNOWN_TOPIC_OR_PARTITION"), ("request", "Metadata")
+    assert samples["kafka_network_requestmetrics_errors_total", where] == 20_000
+
+
 def test_partitions_at_and_under_their_minimum_are_counted(watched: Broker) -> None:
     with Connection(watched.bootstrap_servers) as client:
         make_topic(client, "t", 3)
