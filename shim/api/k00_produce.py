@@ -12,6 +12,7 @@ of names.
 from __future__ import annotations
 
 import logging
+from collections import deque
 from functools import partial
 
 from kafka_shim.api.produce_append import PartitionBatch, after_append, append, append_some
@@ -125,18 +126,26 @@ def _in_steps(context: Context, request: ProduceRequest) -> Steps[Any]:
         for data in topic.partition_data:
             _locate(context, topic, (data,), response, answers, found)
             yield
-    batches = _in_order(answers, found)
+    # What is done is let go in each step: to free thousands of objects takes its time, too.
+    rows = deque(found.items())
+    found.clear()
+    batches: deque[PartitionBatch] = deque()
     transactional = []
-    for batch in batches:
+    while rows:
+        (key, _), batch = rows.popleft()
+        answers[key].append(batch.answer)
+        batches.append(batch)
         if batch.producer is not None:
             transactional.append(batch)
         yield
     if transactional:
-        return _append_transactional(context, request, response, batches, transactional)
+        return _append_transactional(context, request, response, list(batches), transactional)
     failures: list[PartitionBatch] = []
     flushes: list[tuple[PartitionBatch, Flush]] = []
-    for batch in batches:
-        append_some(context, request.acks, (batch,), failures, flushes)
+    while batches:
+        append_some(context, request.acks, (batches.popleft(),), failures, flushes)
+        if request.acks:
+            failures.clear()  # only a client that gets no response is told of them as a whole
         yield
     return after_append(request.acks, response, failures, flushes)
 
