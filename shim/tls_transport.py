@@ -237,8 +237,10 @@ class TlsTransport(asyncio.BufferedProtocol):
 
 
 def _reason(err: Exception) -> str:
-    """Returns what OpenSSL says, with what to do where that is known."""
-    name = getattr(err, "reason", None) or "UNKNOWN"
+    """Returns what OpenSSL says, with what to do where that is known; of any other error what it says itself."""
+    name = getattr(err, "reason", None)
+    if not name:
+        return str(err) or type(err).__name__
     advice = _ADVICE.get(name)
     text = getattr(err, "verify_message", None) or name.lower().replace("_", " ")
     return f"{text}; {advice}" if advice else text
