@@ -7,7 +7,7 @@ from collections import Counter
 from kafka_shim.api.partitions import require_alter_configs
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.metadata.image import RESOURCE_BROKER_LOGGER
-from kafka_shim.metadata.large_changes import check_count, decide, flushed
+from kafka_shim.metadata.large_changes import check_count, decide, flushed, let_go
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,4 +71,5 @@ def alter(
     if not records or request.validate_only:
         return response
     yield from metadata.alter_configs_in_steps(records, prepared)
+    yield from let_go(records)
     return flushed(metadata, response)

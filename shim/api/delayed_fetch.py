@@ -7,6 +7,7 @@ partition that it read, and checks all of them again when one changes.
 from __future__ import annotations
 
 from kafka_shim.api.fetch_reads import READ_UNCOMMITTED, PartitionRead, read_again
+from kafka_shim.turns import at_once
 from kafka_shim.waiters import Waiter
 
 TYPE_CHECKING = False
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     from kafka_shim.context import Context
     from kafka_shim.protocol.messages.fetch_request import FetchRequest
     from kafka_shim.storage.log import PartitionLog
+    from kafka_shim.turns import Steps
+
+# Partitions that are looked at in one turn without looking at the time.
+MANY = 512
 
 
 async def wait_for_reads(context: Context, request: FetchRequest, fetch: FetchContext, reads: FetchReads) -> FetchReads:
@@ -28,6 +33,7 @@ async def wait_for_reads(context: Context, request: FetchRequest, fetch: FetchCo
     # A session that ended since the partitions were read hears of nothing.
     session = fetch.session if fetch.session is not None and not fetch.session.is_closed else None
     watched: list[PartitionLog] = []
+    is_large = len(reads.entries) > MANY
     if session is not None:
         session.waiters.add(waiter)
         for entry in reads.entries:
@@ -35,20 +41,26 @@ async def wait_for_reads(context: Context, request: FetchRequest, fetch: FetchCo
                 entry.asked.follow(entry.log)
     else:
         watched = [entry.log for entry in reads.entries if entry.log is not None]
-    for log in watched:
-        log.subscribe(waiter.wake)
     broker.parked.add(waiter)
     try:
+        if is_large:
+            await broker.turns.run(_subscribed(watched, waiter), context.throttle)
+        else:
+            at_once(_subscribed(watched, waiter))
         # Check for changes first: this coroutine starts one turn of the loop after the partitions were read.
         while True:
-            changed = [entry for entry in reads.entries if entry.has_changed()]
+            if is_large:  # what changes behind the look wakes the waiter
+                changed = await broker.turns.run(_changed(reads.entries), context.throttle)
+            else:
+                changed = [entry for entry in reads.entries if entry.has_changed()]
             if session is not None:
                 read = {entry.asked for entry in reads.entries}
                 changed += [PartitionRead(asked) for asked in session.in_order() if asked not in read]
             left_ms = deadline_ms - broker.clock.monotonic_ms()
             is_over = left_ms <= 0 or broker.stopping
             if changed and (is_over or _can_fill(request, reads, changed, min_bytes)):
-                reads = read_again(context, request, fetch, reads, changed)
+                again = read_again(context, request, fetch, reads, changed)
+                reads = await broker.turns.run(again, context.throttle) if is_large else at_once(again)
             if is_over or reads.size_bytes >= min_bytes or reads.has_news:
                 return reads
             await waiter.wait(left_ms)
@@ -58,6 +70,21 @@ async def wait_for_reads(context: Context, request: FetchRequest, fetch: FetchCo
             log.unsubscribe(waiter.wake)
         if session is not None:
             session.leave(waiter)
+
+
+def _subscribed(logs: list[PartitionLog], waiter: Waiter) -> Steps[None]:
+    for log in logs:
+        log.subscribe(waiter.wake)
+        yield
+
+
+def _changed(entries: list[PartitionRead]) -> Steps[list[PartitionRead]]:
+    found = []
+    for entry in entries:
+        if entry.has_changed():
+            found.append(entry)
+        yield
+    return found
 
 
 def _can_fill(request: FetchRequest, reads: FetchReads, changed: list[PartitionRead], min_bytes: int) -> bool:

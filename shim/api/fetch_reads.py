@@ -80,17 +80,18 @@ class FetchReads:
 
 def read_again(
     context: Context, request: FetchRequest, fetch: FetchContext, reads: FetchReads, changed: list[PartitionRead]
-) -> FetchReads:
+) -> Steps[FetchReads]:
     """Returns the current result of the fetch. Reads only the changed partitions, unless a partition had data before:
     then all are read, because the size limits may cut elsewhere."""
     if reads.size_bytes:
-        return read_partitions(context, request, fetch)
+        return (yield from read_in_steps(context, request, fetch))
     left_bytes = _limit_bytes(context, request)
     for entry in changed:
         if entry.log is None:  # it changed while the fetch waited
             reads.entries.append(entry)
         entry.answer = PartitionData(partition_index=entry.asked.partition)
         _read_entry(context, request, entry, reads, left_bytes)
+        yield
     reads.entries.sort(key=_turn_of)
     return reads
 

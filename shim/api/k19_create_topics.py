@@ -18,7 +18,7 @@ from kafka_shim.internal_topics import CLUSTER_METADATA_TOPIC
 from kafka_shim.metadata import topics
 from kafka_shim.metadata.config_entries import effective_topic_entries
 from kafka_shim.metadata.configs import creation_configs
-from kafka_shim.metadata.large_changes import decide
+from kafka_shim.metadata.large_changes import decide, let_go
 from kafka_shim.protocol.message import ZERO_UUID
 from kafka_shim.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kafka_shim.protocol.messages.create_topics_response import (
@@ -100,6 +100,7 @@ def _create(context: Context, request: CreateTopicsRequest) -> Steps[CreateTopic
         for result in answers:
             result.topic_id = made.get(result.name, ZERO_UUID)
             yield
+        yield from let_go(records)
     for name, times in names.items():
         if times > 1:
             answers.append(_failed(name, ErrorCode.INVALID_REQUEST, "Duplicate topic name."))

@@ -41,6 +41,8 @@ REQUEST, RESPONSE = AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 
 FIRST_OF_BROKERS = 4
 PARTITIONS_PER_STEP = 64
+# Partitions that are encoded in a step of their own.
+MANY = 1000
 
 
 def handle(
@@ -107,11 +109,16 @@ def _add(
         transactions.note_refusal("AddPartitionsToTxn", producer[0], KafkaError(code, reason), producer[1:])
         return (yield from _results(transaction, lambda one: codes.get(one, ErrorCode.OPERATION_NOT_ATTEMPTED)))
     missing: Collection[TopicPartition] = ()
+    wanted = frozenset(partitions)
+    if len(wanted) > MANY:
+        yield
+        transactions.prepare_partitions(producer[0], wanted)
+        yield
     try:
         if transaction.verify_only:
-            missing = transactions.missing_partitions(*producer, frozenset(partitions))
+            missing = transactions.missing_partitions(*producer, wanted)
         else:
-            flushes += transactions.add_partitions(*producer, frozenset(partitions), client_version)
+            flushes += transactions.add_partitions(*producer, wanted, client_version)
     except KafkaError as error:
         code = error.code
         if code is ErrorCode.PRODUCER_FENCED and context.api_version < 2:

@@ -12,7 +12,7 @@ import asyncio
 
 from kafka_shim.api.quota_order import entity_hash, order_altered, order_new_values, order_types
 from kafka_shim.metadata.client_quotas import IP, decide_in_steps
-from kafka_shim.metadata.large_changes import TRIES, check_count, decide, flushed
+from kafka_shim.metadata.large_changes import TRIES, check_count, decide, flushed, let_go
 from kafka_shim.protocol.messages.alter_client_quotas_request import AlterClientQuotasRequest
 from kafka_shim.protocol.messages.alter_client_quotas_response import (
     AlterClientQuotasResponse,
@@ -84,6 +84,7 @@ def _alter(
     if is_changed:
         metadata.commit(records, prepared)
         yield from _apply(broker)
+        yield from let_go(records)
     response = AlterClientQuotasResponse()
     for names, error in results:
         response.entries.append(
@@ -94,6 +95,8 @@ def _alter(
             )
         )
         yield
+    yield from let_go(alterations)
+    yield from let_go(results)
     return flushed(metadata, response) if is_changed else response
 
 

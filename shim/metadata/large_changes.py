@@ -25,6 +25,7 @@ MAX_RECORDS = 10_000
 TOO_MANY = "Unable to perform excessively large batch operation."
 # How often a decision is made in turns. Where others change the metadata all the time, the next is made in one.
 TRIES = 3
+RECORDS_PER_STEP = 64
 
 
 def check_count(records: Sequence[Any], reason: str = TOO_MANY) -> None:
@@ -51,3 +52,10 @@ def decide(metadata: MetadataStore, decided: Callable[[], Steps[list[Any]]]) -> 
             return records, prepared
     records = at_once(decided())
     return records, at_once(metadata.prepare(records))
+
+
+def let_go(records: list[Any]) -> Steps[None]:
+    """Empty a list of committed records: to free thousands of them takes its time, too."""
+    while records:
+        del records[-RECORDS_PER_STEP:]
+        yield

@@ -1,14 +1,16 @@
-"""What `MetadataStore.commit` needs of thousands of records, made in steps: the batch, the topics that it makes, the
+"""What `MetadataStore.commit` needs of thousands of records, made in steps: the batch, what it makes, the
 lines of the log. It holds while nobody else changes the metadata (`large_changes.decide`)."""
 
 from __future__ import annotations
 
 from kafka_shim.metadata.announcements import announce
 from kafka_shim.metadata.image import RESOURCE_TOPIC, Image
-from kafka_shim.metadata.replay import APPLY
+from kafka_shim.metadata.replay import APPLY, entity_of
+from kafka_shim.protocol.records.client_quota_record import ClientQuotaRecord
 from kafka_shim.protocol.records.config_record import ConfigRecord
 from kafka_shim.protocol.records.partition_record import PartitionRecord
 from kafka_shim.protocol.records.topic_record import TopicRecord
+from kafka_shim.protocol.records.user_scram_credential_record import UserScramCredentialRecord
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ LINES_PER_STEP = 16
 
 
 class PreparedChange:
-    """The records of one change. `made` is set if they make topics and do nothing else."""
+    """The records of one change. `made` is set if they only add to the state."""
 
     __slots__ = ("batch", "lines", "made", "now_ms")
 
@@ -32,16 +34,22 @@ class PreparedChange:
         self.made = made
 
 
-def topics_made(records: Sequence[Any]) -> Steps[Image | None]:
-    """Returns the new topics in an image of their own, or None if the records do anything else."""
+def state_made(records: Sequence[Any], image: Image) -> Steps[Image | None]:
+    """Returns what the records make in an image of their own: new topics, quotas and credentials. None if they do
+    anything else, or take something away."""
     made = Image()
     for record in records:
         if isinstance(record, PartitionRecord):
             is_new = record.topic_id in made.topics_by_id
         elif isinstance(record, ConfigRecord):
             is_new = record.resource_type == RESOURCE_TOPIC and record.resource_name in made.topics
+        elif isinstance(record, ClientQuotaRecord):
+            is_new = not record.remove
+            entity = entity_of(record)
+            if entity in image.quotas:
+                made.quotas.setdefault(entity, image.quotas[entity])
         else:
-            is_new = isinstance(record, TopicRecord)
+            is_new = isinstance(record, (TopicRecord, UserScramCredentialRecord))
         if not is_new:
             return None
         APPLY[record.API_KEY](made, record)

@@ -77,11 +77,13 @@ class Replayer:
             yield
 
     def adopt(self, made: Image) -> None:
-        """Apply records that made these topics in an image of their own (`prepared_changes.topics_made`)."""
+        """Apply records that made all this in an image of their own (`prepared_changes.state_made`)."""
         image = self.image
         image.topics.update(made.topics)
         image.topics_by_id.update(made.topics_by_id)
         image.configs.update(made.configs)
+        image.quotas.update(made.quotas)
+        image.scram.update(made.scram)
         image.partition_count += made.partition_count
         for unified, names in made.colliding_names.items():
             image.colliding_names.setdefault(unified, set()).update(names)
@@ -282,8 +284,13 @@ def _remove_scram(image: Image, record: Any) -> None:
     image.scram.pop((record.name, record.mechanism), None)
 
 
+def entity_of(record: Any) -> tuple[tuple[str, str | None], ...]:
+    """Return the entity of a ClientQuotaRecord, as `Image.quotas` names it."""
+    return tuple(sorted((one.entity_type, one.entity_name) for one in record.entity))
+
+
 def _quota(image: Image, record: Any) -> None:
-    entity = tuple(sorted((one.entity_type, one.entity_name) for one in record.entity))
+    entity = entity_of(record)
     values = dict(image.quotas.get(entity, ()))
     if record.remove:
         values.pop(record.key, None)

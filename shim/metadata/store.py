@@ -28,7 +28,7 @@ from kafka_shim.metadata.features import (
 from kafka_shim.metadata.image import RESOURCE_BROKER, RESOURCE_TOPIC, Image, Topic
 from kafka_shim.metadata.log import MetadataLog, MetadataLogError
 from kafka_shim.metadata.partition_logs import PartitionLogs
-from kafka_shim.metadata.prepared_changes import PreparedChange, announced, topics_made
+from kafka_shim.metadata.prepared_changes import PreparedChange, announced, state_made
 from kafka_shim.metadata.producer_id_blocks import PRODUCER_ID_BLOCK, next_block
 from kafka_shim.metadata.registration import departure_records, election_records, registration_records
 from kafka_shim.metadata.replay import Replayer
@@ -215,7 +215,7 @@ class MetadataStore(ReplicationControl):
         for record in records:
             rows.append((None, encode_metadata(record, record_version(record, level)), now_ms, ()))
             yield
-        made = None if self._replayer.in_transaction else (yield from topics_made(records))
+        made = None if self._replayer.in_transaction else (yield from state_made(records, self.image))
         lines = announcements(records, self.image)
         yield
         batch = self._log.batch_of(rows) if rows else bytearray()

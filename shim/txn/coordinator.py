@@ -14,7 +14,7 @@ from functools import partial
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.outcome import Outcome
 from kafka_shim.scheduler import Scheduler
-from kafka_shim.txn import state
+from kafka_shim.txn import records, state
 from kafka_shim.txn.completion import Completion
 from kafka_shim.txn.ending import AFTER_COMPLETE, AFTER_PREPARE, ANSWERED
 from kafka_shim.txn.explain import Explanations
@@ -181,6 +181,13 @@ class TransactionCoordinator:
             self.explanations.refused(api, transactional_id, error, now_ms, (producer_id, producer_epoch))
             raise
         return () if flush is None else (flush,)
+
+    def prepare_partitions(self, transactional_id: str, partitions: frozenset[TopicPartition]) -> None:
+        """Make the form in which the transaction will have these partitions too, before `add_partitions` decides."""
+        slot = self._log.slots.get(transactional_id)
+        if slot is not None and slot.transaction is not None and slot.transaction.state is ONGOING:
+            partitions |= slot.transaction.partitions
+        records.encode_large(partitions)
 
     def missing_partitions(
         self,

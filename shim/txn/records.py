@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 
     Buffer = bytes | bytearray | memoryview
 
-# Larger partition sets are not cached: a thousand of them would use more memory than the saved time is worth.
+# A thousand larger partition sets would use more memory than the saved time is worth. The last few are kept: who adds
+# thousands of partitions makes their form in steps before it decides, and the end of the transaction needs it again.
 CACHED_PARTITIONS = 64
+CACHED_LARGE = 4
 
 KEY_VERSION = 0
 VALUE_VERSIONS = (0, 1)
@@ -54,7 +56,7 @@ def encode_value(txn: Transaction, version: int) -> bytes:
     elif len(txn.partitions) <= CACHED_PARTITIONS:
         partitions = _cached_compact_partitions(txn.partitions)
     else:
-        partitions = _encode_compact_partitions(txn.partitions)
+        partitions = encode_large(txn.partitions)
     tag_count = 0
     tags = b""
     if txn.previous_producer_id != NO_PRODUCER_ID:
@@ -72,6 +74,7 @@ def encode_value(txn: Transaction, version: int) -> bytes:
 _NULL_ARRAY = _INT.pack(-1)
 
 
+@lru_cache(maxsize=CACHED_LARGE)
 def _by_topic(partitions: frozenset[TopicPartition]) -> dict[str, list[int]]:
     """The partitions of each topic, in order: faster than to sort tens of thousands of tuples."""
     topics: dict[str, list[int]] = {}
@@ -108,6 +111,7 @@ def _encode_compact_partitions(partitions: frozenset[TopicPartition]) -> bytes:
 
 # A steady producer writes the same few partition sets repeatedly. A frozenset caches its hash.
 _cached_compact_partitions = lru_cache(maxsize=1024)(_encode_compact_partitions)
+encode_large = lru_cache(maxsize=CACHED_LARGE)(_encode_compact_partitions)
 
 
 def _uvarint(value: int) -> bytes:

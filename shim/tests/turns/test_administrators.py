@@ -80,7 +80,7 @@ def test_a_decision_ends_although_others_change_the_metadata_at_every_step(broke
         raise AssertionError("it never ends")
 
     number, result = broker.call(run, broker.state)
-    assert number <= 2 + 8 * large_changes.TRIES + 3
+    assert number <= 2 + 9 * large_changes.TRIES + 5
 
     async def wait() -> Any:
         return await result
