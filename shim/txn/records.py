@@ -87,6 +87,8 @@ def _by_topic(partitions: frozenset[TopicPartition]) -> dict[str, list[int]]:
 
 def in_order(partitions: frozenset[TopicPartition]) -> list[TopicPartition]:
     """Returns the partitions sorted."""
+    if len(partitions) <= CACHED_PARTITIONS:
+        return sorted(partitions)
     return [(topic, partition) for topic, indexes in _by_topic(partitions).items() for partition in indexes]
 
 
