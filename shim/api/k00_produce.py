@@ -131,13 +131,28 @@ def _in_steps(context: Context, request: ProduceRequest) -> Steps[Any]:
     found.clear()
     batches: deque[PartitionBatch] = deque()
     transactional = []
+    long = []
     while rows:
         (key, _), batch = rows.popleft()
         answers[key].append(batch.answer)
         batches.append(batch)
         if batch.producer is not None:
             transactional.append(batch)
+        long += long_ones((batch,))
         yield
+    rest = _append_in_steps(context, request, response, batches, transactional)
+    if long:
+        return check_then(context, (), long, partial(context.broker.turns.run, rest, context.throttle))
+    return (yield from rest)
+
+
+def _append_in_steps(
+    context: Context,
+    request: ProduceRequest,
+    response: ProduceResponse,
+    batches: deque[PartitionBatch],
+    transactional: list[PartitionBatch],
+) -> Steps[Any]:
     if transactional:
         return _append_transactional(context, request, response, list(batches), transactional)
     failures: list[PartitionBatch] = []

@@ -3,14 +3,16 @@ the request are appended (docs/adr/0047-more-than-one-core.md)."""
 
 from __future__ import annotations
 
+from collections import deque
 from types import CoroutineType
 
+from kafka_shim.storage.batch_checks import MOST_THREADS
 from kafka_shim.storage.validation import takes_long
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Iterable
     from typing import Any
 
     from kafka_shim.api.produce_append import PartitionBatch
@@ -18,10 +20,10 @@ if TYPE_CHECKING:
     from kafka_shim.protocol.messages.produce_response import ProduceResponse
     from kafka_shim.storage.validation import Checked
 
-    Checking = list[tuple[PartitionBatch, asyncio.Future[Checked | None]]]
+    Checking = deque[tuple[PartitionBatch, asyncio.Future[Checked | None]]]
 
 
-def long_ones(batches: list[PartitionBatch]) -> list[PartitionBatch]:
+def long_ones(batches: Iterable[PartitionBatch]) -> list[PartitionBatch]:
     """Returns the batches that a thread should check."""
     return [
         batch
@@ -34,40 +36,52 @@ def long_ones(batches: list[PartitionBatch]) -> list[PartitionBatch]:
 
 def check_then(
     context: Context,
-    batches: list[PartitionBatch],
+    received: Iterable[PartitionBatch],
     long: list[PartitionBatch],
     append: Callable[[], ProduceResponse | Coroutine[Any, Any, Any] | None],
 ) -> Coroutine[Any, Any, ProduceResponse | None]:
     """Have threads check the `long` ones of the request's batches. Returns a coroutine that calls `append` then, and
     returns what that returns in the end. The connection handles no other request meanwhile, so that a producer's
-    batches keep their order."""
+    batches keep their order. `received` are the batches in the receive buffer: all, or none of a request that has its
+    bytes to itself."""
     broker = context.broker
     # The views of the receive buffer are valid only during this call. The copies count as received memory.
     copies = []
-    for batch in batches:
+    for batch in received:
         size_bytes = len(batch.records)
         copy = broker.receive_memory.take(size_bytes)
         copy[:size_bytes] = batch.records
         batch.records = copy[:size_bytes]
         copies.append(copy)
-    checking: Checking = []
-    for batch in long:
-        assert batch.log is not None
-        log, version, now_ms = batch.log, context.api_version, context.received_ms
-        checking.append((batch, broker.batch_checks.begin(batch.records, log.name, version, now_ms, log.config)))
-    return _append_checked(context, copies, checking, append)
+    return _append_checked(context, copies, deque(long), append)
 
 
 async def _append_checked(
     context: Context,
     copies: list[memoryview],
-    checking: Checking,
+    long: deque[PartitionBatch],
     append: Callable[[], ProduceResponse | Coroutine[Any, Any, Any] | None],
 ) -> ProduceResponse | None:
-    for batch, work in checking:
-        batch.checked = checked = await work
-        if checked is not None and context.throttle is not None:
-            context.throttle.worked(checked.spent_ns)
+    broker, version, now_ms = context.broker, context.api_version, context.received_ms
+    # What is compressed anew may take a thousand times what came. Beyond the largest request it is not kept until the
+    # append, which then makes it again.
+    left_bytes = broker.config.socket_request_max_bytes
+    checking: Checking = deque()
+    while long or checking:
+        # A few at a time, so that the threads serve other requests in between.
+        while long and len(checking) < MOST_THREADS:
+            batch = long.popleft()
+            assert batch.log is not None
+            work = broker.batch_checks.begin(batch.records, batch.log.name, version, now_ms, batch.log.config)
+            checking.append((batch, work))
+        batch, work = checking.popleft()
+        checked = await work
+        if checked is not None:
+            if context.throttle is not None:
+                context.throttle.worked(checked.spent_ns)
+            if checked.stored is not None:
+                left_bytes -= len(checked.stored)
+        batch.checked = checked if left_bytes >= 0 or checked is None or checked.stored is None else None
     # A task is cancelled before this by the end of the loop alone: threads may use its copies, and none is reused.
     try:
         answer = append()
@@ -76,4 +90,4 @@ async def _append_checked(
         return answer  # type: ignore[return-value]
     finally:
         for copy in copies:
-            context.broker.receive_memory.give_back(copy)
+            broker.receive_memory.give_back(copy)

@@ -137,6 +137,86 @@ def test_large_and_small_batches_of_one_request_are_appended_together(broker: Br
     assert fetch(client, "t", 1, 0).high_watermark == 1
 
 
+def request_of(data: list[PartitionProduceData], *, unknown: int = 0) -> ProduceRequest:
+    """A Produce to topic t, and so many partitions that do not exist."""
+    topics = [TopicProduceData(name="t", partition_data=data)]
+    if unknown:
+        nowhere = [PartitionProduceData(index=index, records=b"") for index in range(unknown)]
+        topics.append(TopicProduceData(name="none", partition_data=nowhere))
+    return ProduceRequest(acks=-1, timeout_ms=1, topic_data=topics)
+
+
+@pytest.mark.parametrize("is_transactional", [False, True])
+def test_a_request_of_thousands_of_partitions_leaves_its_large_batches_to_threads_too(
+    broker: Broker, is_transactional: bool
+) -> None:
+    with two_clients(broker) as (client, other), held_threads(broker) as release:
+        make_topic(client, "t", 2)
+        header: dict[str, Any] = {"transactional": True} if is_transactional else {}
+        records = batch(*VALUES, codec=GZIP, **header)
+        request = request_of([PartitionProduceData(index=1, records=records)], unknown=20_000)
+        request.transactional_id = "x" if is_transactional else None
+        client.send(request, VERSION)
+        pool = broker.state.batch_checks._threads()
+        until(broker, lambda: pool._work_queue.qsize() > MOST_THREADS - len(pool._threads))
+        assert produce(other, "t", 1, batch(b"small")).base_offset == 0
+        release()
+        first, second = client.receive(ProduceRequest.API_KEY, VERSION)[1].responses
+        told = [(one.index, one.error_code, one.base_offset) for one in first.partition_responses]
+        assert told == [(1, 0, 1)]
+        assert {one.error_code for one in second.partition_responses} == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+
+
+def test_one_request_keeps_few_batches_in_the_queue_of_the_threads(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[Any] = []
+    begin = type(broker.state.batch_checks).begin
+
+    def count(self: Any, *args: Any) -> Any:
+        begun.append(args)
+        return begin(self, *args)
+
+    monkeypatch.setattr(type(broker.state.batch_checks), "begin", count)
+    with two_clients(broker) as (client, _), held_threads(broker) as release:
+        make_topic(client, "t", 9)
+        records = batch(*VALUES, codec=GZIP)
+        client.send(request_of([PartitionProduceData(index=index, records=records) for index in range(9)]), VERSION)
+        until(broker, lambda: bool(begun))
+        assert len(begun) == MOST_THREADS
+        release()
+        (topic,) = client.receive(ProduceRequest.API_KEY, VERSION)[1].responses
+        assert [(one.error_code, one.base_offset) for one in topic.partition_responses] == [(0, 0)] * 9
+    assert len(begun) == 9
+
+
+def test_what_is_compressed_anew_is_kept_up_to_the_size_of_the_largest_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[bool] = []
+    compress_anew = validation.compress_anew
+
+    def noted(*args: Any) -> Any:
+        made.append(threading.current_thread().name.startswith("kafka-shim-batches"))
+        return compress_anew(*args)
+
+    monkeypatch.setattr(validation, "compress_anew", noted)
+    size_bytes = sum(map(len, VALUES))
+    limit = size_bytes * 5 // 2
+    with (
+        Broker(socket_request_max_bytes=limit) as running,
+        Connection(running.bootstrap_servers, timeout_s=60) as client,
+    ):
+        make_topic(client, "t", 4, compression_type="uncompressed", max_message_bytes=str(size_bytes * 2))
+        records = batch(*VALUES, codec=GZIP)
+        data = [PartitionProduceData(index=index, records=records) for index in range(4)]
+        (topic,) = client.request(request_of(data), VERSION).responses
+        assert [(one.error_code, one.base_offset) for one in topic.partition_responses] == [(0, 0)] * 4
+        assert [running.state.logs.get("t", index).log_end_offset for index in range(4)] == [len(VALUES)] * 4
+    # Two are kept, the others are made again by the append.
+    assert made == [True] * 4 + [False] * 2
+
+
 def broken(codec: int) -> bytes:
     """A batch whose records do not decompress, with a CRC that is right."""
     noise = Random(1).randbytes(200)
