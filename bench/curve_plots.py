@@ -58,6 +58,8 @@ def draw(curves: Mapping[str, Any]) -> str:
 
 
 def _draw_one(axes: Any, curve: Mapping[str, Any]) -> None:
+    from matplotlib import ticker
+
     sizes = [point["size"] for point in curve["points"]]
     for kind, (label, colour, mark) in LOOKS.items():
         latency_us, cost_us = zip(*(medians(point, kind) for point in curve["points"]), strict=True)
@@ -66,6 +68,11 @@ def _draw_one(axes: Any, curve: Mapping[str, Any]) -> None:
         axes.plot(sizes, latency_us, color=colour, linestyle="--", linewidth=1, label=f"{label}: p50")
     axes.set_xscale("log")
     axes.set_yscale("log")
+    axes.xaxis.set_major_formatter(ticker.EngFormatter(sep=""))
+    axes.yaxis.set_major_formatter(ticker.StrMethodFormatter("{x:,.0f}"))
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_minor_locator(ticker.NullLocator())
+    axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
     axes.set_title(curve["title"], loc="left", fontsize=9)
     axes.set_xlabel(curve["axis"])
     axes.set_ylabel("us")

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 SHIM, KAFKA = "shim", "kafka-native"
 KINDS = (SHIM, KAFKA)
 # A JVM compiles while it works: it is warm before the first size, and once more at each.
-ROUNDS, SECONDS, FIRST_WARM_UP_S, WARM_UP_S = 3, 0.4, 3.0, 0.5
+ROUNDS, SECONDS, FIRST_WARM_UP_S, WARM_UP_S = 3, 0.4, 10.0, 1.0
 # Partitions of a topic: a topic of thousands is created in several requests, as people do it.
 TOPIC_PARTITIONS = 500
 RECORD = [(b"key", b"x" * 100, 1, ())]
@@ -413,7 +413,7 @@ def conditions(figures: Mapping[str, Any]) -> str:
     return (
         f"{figures['began']}, {machine['cpus']} CPUs ({machine['cpu']}), {machine['memory_gb']} GB, load "
         f"{figures['load']:g} before; {settings['rounds']} rounds of {settings['seconds']:g} s at each size, after "
-        f"{FIRST_WARM_UP_S:g} s of warm-up at the first and {WARM_UP_S:g} s at each other."
+        f"{settings['first_warm_up_s']:g} s of warm-up at the first and {settings['warm_up_s']:g} s at each other."
     )
 
 
@@ -442,7 +442,12 @@ def main() -> None:
         "began": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
         "machine": description(),
         "load": load(),
-        "settings": {"rounds": given.rounds, "seconds": given.seconds},
+        "settings": {
+            "rounds": given.rounds,
+            "seconds": given.seconds,
+            "first_warm_up_s": FIRST_WARM_UP_S,
+            "warm_up_s": WARM_UP_S,
+        },
         "curves": {},
     }
     given.json.parent.mkdir(parents=True, exist_ok=True)
