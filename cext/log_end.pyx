@@ -154,11 +154,11 @@ cdef class LogEnd:
             return NOTHING_DONE
         PyObject_GetBuffer(records, &view, PyBUF_SIMPLE)
         try:
-            p = <uint8_t*>view.buf
-            if view.readonly or not is_plain(
-                p, view.len, self._most_message_bytes, self._needs_keys, now_ms, self._before_max_ms, self._after_max_ms
-            ):
+            segment = <SegmentEnd?>self.segments[len(self.segments) - 1]
+            # What costs little comes first: the CRC and the walk of a large batch would else be done twice.
+            if view.readonly or view.len < BATCH_HEADER_SIZE or not segment.has_room(view.len, self.config):
                 return NOTHING_DONE
+            p = <uint8_t*>view.buf
             producer_id = load_i64(p + AT_PRODUCER_ID)
             epoch = load_i16(p + AT_PRODUCER_EPOCH)
             sequence = load_i32(p + AT_BASE_SEQUENCE)
@@ -171,8 +171,9 @@ cdef class LogEnd:
                     entry, producer_id, epoch, sequence, is_transactional, verification
                 ):
                     return NOTHING_DONE
-            segment = <SegmentEnd?>self.segments[len(self.segments) - 1]
-            if not segment.takes(view.len, base_offset + last_offset_delta, max_timestamp_ms, self.config):
+            if not is_plain(
+                p, view.len, self._most_message_bytes, self._needs_keys, now_ms, self._before_max_ms, self._after_max_ms
+            ) or not segment.takes(view.len, base_offset + last_offset_delta, max_timestamp_ms, self.config):
                 return NOTHING_DONE
             store_i64(p + AT_BASE_OFFSET, base_offset)
             store_i32(p + AT_LEADER_EPOCH, self.leader_epoch)

@@ -17,6 +17,8 @@ cdef class SegmentEnd:
     cdef public bint _is_index_full
 
     # What `append_plain` asks, and what it does then.
+    # Whether a batch of this size may go here without an index entry or a new segment. `takes` asks the rest too.
+    cdef bint has_room(self, int64_t size_bytes, object config) except -1
     cdef bint takes(self, int64_t size_bytes, int64_t last_offset, int64_t max_timestamp_ms, object config) except -1
     cdef int put_plain(
         self, object put, object batch, int64_t size_bytes, int64_t last_offset, int64_t max_timestamp_ms

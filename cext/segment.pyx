@@ -165,17 +165,22 @@ cdef object _append = append
 
 
 cdef class SegmentEnd:
-    cdef bint takes(self, int64_t size_bytes, int64_t last_offset, int64_t max_timestamp_ms, object config) except -1:
+    cdef bint has_room(self, int64_t size_bytes, object config) except -1:
         cdef int64_t position = self.size_bytes
+        return (
+            self._limits_of is config
+            and not self._is_index_full
+            and self._fd >= 0
+            and position != 0
+            and size_bytes <= self._most_bytes - position
+            and self.bytes_since_index <= self._interval_bytes
+        )
+
+    cdef bint takes(self, int64_t size_bytes, int64_t last_offset, int64_t max_timestamp_ms, object config) except -1:
         cdef int64_t first_ms
         if (
-            self._limits_of is not config
-            or self._is_index_full
-            or self._fd < 0
-            or position == 0
-            or size_bytes > self._most_bytes - position
+            not self.has_room(size_bytes, config)
             or last_offset - self.base_offset > MAX_RELATIVE_OFFSET
-            or self.bytes_since_index > self._interval_bytes
             or self.first_timestamp_ms is None
             or self.max_timestamp_ms is None
         ):
