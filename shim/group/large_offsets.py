@@ -14,7 +14,7 @@ from kafka_shim.protocol.messages.txn_offset_commit_response import TxnOffsetCom
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
     from typing import Any, TypeVar
 
     from kafka_shim.group.records import Committed
@@ -57,6 +57,18 @@ def merge(response: Any, answer: Any, start: int) -> None:
         response.topics += answer.topics
 
 
+def drop_deleted(prepared: PreparedCommit, response: Any, deleted: Collection[str], code: ErrorCode) -> None:
+    """Commit nothing of topics that were deleted while the commit was prepared: their offsets were removed before, and
+    these would be those of a later topic of the name."""
+    if not deleted:
+        return
+    prepared.drop(deleted)
+    for topic in response.topics:
+        if topic.name in deleted:
+            for partition in topic.partitions:
+                partition.error_code = code
+
+
 def counted(request: Any, check_count: Callable[[int, int], None], most: int) -> Steps[None]:
     """Raises what `check_count` raises of the number of offsets and the length of their names, if there are more than
     `most`."""
@@ -72,14 +84,14 @@ def counted(request: Any, check_count: Callable[[int, int], None], most: int) ->
 class PreparedCommit:
     """The records of one commit, in the order of the request. With a producer id the offsets will be pending."""
 
-    __slots__ = ("_committed", "entries", "group_id", "now_ms", "opened", "pending", "producer_id", "stored")
+    __slots__ = ("_changes", "entries", "group_id", "now_ms", "opened", "pending", "producer_id", "stored")
 
     def __init__(self, group_id: str, now_ms: int, producer_id: int = NO_PRODUCER_ID) -> None:
         self.group_id = group_id
         self.now_ms = now_ms
         self.producer_id = producer_id
         self.entries: list[Entry] = []
-        self._committed: list[Committed] = []
+        self._changes: list[tuple[str, int, Committed]] = []
         # As `Offsets` keeps them.
         self.stored: dict[str, dict[int, Committed]] = {}
         self.pending: dict[tuple[str, str, int], Committed] = {}
@@ -95,27 +107,39 @@ class PreparedCommit:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
         for topic, partition, committed in changes:
             assert committed is not None
-            self._committed.append(committed)
+            self._changes.append((topic, partition, committed))
             if self.producer_id == NO_PRODUCER_ID:
                 self.stored.setdefault(topic, {})[partition] = committed
             else:
                 self.pending[self.group_id, topic, partition] = committed
                 self.opened[topic, partition] = {self.producer_id}
 
+    def drop(self, topics: Collection[str]) -> None:
+        """Commit nothing of these topics."""
+        kept = [number for number, (topic, *_) in enumerate(self._changes) if topic not in topics]
+        self.entries = [self.entries[number] for number in kept]
+        self._changes = [self._changes[number] for number in kept]
+        for topic in topics:
+            self.stored.pop(topic, None)
+        self.pending = {key: committed for key, committed in self.pending.items() if key[1] not in topics}
+        self.opened = {key: producers for key, producers in self.opened.items() if key[0] not in topics}
+
     def written(self, base_offset: int) -> None:
         """The batch is in the log at this offset."""
-        for record_offset, committed in enumerate(self._committed, base_offset):
+        for record_offset, (_, _, committed) in enumerate(self._changes, base_offset):
             committed.record_offset = record_offset
 
 
 class PreparedTxnCommit(PreparedCommit):
-    """With the response that is sent once it is written, or the error that kept it from being prepared."""
+    """With the response that is sent once it is written, or the error that kept it from being prepared, and the ids
+    that its topics had."""
 
-    __slots__ = ("error", "response")
+    __slots__ = ("error", "response", "topic_ids")
 
     def __init__(self, request: TxnOffsetCommitRequest, now_ms: int) -> None:
         super().__init__(request.group_id, now_ms, request.producer_id)
         self.response = TxnOffsetCommitResponse()
+        self.topic_ids: dict[str, bytes] = {}
         self.error: KafkaError | None = None
 
 

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kafka_shim.group")
 
+FIRST_WITH_TOPIC_IDS = 10
+
 
 class OffsetRequests:
     """Owned by the coordinator. Handlers check that topics and partitions exist before they call it. An error of the
@@ -85,6 +87,9 @@ class OffsetRequests:
             for topic in request.topics:
                 for each in topic.partitions:
                     check(topic.name, topic.topic_id, each.partition_index)
+        deleted = {topic.name for topic in request.topics if self._topic_id_of(topic.name) != bytes(topic.topic_id)}
+        code = ErrorCode.UNKNOWN_TOPIC_ID if version >= FIRST_WITH_TOPIC_IDS else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        large_offsets.drop_deleted(prepared, response, deleted, code)
         flushes = self._write(groups, prepared)
         flushes += runtime.carry_out(partition, groups, decision, now_ms)
         return Outcome(response, flushes)
@@ -121,6 +126,7 @@ class OffsetRequests:
         now_ms = runtime.clock.now_ms()
         limit = runtime.config.offset_metadata_max_bytes
         prepared = large_offsets.PreparedTxnCommit(request, now_ms)
+        prepared.topic_ids = {topic.name: self._topic_id_of(topic.name) for topic in request.topics}
         try:
             offset_rules.check_transactional(runtime.groups_of(request.group_id), request)
             yield from large_offsets.counted(request, runtime.check_offset_count, offset_rules.MANY_OFFSETS)
@@ -143,7 +149,7 @@ class OffsetRequests:
         verification: Verification | None,
     ) -> Outcome[TxnOffsetCommitResponse]:
         """As `commit_transactional`, of prepared records. Raises the error of the group or of the log."""
-        from kafka_shim.group import offset_rules
+        from kafka_shim.group import large_offsets, offset_rules
 
         if prepared.error is not None:
             raise prepared.error
@@ -154,6 +160,10 @@ class OffsetRequests:
                 topic_id = self._topic_id_of(topic.name)
                 for each in topic.partitions:
                     offset_rules.check_epoch(check, topic.name, topic_id, each.partition_index)
+        ids = prepared.topic_ids.items()
+        deleted = {name for name, before in ids if before == ZERO_UUID or self._topic_id_of(name) != before}
+        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        large_offsets.drop_deleted(prepared, prepared.response, deleted, code)
         producer = request.producer_id, request.producer_epoch
         flushes = self._write(groups, prepared, producer, verification)
         return Outcome(prepared.response, flushes)

@@ -220,3 +220,43 @@ def test_offsets_that_come_while_a_deletion_is_prepared_are_deleted_with_the_oth
 
         assert broker.call(run, broker.state) == ({0}, half + 1, [half + 1, 0])
         assert offsets_of(client) == {}
+
+
+@pytest.mark.parametrize("is_transactional", [False, True])
+@pytest.mark.parametrize("is_made_anew", [False, True])
+def test_a_topic_that_is_deleted_while_its_commit_is_prepared_keeps_no_offset(
+    broker: Broker, is_transactional: bool, is_made_anew: bool
+) -> None:
+    """A consumer of a later topic of the name would begin there, and skip records."""
+    topics(broker, t=MANY, other=2)
+    with Connection(broker.bootstrap_servers, timeout_s=60) as client:
+        load(client)
+        other = {"name": "other", "partitions": [{"partition_index": n, "committed_offset": 5} for n in range(2)]}
+        rows = [*rows_of(7), other]
+        commit, version = make("OffsetCommit", group_id="g", topics=rows), 8
+        who: dict[str, Any] = {}
+        if is_transactional:
+            who = producer(client, "x")
+            assert client.request(make("AddOffsetsToTxn", **who, group_id="g"), 3).error_code == 0
+            commit, version = make("TxnOffsetCommit", **who, group_id="g", generation_id=-1, topics=rows), 3
+
+        def run(state: Any, taken: int) -> dict[str, set[int]]:
+            steps = begun(state, commit, version, taken)
+            state.metadata.delete_topic("t")
+            if is_made_anew:
+                state.metadata.create_topic("t", MANY)
+            (outcome, _) = steps_of(steps)
+            return {topic.name: {part.error_code for part in topic.partitions} for topic in outcome.response.topics}
+
+        def steps_in_all(state: Any) -> int:
+            return steps_of(begun(state, commit, version, 0))[1]
+
+        count = broker.call(steps_in_all, broker.state)
+        assert broker.call(run, broker.state, count // 2) == {"t": {3}, "other": {0}}
+        if is_transactional:
+            assert client.request(make("EndTxn", **who, committed=True), 3).error_code == 0
+        fetch = make("OffsetFetch", groups=[{"group_id": "g", "topics": None}])
+        until(broker, lambda: not broker.state.groups._runtime.groups_of("g").offsets.has_any_pending("g"))
+        until(broker, lambda: "t" not in broker.state.groups._runtime.groups_of("g").offsets.of_group("g"))
+        answer = client.request(fetch, 8).groups[0]
+        assert {topic.name: len(topic.partitions) for topic in answer.topics} == {"other": 2}
