@@ -82,6 +82,8 @@ async def _append_checked(
             if checked.stored is not None:
                 left_bytes -= len(checked.stored)
         batch.checked = checked if left_bytes >= 0 or checked is None or checked.stored is None else None
+    # Of LogAppendTime: others have appended meanwhile, and times ascend with the offsets, as in Kafka.
+    context.received_ms = broker.clock.now_ms()
     # A task is cancelled before this by the end of the loop alone: threads may use its copies, and none is reused.
     try:
         answer = append()

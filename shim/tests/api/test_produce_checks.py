@@ -311,6 +311,21 @@ def test_options_that_change_meanwhile_hold(broker: Broker) -> None:
         assert answer_of(client).error_code == ErrorCode.MESSAGE_TOO_LARGE
 
 
+def test_log_append_times_ascend_with_the_offsets() -> None:
+    with Broker() as broker, two_clients(broker) as (client, other), held_threads(broker) as release:
+        make_topic(client, "t", 1, message_timestamp_type="LogAppendTime")
+        client.send(produce_request("t", 0, batch(*VALUES, codec=GZIP)), VERSION)
+        until(broker, is_waiting(broker))
+        sent_ms = broker.call(broker.state.clock.now_ms)
+        until(broker, lambda: broker.state.clock.now_ms() > sent_ms)
+        meanwhile = produce(other, "t", 0, batch(b"small"))
+        assert meanwhile.log_append_time_ms > sent_ms
+        release()
+        told = answer_of(client)
+        assert told.base_offset == meanwhile.base_offset + 1
+        assert told.log_append_time_ms >= meanwhile.log_append_time_ms
+
+
 def test_a_topic_that_is_deleted_meanwhile_is_unknown(broker: Broker) -> None:
     with two_clients(broker) as (client, other), held_threads(broker) as release:
         make_topic(client, "t", 1)
