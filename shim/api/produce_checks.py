@@ -46,13 +46,16 @@ def check_then(
     bytes to itself."""
     broker = context.broker
     # The views of the receive buffer are valid only during this call. The copies count as received memory.
-    copies = []
-    for batch in received:
-        size_bytes = len(batch.records)
-        copy = broker.receive_memory.take(size_bytes)
-        copy[:size_bytes] = batch.records
-        batch.records = copy[:size_bytes]
-        copies.append(copy)
+    copies: list[memoryview] = []
+    try:
+        for batch in received:
+            size_bytes = len(batch.records)
+            copies.append(broker.receive_memory.take(size_bytes))
+            copies[-1][:size_bytes] = batch.records
+            batch.records = copies[-1][:size_bytes]
+    except (MemoryError, OSError):  # what is counted for good would stop all connections at the limit
+        _give_back(context, copies)
+        raise
     return _append_checked(context, copies, deque(long), append)
 
 
@@ -91,5 +94,9 @@ async def _append_checked(
             answer = await answer
         return answer  # type: ignore[return-value]
     finally:
-        for copy in copies:
-            broker.receive_memory.give_back(copy)
+        _give_back(context, copies)
+
+
+def _give_back(context: Context, copies: list[memoryview]) -> None:
+    for copy in copies:
+        context.broker.receive_memory.give_back(copy)

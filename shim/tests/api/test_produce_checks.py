@@ -17,6 +17,7 @@ from kafka_shim.cext.crc32c import crc32c
 from kafka_shim.cext.records import decompressed_bytes
 from kafka_shim.embedded import Broker
 from kafka_shim.errors import ErrorCode
+from kafka_shim.memory_pool import ReceiveMemory
 from kafka_shim.protocol.messages.alter_configs_request import (
     AlterableConfig,
     AlterConfigsRequest,
@@ -385,6 +386,30 @@ def test_what_fails_in_a_thread_is_the_answer_of_its_batch_alone(
         patched.setattr(validation, "check", fail)
         assert produce(client, "t", 0, batch(*VALUES, codec=GZIP)).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     assert produce(client, "t", 0, batch(*VALUES, codec=GZIP)).base_offset == 0
+
+
+def test_copies_are_given_back_if_memory_is_short_for_one_of_them(
+    broker: Broker, client: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_topic(client, "t", 2)
+    first, second = (batch(*VALUES[:count], codec=GZIP) for count in (2400, 2300))
+    data = [PartitionProduceData(index=index, records=records) for index, records in enumerate((first, second))]
+    request = ProduceRequest(acks=-1, timeout_ms=1, topic_data=[TopicProduceData(name="t", partition_data=data)])
+    take = ReceiveMemory.take
+
+    def take_all_but_one(memory: ReceiveMemory, size_bytes: int) -> memoryview:
+        if size_bytes == len(second):
+            raise MemoryError
+        return take(memory, size_bytes)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ReceiveMemory, "take", take_all_but_one)
+        (topic,) = client.request(request, VERSION).responses
+    told = [one.error_code for one in topic.partition_responses]
+    assert told == [ErrorCode.UNKNOWN_SERVER_ERROR] * 2
+    until(broker, lambda: broker.state.receive_memory.used_bytes == 0)
+    (topic,) = client.request(request, VERSION).responses
+    assert [one.base_offset for one in topic.partition_responses] == [0, 0]
 
 
 @pytest.mark.parametrize("acks", [0, 1])
