@@ -21,6 +21,7 @@ from kafka_shim.cext.segment cimport SegmentEnd
 
 cdef enum:
     NOTHING_DONE = -1
+    NO_OFFSET = -1
     NO_SEQUENCE = -1
     TV2 = 2
 
@@ -223,7 +224,7 @@ cdef class LogEnd:
         entry.coordinator_epoch = coordinator_epoch
         entry.last_timestamp_ms = now_ms
         first_offset = entry.txn_first_offset
-        entry.txn_first_offset = NOTHING_DONE
+        entry.txn_first_offset = NO_OFFSET
         states._open.pop(first_offset, None)
         self._advance_to(offset + 1, size_bytes, now_ms)
         return offset

@@ -141,6 +141,7 @@ class LocalLog(LogEnd):
             begin_offset = max(begin_offset, self.requested_point[1])
         unsynced = self.segments[max(self.segment_at(begin_offset), 0) :]
         paths = [path for segment in unsynced for path in segment.sync_paths()]
+        paths.append(self.directory)  # the names of new files; not every file system stores them with the file
         snapshot = self.take_snapshot()
         if snapshot is not None:
             paths.append(snapshot)
@@ -214,6 +215,8 @@ class LocalLog(LogEnd):
         if rolled and self.producers.snapshot_offset > begin_offset:
             paths.append(f"{self.directory}/{names.file_name(self.producers.snapshot_offset, names.SNAPSHOT)}")
         paths.append(active.path(names.LOG))
+        if active.base_offset >= begin_offset:
+            paths.append(self.directory)
         sync_round = self.sync_round
         return self._services.flusher.sync(
             paths, lambda: self._flushed_to(end_offset, sync_round, begin_offset), self._sync_failed

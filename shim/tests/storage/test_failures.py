@@ -636,7 +636,23 @@ def test_roll_syncs_the_closed_segment_off_the_loop(make_disk: Callable[..., Dis
     disk.logs.services.flusher.stop()
     assert f"{0:020d}.log" in synced
     assert f"{10:020d}.snapshot" in synced
+    assert os.path.basename(log.directory) in synced
     assert log.recovery_point == 10
+
+
+def test_the_name_of_a_new_segment_is_synced_with_its_first_records(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk({"flush.messages": "1"})
+    log = disk.open()
+    synced: list[str] = []
+    disk.faults.arm("log.before_fsync", lambda path: synced.append(path))  # noqa: PLW0108  (called by keyword)
+    for roll in (False, True):
+        if roll:
+            log.roll(NOW_MS)
+            disk.logs.services.flusher.sync_later([]).result(20)
+        for expected in (1, 0):
+            synced.clear()
+            put(log, b"a").flushed.result(timeout=10)
+            assert synced.count(log.directory) == expected
 
 
 def test_rolls_that_a_slow_disk_does_not_keep_up_with_request_each_segment_once(make_disk: Callable[..., Disk]) -> None:
