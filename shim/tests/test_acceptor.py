@@ -114,7 +114,7 @@ def test_limit_that_leaves_no_room_is_refused_in_one_line(tmp_path: Path) -> Non
         preexec_fn=lower,
     )
     assert done.returncode != 0
-    (line,) = [line for line in done.stderr.splitlines() if line.startswith("kafka-shim:")]
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("error:")]
     assert "raise it (ulimit -n)" in line
     assert "Traceback" not in done.stderr
 
