@@ -27,6 +27,7 @@ from kafka_shim.cext.headers import RequestHeaderParser
 from kafka_shim.cext.messages import LargeRequestError, decode_request, encode_response_frame
 from kafka_shim.context import Context
 from kafka_shim.errors import DisconnectError, ErrorCode, KafkaError
+from kafka_shim.memory_pool import copied
 from kafka_shim.outcome import Outcome, run_follow_up, wait_for
 from kafka_shim.protocol.api_keys import API_KEYS
 
@@ -125,7 +126,7 @@ class Dispatcher:
                 raise DisconnectError(f"{api.name} with thousands of entries during SASL authentication") from None
             context = Context(broker, session, api_key, version, correlation_id, client_id, broker.clock.now_ms())
             context.is_large = True
-            return _waits(api, self._large(context, api, bytes(frame), at))
+            return _waits(api, self._large(context, api, copied(frame), at))
         context = Context(broker, session, api_key, version, correlation_id, client_id, broker.clock.now_ms())
         self._note(context, api, request, len(frame))
         if not is_admitted:
@@ -189,14 +190,14 @@ class Dispatcher:
         is_in_steps = response.__class__ is GeneratorType
         return self.broker.turns.finish(response, context.throttle) if is_in_steps else response
 
-    async def _large(self, context: Context, api: Api, frame: bytes, at: int) -> Parts | None:
+    async def _large(self, context: Context, api: Api, frame: memoryview, at: int) -> Parts | None:
         """Serve a request with very many entries: few at a time, unless it may wait for other clients."""
         if api.key in PARKED:
             return await self._large_now(context, api, frame, at)
         async with self.broker.large_requests.places:
             return await self._large_now(context, api, frame, at)
 
-    async def _large_now(self, context: Context, api: Api, frame: bytes, at: int) -> Parts | None:
+    async def _large_now(self, context: Context, api: Api, frame: memoryview, at: int) -> Parts | None:
         """What takes long is done in a thread or in turns."""
         large = self.broker.large_requests
         try:

@@ -30,7 +30,7 @@ class LargeRequests:
         self._lock = asyncio.Lock()
         self.places = asyncio.Semaphore(MOST_AT_A_TIME)
 
-    async def decode(self, cls: type[Any], version: int, frame: bytes, start: int) -> Any:
+    async def decode(self, cls: type[Any], version: int, frame: memoryview, start: int) -> Any:
         """Returns the request. Raises the errors of `decode_request`."""
         return await self._in_thread(decode_patiently, cls, version, frame, start)
 
@@ -55,6 +55,8 @@ class LargeRequests:
                 self._end(work)
             else:
                 work.add_done_callback(self._end)  # the client is gone, but its thread goes on
+            # It keeps an error, whose traceback would keep it and the frame until the next full collection.
+            del work
 
     def _end(self, work: asyncio.Future[Any]) -> None:
         if not work.cancelled():

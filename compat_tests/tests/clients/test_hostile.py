@@ -113,8 +113,8 @@ def test_counts_that_lie_close_their_connection(broker: Target) -> None:
     before = own_bytes(broker)
     header = struct.pack(">hhih", MetadataRequest.API_KEY, 8, 1, -1)
     many = struct.pack(">i", 5 * MB) + bytes(2 * 5 * MB)
-    with clients(broker, 2) as (lying, greedy):
-        for sock, body in ((lying, struct.pack(">i", 2**31 - 1) + bytes(16)), (greedy, many)):
+    with clients(broker, 5) as (lying, *greedy):
+        for sock, body in ((lying, struct.pack(">i", 2**31 - 1) + bytes(16)), *((sock, many) for sock in greedy)):
             sock.sendall(struct.pack(">i", len(header) + len(body)) + header + body)
             assert sock.recv(1) == b""
     bystander_is_served(broker)
