@@ -41,7 +41,9 @@ class Disk:
         return self.images / f"image-{number}"
 
     def _on_fsync(self, path: str) -> None:
-        # In the flusher's thread, which does one at a time.
+        # In the flusher's thread, which does one at a time. A file's name is in the image from its first fsync on.
+        if Path(path).is_dir():
+            return
         shutil.copytree(self.image(self.count), self.image(self.count + 1))
         self.count += 1
         relative = Path(path).relative_to(self.node.path)
