@@ -77,6 +77,7 @@ def main() -> int:
         "began": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
         "machine": machine.description(),
         "settings": asdict(pace),
+        "parts": names,
         "cases": {},
     }
     options.json.parent.mkdir(parents=True, exist_ok=True)

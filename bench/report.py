@@ -273,6 +273,8 @@ def conditions(figures: Mapping[str, Any]) -> str:
         f"Load of the machine when a case began: {min(loads, default=0):g} to {max(loads, default=0):g}.",
         f"Not stable after the warm-up: {'; '.join(unstable) or 'none'}.",
     ]
+    for began, parts in figures.get("later", {}).items():
+        lines.append(f"Taken in a run of these parts alone, {began}: {', '.join(parts)}.")
     if figures.get("failed"):
         lines.append(f"Failed parts: {'; '.join(f'{part} ({why})' for part, why in figures['failed'].items())}.")
     if flags:

@@ -2,7 +2,8 @@
 """Writes the tables of README.md and docs/performance.md from docs/bench.json, the committed result of `make bench`.
 
 Without an argument it writes; ``check`` compares. ``take FILE`` first makes FILE, a result of `make bench`, the
-committed one. A table stands between ``<!-- bench NAME -->`` and ``<!-- end -->``; NAME is one of
+committed one; ``merge FILE`` puts the cases of a run of some parts into it, and the page says when they were taken.
+A table stands between ``<!-- bench NAME -->`` and ``<!-- end -->``; NAME is one of
 `bench.report.TABLES`, ``headlines``, ``conditions``, ``instructions``, which is from docs/instructions.json
 (`python -m bench.instructions`), ``share``, from docs/share.json (`python -m bench.share`), or ``curves``, from
 docs/curves.json (`python -m bench.curves`), whose picture `bench.curve_plots` draws.
@@ -66,11 +67,24 @@ def page(text: str, figures: Mapping[str, Any]) -> str:
     return PLACE.sub(fill, text)
 
 
+def merge(path: Path) -> None:
+    """Put the cases of a run of some parts into the committed run."""
+    figures, later = (json.loads(each.read_text(encoding="utf-8")) for each in (FIGURES, path))
+    if figures["settings"] != later["settings"] or figures["machine"] != later["machine"]:
+        raise SystemExit(f"{path}: taken with other settings or on another machine than the committed run")
+    figures["cases"] |= later["cases"]
+    figures.setdefault("later", {})[later["began"]] = later["parts"]
+    figures["failed"] = {part: why for part, why in figures["failed"].items() if part not in later["parts"]}
+    FIGURES.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+
+
 def main(arguments: list[str]) -> int:
     """Does what the first argument says. Returns the exit status."""
     match arguments:
-        case ["take", path]:
-            shutil.copyfile(path, FIGURES)
+        case ["take", run]:
+            shutil.copyfile(run, FIGURES)
+        case ["merge", parts]:
+            merge(Path(parts))
         case [] | ["check"]:
             pass
         case _:
