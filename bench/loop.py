@@ -6,6 +6,7 @@ it runs; the case "nothing" is what the others are beside.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import socket
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
 TOPICS, TOPIC_PARTITIONS = 20, 500
 SEGMENTS, MEMBERS, CONNECTIONS, COLD_BYTES = 10_000, 1000, 5000, 100_000_000
+# The largest number of a descriptor that `select` takes is below it.
+FD_SETSIZE = 1024
 SMALL_PART = 20  # of each size, in a small run
 RATE = 500
 # After the work itself: what it left for the loop.
@@ -262,7 +265,11 @@ def connections(side: Side, part: int) -> Callable[[], object]:
         with ExitStack() as stack:
             opened = []
             for _ in range(CONNECTIONS // part):
-                one = stack.enter_context(socket.create_connection(parse_address(side.bootstrap), timeout=60))
+                with socket.create_connection(parse_address(side.bootstrap), timeout=60) as low:
+                    # Low numbers are left to the client that is measured, which waits by `select`.
+                    number = fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, FD_SETSIZE)
+                one = stack.enter_context(socket.socket(fileno=number))
+                one.settimeout(60)
                 one.sendall(frame)
                 opened.append(one)
             for one in opened:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import runpy
@@ -52,6 +53,23 @@ def test_the_figures_of_the_pages_are_those_of_the_committed_run(tmp_path: Path)
         assert again.returncode == 1, page
         assert page.rpartition("/")[2] in again.stderr
         (tmp_path / page).write_text(text)
+
+
+def test_parts_of_a_bench_that_were_run_again_are_named_with_their_time(tmp_path: Path):
+    for name in ("scripts", "bench", "docs", "README.md"):
+        source = ROOT / name
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, tmp_path / name)
+    committed = json.loads((tmp_path / "docs" / "bench.json").read_text())
+    later = {name: committed[name] for name in ("settings", "machine")}
+    later |= {"began": "2001-01-01 00:00 UTC", "parts": ["scale"], "cases": {"crc": committed["cases"]["crc"]}}
+    path = tmp_path / "later.json"
+    for settings, status in (({}, 1), (later["settings"], 0)):
+        path.write_text(json.dumps(later | {"settings": settings}))
+        command = [sys.executable, "scripts/bench_tables.py", "merge", str(path)]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == status, done.stderr
+        page = (tmp_path / "docs" / "performance.md").read_text()
+        assert ("run of these parts alone, 2001-01-01 00:00 UTC: scale." in page) == (status == 0)
 
 
 def test_make_help_says_what_each_target_does():
