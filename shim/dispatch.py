@@ -27,7 +27,7 @@ from kafka_shim.cext.headers import RequestHeaderParser
 from kafka_shim.cext.messages import LargeRequestError, decode_request, encode_response_frame
 from kafka_shim.context import Context
 from kafka_shim.errors import DisconnectError, ErrorCode, KafkaError
-from kafka_shim.memory_pool import copied
+from kafka_shim.large_requests import copied
 from kafka_shim.outcome import Outcome, run_follow_up, wait_for
 from kafka_shim.protocol.api_keys import API_KEYS
 

@@ -4,6 +4,7 @@ stop half-way, but lets other threads work in between (docs/adr/0045-large-reque
 from __future__ import annotations
 
 import asyncio
+import mmap
 
 from kafka_shim.cext.messages import decode_patiently, dismantle, encode_response_frame
 
@@ -17,6 +18,14 @@ if TYPE_CHECKING:
 
 # Requests whose objects are held at a time: each may hold sixteen times its bytes.
 MOST_AT_A_TIME = 4
+
+
+def copied(frame: memoryview) -> memoryview:
+    """Returns a copy that outlives the receive buffer. It is mapped, because 10 MB that are free again on the heap stay
+    with the process."""
+    copy = memoryview(mmap.mmap(-1, len(frame)))
+    copy[:] = frame
+    return copy
 
 
 class LargeRequests:

@@ -39,16 +39,6 @@ def uncounted(size_bytes: int) -> memoryview:
     return memoryview(mmap.mmap(-1, size_bytes) if size_bytes > PROBE_BYTES else bytearray(size_bytes))
 
 
-def copied(frame: memoryview) -> memoryview:
-    """Returns a copy of a frame that outlives the receive buffer. A large one is memory-mapped: on the heap 10 MB that
-    are free again stay with the process where something small lies behind them."""
-    if len(frame) <= PROBE_BYTES:
-        return memoryview(bytearray(frame))
-    copy = memoryview(_mapped(len(frame)))
-    copy[:] = frame
-    return copy
-
-
 class ReceiveMemory:
     """The receive buffers of one server's connections, counted against `queued.max.request.bytes`. Event-loop thread
     only.
