@@ -16,10 +16,10 @@ from kafka_shim.protocol.headers import encode_request_frame
 from kafka_shim.protocol.messages.api_versions_request import ApiVersionsRequest
 from kafka_shim.protocol.messages.metadata_request import MetadataRequest
 from kafka_shim.tests.produced import batch, fetch_request, make_topic, produce, produce_request
+from kafka_shim.tests.waiting import PATIENCE_S, until
 from kafka_shim.wire_client import Connection, WireClientError
 
 # Deadlines of the tests themselves: nothing in a passing run waits this long.
-PATIENCE_S = 60.0
 
 
 @contextlib.contextmanager
@@ -53,14 +53,6 @@ def is_closed(sock: socket.socket) -> bool:
         return sock.recv(1) == b""
     except ConnectionResetError:
         return True
-
-
-def until(broker: Broker, condition) -> None:
-    """Wait for a condition on the broker's thread."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not broker.call(condition):
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
 
 
 def memory_of(broker: Broker) -> ReceiveMemory:

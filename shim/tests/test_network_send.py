@@ -23,10 +23,10 @@ from kafka_shim.protocol.messages.api_versions_request import ApiVersionsRequest
 from kafka_shim.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kafka_shim.storage import file_records
 from kafka_shim.tests.produced import batch, fetch, fetch_request, make_topic, produce
+from kafka_shim.tests.waiting import PATIENCE_S, until
 from kafka_shim.wire_client import Connection
 
 # Deadlines of the tests themselves: nothing in a passing run waits this long.
-PATIENCE_S = 60.0
 PARTITIONS, BATCH_BYTES = 8, 1_000_000
 FETCH_VERSION = 12
 
@@ -68,13 +68,6 @@ def whole_fetch(partitions: int = PARTITIONS) -> bytes:
     wanted = {("big", number): 0 for number in range(partitions)}
     request = fetch_request(wanted, max_bytes=1 << 30, partition_max_bytes=1 << 30)
     return encode_request_frame(request, FETCH_VERSION, 7, "slow")
-
-
-def until(broker: Broker, condition) -> None:
-    """Wait for a condition on the broker's thread."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not broker.call(condition):
-        assert time.monotonic() < deadline
 
 
 def unsent(broker: Broker) -> list[int]:

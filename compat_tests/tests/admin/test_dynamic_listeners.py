@@ -95,6 +95,13 @@ class Changes:
             return answers("127.0.0.1", self.port)
         return False
 
+    def await_open(self, is_open: bool) -> None:
+        """Kafka's listener is open or closed some time after its answer."""
+        deadline = time.monotonic() + 60
+        while self.is_open() != is_open:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
 
 @pytest.mark.parametrize("changes", ASKED, ids=range(len(ASKED)))
 def test_both_take_and_refuse_the_same(brokers, changes) -> None:
@@ -108,11 +115,8 @@ def test_a_listener_is_served_until_it_is_removed(brokers) -> None:
         for change, is_open in (([(LISTENERS, SET, "FIRST,EXTRA://A")], True), ([(LISTENERS, DELETE, None)], False)):
             assert changes.ask(change) == (0, "")
             if target.kind == "shim":
-                assert changes.is_open() == is_open  # Kafka's is, some time after its answer
-            deadline = time.monotonic() + 60
-            while changes.is_open() != is_open:
-                assert time.monotonic() < deadline
-                time.sleep(0.05)
+                assert changes.is_open() == is_open
+            changes.await_open(is_open)
 
 
 def test_stored_options_of_sasl_pin_the_listeners_until_they_go(brokers) -> None:
@@ -137,10 +141,7 @@ def test_stored_options_of_sasl_pin_the_listeners_until_they_go(brokers) -> None
     for target in brokers:
         changes = Changes(target)
         assert changes.ask([(users, SET, module), (mechanisms, SET, "PLAIN"), with_logins]) == (0, "")
-        deadline = time.monotonic() + 60
-        while not changes.is_open():
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        changes.await_open(True)
         answers_of.append([changes.ask(one, validate_only=True) for one in asked])
         assert changes.ask([(users, DELETE, None), (mechanisms, DELETE, None), (LISTENERS, DELETE, None)]) == (0, "")
     ours, theirs = answers_of

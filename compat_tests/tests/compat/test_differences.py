@@ -132,10 +132,7 @@ def _add_listeners(target: Target) -> dict[str, int]:
         resource = {"resource_type": 4, "resource_name": "1", "configs": changes}
         made = connection.request(ask.make("IncrementalAlterConfigs", resources=[resource]), 1).responses[0]
     assert made.error_code == 0, made.error_message
-    deadline = time.monotonic() + 60
-    while not answers("127.0.0.1", ports["ADDED"]):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    _until(lambda: answers("127.0.0.1", ports["ADDED"]) or None)
     return ports
 
 
@@ -219,10 +216,8 @@ def test_a_long_message_of_a_login(each, ports) -> None:
 
     each(add_user)
     ours, theirs = (of["LOGINS"] for of in ports)
-    deadline = time.monotonic() + 60
-    while first_answer(theirs, b"x") != ErrorCode.NONE:  # Kafka has the user some time after its answer
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    # Kafka has the user some time after its answer.
+    _until(lambda: first_answer(theirs, b"x") == ErrorCode.NONE or None)
     long = b"x" * (LONGEST_MESSAGE_BYTES + 1)
     assert first_answer(ours, long) in (ErrorCode.SASL_AUTHENTICATION_FAILED, "closed")
     assert first_answer(theirs, long) == ErrorCode.NONE
@@ -577,10 +572,12 @@ def test_another_leader_of_the_quorum(each_controller) -> None:
         ballot = {"replica_epoch": before + 5, "replica_id": 2, "last_offset_epoch": before, "last_offset": 0}
         request = ask.make("Vote", cluster_id=None, voter_id=1, topics=[_of_quorum(ballot)])
         (partition,) = connection.request(request, 1).topics[0].partitions
-        deadline = time.monotonic() + 60
-        while (leads := connection.request(quorum, 1).topics[0].partitions[0]).leader_id != 1 or leads.error_code:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+
+        def leader() -> Any:
+            found = connection.request(quorum, 1).topics[0].partitions[0]
+            return found if found.leader_id == 1 and not found.error_code else None
+
+        leads = _until(leader)
         return partition.error_code, leads.leader_epoch - before
 
     ours, theirs = each_controller(vote)

@@ -14,17 +14,8 @@ from kafka_shim.context import Context
 from kafka_shim.embedded import Broker
 from kafka_shim.session import Session
 from kafka_shim.targets.requests import create_topic, make
+from kafka_shim.tests.waiting import PATIENCE_S
 from kafka_shim.wire_client import Connection
-
-PATIENCE_S = 60
-
-
-def until(broker: Broker, condition: Callable[[], object]) -> None:
-    """Wait for a condition on the broker's thread."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not broker.call(condition):
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
 
 
 def answer_when(client: Connection, request: Any, version: int, is_ready: Callable[[Any], object]) -> Any:

@@ -20,13 +20,8 @@ from kafka_shim.protocol.messages.fetch_request import FetchPartition
 from kafka_shim.protocol.messages.fetch_response import AbortedTransaction, EpochEndOffset, PartitionData
 from kafka_shim.targets.requests import make
 from kafka_shim.tests.produced import batch, fetch_request, produce
-from kafka_shim.tests.turns.harness import (
-    begun,
-    context_of,
-    steps_of,
-    topics,
-    until,
-)
+from kafka_shim.tests.turns.harness import begun, context_of, steps_of, topics
+from kafka_shim.tests.waiting import until
 from kafka_shim.turns import at_once
 from kafka_shim.wire_client import Connection
 

@@ -10,7 +10,8 @@ from kafka_shim.embedded import Broker
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group import large_offsets
 from kafka_shim.targets.requests import make
-from kafka_shim.tests.turns.harness import answer_when, begun, producer, steps_of, topics, until
+from kafka_shim.tests.turns.harness import answer_when, begun, producer, steps_of, topics
+from kafka_shim.tests.waiting import until
 from kafka_shim.wire_client import Connection
 
 

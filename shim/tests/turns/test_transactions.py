@@ -15,7 +15,8 @@ from kafka_shim.api import (
 from kafka_shim.embedded import Broker
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.targets.requests import make
-from kafka_shim.tests.turns.harness import PATIENCE_S, begun, producer, steps_of, topics, until
+from kafka_shim.tests.turns.harness import begun, producer, steps_of, topics
+from kafka_shim.tests.waiting import PATIENCE_S, until
 from kafka_shim.txn import completion
 from kafka_shim.txn.transaction import COMPLETE_COMMIT
 from kafka_shim.wire_client import Connection
