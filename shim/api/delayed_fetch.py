@@ -6,7 +6,7 @@ partition that it read, and checks all of them again when one changes.
 
 from __future__ import annotations
 
-from kafka_shim.api.fetch_reads import READ_UNCOMMITTED, PartitionRead, read_again
+from kafka_shim.api.fetch_reads import MANY, READ_UNCOMMITTED, PartitionRead, read_again
 from kafka_shim.turns import at_once
 from kafka_shim.waiters import Waiter
 
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from kafka_shim.protocol.messages.fetch_request import FetchRequest
     from kafka_shim.storage.log import PartitionLog
     from kafka_shim.turns import Steps
-
-# Partitions that are looked at in one turn without looking at the time.
-MANY = 512
 
 
 async def wait_for_reads(context: Context, request: FetchRequest, fetch: FetchContext, reads: FetchReads) -> FetchReads:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from types import GeneratorType
 
-from kafka_shim.api.fetch_reads import READ_COMMITTED, READ_UNCOMMITTED, UNKNOWN, read_in_steps, read_partitions
+from kafka_shim.api.fetch_reads import MANY, READ_COMMITTED, READ_UNCOMMITTED, UNKNOWN, read_in_steps, read_partitions
 from kafka_shim.api.fetch_sessions import FINAL_EPOCH, FIRST_WITH_TOPIC_IDS, INITIAL_EPOCH, asked_of
 from kafka_shim.api.fetch_size import FetchSize
 from kafka_shim.errors import ErrorCode, KafkaError
@@ -38,8 +38,6 @@ REQUEST, RESPONSE = FetchRequest, FetchResponse
 # A waiting fetch is cancelled when its client disconnects.
 ABANDONABLE = True
 
-# Partitions that are read and answered in one turn without looking at the time: about three milliseconds.
-MANY = 512
 PARTITIONS_PER_STEP = 16
 
 
