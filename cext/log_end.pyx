@@ -230,7 +230,7 @@ cdef class LogEnd:
         return offset
 
     def _wake(self):
-        raise NotImplementedError
+        raise NotImplementedError("abstract: a log wakes its readers here")
 
     def want_flush(self):
-        raise NotImplementedError
+        raise NotImplementedError("abstract: a log asks for its periodic fsync here")
