@@ -3,16 +3,10 @@ batch gives to others, and to throughput. For `python -m bench.against TREE --on
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from dataclasses import asdict
-
 from bench import machine
-from bench.client_process import ROOT
 from bench.clients import Shape
 from bench.cost import cpu_s
-from bench.data import GB, percentiles, topics
+from bench.data import GB, begin, percentiles, result, topics
 from bench.rounds import SHIM, Case, Side
 
 TYPE_CHECKING = False
@@ -33,9 +27,9 @@ def beside(side: Side, pace: Pace, **how: Any) -> Figures:
     """Small records at a steady rate beside producers that send one batch after the other."""
     with topics(side, small=1, heavy=4) as (small, heavy):
         before = cpu_s(side.target)
-        producers = _start(side, heavy, Shape(seconds=pace.seconds + LONGER_S, clients=PRODUCERS, partitions=4, **how))
-        found = _result(_start(side, small, Shape(seconds=pace.seconds, rate=RATE)))
-        produced = _result(producers)
+        producers = begin(side, heavy, Shape(seconds=pace.seconds + LONGER_S, clients=PRODUCERS, partitions=4, **how))
+        found = result(begin(side, small, Shape(seconds=pace.seconds, rate=RATE)))
+        produced = result(producers)
         spent = cpu_s(side.target) - before
     return percentiles(found) | {
         "producers_mb_s": produced["bytes"] / produced["seconds"] / 1e6,
@@ -47,25 +41,13 @@ def producers(side: Side, pace: Pace, **how: Any) -> Figures:
     """The producers alone."""
     with topics(side, heavy=4) as (heavy,):
         before = cpu_s(side.target)
-        produced = _result(_start(side, heavy, Shape(seconds=pace.seconds, clients=4, partitions=4, **how)))
+        produced = result(begin(side, heavy, Shape(seconds=pace.seconds, clients=4, partitions=4, **how)))
         spent = cpu_s(side.target) - before
     return {
         "mb_s": produced["bytes"] / produced["seconds"] / 1e6,
         "cpu_s_gb": spent / produced["bytes"] * GB,
         "p50_us": produced["p50_us"],
     }
-
-
-def _start(side: Side, topic: str, shape: Shape) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "bench.clients", side.bootstrap, topic, json.dumps(asdict(shape))]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
-
-
-def _result(process: subprocess.Popen[str]) -> Any:
-    text, _ = process.communicate()
-    if process.returncode:
-        raise RuntimeError(f"{process.args} failed")
-    return json.loads(text)
 
 
 def _case(kind: str, codec: str, name: str, **how: Any) -> Case:

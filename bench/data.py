@@ -77,16 +77,26 @@ def _load(work: str, side: Side, topic: str, amount: int) -> dict[str, float]:
     return load(work, side.target, topic, amount, bootstrap=side.bootstrap, properties=side.properties)
 
 
+def begin(side: Side, topic: str, shape: Shape) -> subprocess.Popen[str]:
+    """Start `bench.clients` in a process of its own."""
+    command = [sys.executable, "-m", "bench.clients", side.bootstrap, topic, json.dumps(asdict(shape))]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+
+
+def result(process: subprocess.Popen[str]) -> Any:
+    """Wait for clients and return what they found. Raises RuntimeError with the end of what they wrote."""
+    found, errors = process.communicate()
+    if process.returncode != 0:
+        raise RuntimeError(f"{process.args} failed:\n{errors[-2000:]}")
+    return json.loads(found)
+
+
 def many(side: Side, pace: Pace, **how: Any) -> Figures:
-    """`bench.clients` in a process of its own."""
+    """Clients of one shape."""
     shape = Shape(seconds=pace.seconds, **how)
     with topics(side, many=shape.partitions) as (topic,):
         before = cpu_s(side.target)
-        command = [sys.executable, "-m", "bench.clients", side.bootstrap, topic, json.dumps(asdict(shape))]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
-        if done.returncode != 0:
-            raise RuntimeError(f"{shape} on {side.kind} failed:\n{done.stderr[-2000:]}")
-        found = json.loads(done.stdout)
+        found = result(begin(side, topic, shape))
         spent = cpu_s(side.target) - before
     return percentiles(found) | {
         "per_s": found["requests"] / found["seconds"],
