@@ -5,7 +5,9 @@ Java's clients put the answers into maps again; others show them as they come, a
 
 from __future__ import annotations
 
-from kafka_shim.group.java_order import order_strings, table_size
+from operator import itemgetter
+
+from kafka_shim.group.java_order import order_keys, order_strings, table_size
 from kafka_shim.java_hash import java_string_hash
 
 TYPE_CHECKING = False
@@ -54,9 +56,7 @@ def order_altered(altered: list[tuple[int, _T]]) -> Steps[list[_T]]:
 
 def order_described(found: list[tuple[int, _T]], count: int) -> list[_T]:
     """Returns what is paired with the hash of an entity, in the order of an image of `count` entities."""
-    mask = _grown_table_size(count) - 1
-    buckets = [(known ^ known >> 16) & mask for known, _ in found]
-    return [found[place][1] for place in sorted(range(len(found)), key=buckets.__getitem__)]
+    return [one for _, one in order_keys(found, itemgetter(0), _grown_table_size(count))]
 
 
 def _grown_table_size(count: int) -> int:
