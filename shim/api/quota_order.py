@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from operator import itemgetter
 
-from kafka_shim.group.java_order import order_keys, order_strings, table_size
 from kafka_shim.java_hash import java_string_hash
+from kafka_shim.java_order import bucket, order_keys, order_strings, table_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,12 +46,12 @@ def order_values(keys: Sequence[str]) -> list[str]:
 def order_altered(altered: list[tuple[int, _T]]) -> Steps[list[_T]]:
     """Returns what is paired with the hash of an entity, in the order in which a new HashMap has the entities: that of
     the answer, and of what is new in the image. Of an entity that comes twice the first stays the first."""
-    mask = table_size(len({known for known, _ in altered})) - 1
+    size = table_size(len({known for known, _ in altered}))
     buckets: dict[int, list[_T]] = {}
     for known, one in altered:
-        buckets.setdefault((known ^ known >> 16) & mask, []).append(one)
+        buckets.setdefault(bucket(known, size), []).append(one)
         yield
-    return [one for bucket in sorted(buckets) for one in buckets[bucket]]
+    return [one for number in sorted(buckets) for one in buckets[number]]
 
 
 def order_described(found: list[tuple[int, _T]], count: int) -> list[_T]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from kafka_shim.group.java_order import copied_table_size, order_ints, order_uuids
+from kafka_shim.java_order import copied_table_size, order_ints, order_uuids
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

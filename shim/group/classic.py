@@ -15,8 +15,8 @@ from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group import consumer_protocol
 from kafka_shim.group.classic_member import ClassicMember, size_of
 from kafka_shim.group.classic_state import ALLOWED_FROM, State
-from kafka_shim.group.java_order import order_strings
 from kafka_shim.group.records import GROUP_METADATA_VERSION, Record
+from kafka_shim.java_order import order_strings
 from kafka_shim.protocol.records.group_metadata_key import GroupMetadataKey
 from kafka_shim.protocol.records.group_metadata_value import GroupMetadataValue, MemberMetadata
 

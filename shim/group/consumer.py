@@ -30,7 +30,7 @@ from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group import consumer_protocol
 from kafka_shim.group.consumer_member import UNRELEASED, ConsumerMember, Epochs, Partitions
 from kafka_shim.group.consumer_records import ConsumerGroupRecords
-from kafka_shim.group.java_order import order_strings
+from kafka_shim.java_order import order_strings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.assignors import ASSIGNORS, GroupSpec, MemberSpec
 from kafka_shim.group.consumer import add_count
-from kafka_shim.group.java_order import order_strings
+from kafka_shim.java_order import order_strings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,12 +12,12 @@ from functools import cached_property
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.decision import REBALANCE, REGEX, SESSION
-from kafka_shim.group.java_order import order_partitions, order_timeline
 from kafka_shim.group.offset_requests import OffsetRequests
 from kafka_shim.group.runtime import RETRY_MS, CoordinatorRuntime
 from kafka_shim.group.share_requests import ShareRequests
 from kafka_shim.group.streams.requests import StreamsRequests
 from kafka_shim.internal_topics import GROUP_METADATA_TOPIC
+from kafka_shim.java_order import order_partitions, order_timeline
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

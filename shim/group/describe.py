@@ -6,7 +6,7 @@ from kafka_shim.errors import ErrorCode
 from kafka_shim.group.classic import ClassicGroup
 from kafka_shim.group.classic_state import State
 from kafka_shim.group.consumer import ConsumerGroup
-from kafka_shim.group.java_order import order_strings, order_timeline
+from kafka_shim.java_order import order_strings, order_timeline
 from kafka_shim.protocol.messages import consumer_group_describe_response as consumer_describe
 from kafka_shim.protocol.messages.describe_groups_response import DescribedGroup, DescribedGroupMember
 from kafka_shim.protocol.messages.list_groups_response import ListedGroup

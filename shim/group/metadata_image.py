@@ -5,7 +5,7 @@ There is no clock here: each rule gets the time as an argument.
 
 from __future__ import annotations
 
-from kafka_shim.group.java_order import copied_table_size, order_strings
+from kafka_shim.java_order import copied_table_size, order_strings
 from kafka_shim.metadata.image import RESOURCE_GROUP
 
 TYPE_CHECKING = False

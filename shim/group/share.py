@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.consumer import add_count
-from kafka_shim.group.java_order import order_ints, order_uuids
 from kafka_shim.group.records import Record
+from kafka_shim.java_order import order_ints, order_uuids
 from kafka_shim.protocol.records.share_group_current_member_assignment_key import ShareGroupCurrentMemberAssignmentKey
 from kafka_shim.protocol.records.share_group_member_metadata_key import ShareGroupMemberMetadataKey
 from kafka_shim.protocol.records.share_group_metadata_key import ShareGroupMetadataKey

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from math import ceil
 
-from kafka_shim.group.java_order import (
+from kafka_shim.java_order import (
     copied_table_size,
     order_ints,
     order_keys,

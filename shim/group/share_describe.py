@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode
-from kafka_shim.group.java_order import order_ints, order_timeline, order_uuids
 from kafka_shim.group.share import ShareGroup
+from kafka_shim.java_order import order_ints, order_timeline, order_uuids
 from kafka_shim.protocol.messages.share_group_describe_response import (
     Assignment,
     DescribedGroup,

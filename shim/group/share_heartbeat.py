@@ -11,10 +11,10 @@ from kafka_shim.group.assignors import GroupSpec, MemberSpec
 from kafka_shim.group.consumer import add_count
 from kafka_shim.group.consumer_target import REFRESH_INTERVAL_MS
 from kafka_shim.group.decision import SESSION, Decision
-from kafka_shim.group.java_order import order_ints, order_strings, order_uuids
 from kafka_shim.group.share_assignor import assign_simple
 from kafka_shim.group.share_member import LEAVE_EPOCH, ShareMember
 from kafka_shim.group.share_offsets import begin_initializing, uninitialized_states
+from kafka_shim.java_order import order_ints, order_strings, order_uuids
 from kafka_shim.protocol.messages.share_group_heartbeat_response import (
     Assignment,
     ShareGroupHeartbeatResponse,

@@ -3,8 +3,8 @@ them."""
 
 from __future__ import annotations
 
-from kafka_shim.group.java_order import order_ints, order_uuids
 from kafka_shim.group.records import Record
+from kafka_shim.java_order import order_ints, order_uuids
 from kafka_shim.protocol.records.share_group_current_member_assignment_key import ShareGroupCurrentMemberAssignmentKey
 from kafka_shim.protocol.records.share_group_current_member_assignment_value import (
     ShareGroupCurrentMemberAssignmentValue,

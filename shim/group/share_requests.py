@@ -165,8 +165,8 @@ class ShareRequests:
     def initialized_partitions(self, group_id: str) -> dict[bytes, list[int]]:
         """Returns the initialised partitions of a share group by topic id, empty for any other group. Raises
         COORDINATOR_LOAD_IN_PROGRESS."""
-        from kafka_shim.group.java_order import order_uuids
         from kafka_shim.group.share import ShareGroup
+        from kafka_shim.java_order import order_uuids
 
         group = self._runtime.groups_of(group_id).by_id.get(group_id)
         if not isinstance(group, ShareGroup):

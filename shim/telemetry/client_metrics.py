@@ -8,7 +8,7 @@ from collections import OrderedDict
 from kafka_shim.cext.compression import decompress
 from kafka_shim.cext.crc32c import crc32c
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.group.java_order import uuid_hash
+from kafka_shim.java_order import uuid_hash
 from kafka_shim.line_limit import LineLimit
 from kafka_shim.scheduler import Scheduler
 from kafka_shim.telemetry.receivers import Push, labels_of, make_receivers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kafka_shim.config import CLIENT_METRICS_OPTIONS, ConfigError
 from kafka_shim.errors import KafkaError
-from kafka_shim.group.java_order import copied_table_size, order_strings
+from kafka_shim.java_order import copied_table_size, order_strings
 from kafka_shim.patterns import compile_pattern
 
 TYPE_CHECKING = False

@@ -11,8 +11,8 @@ import pytest
 
 from kafka_shim.compat.tests.admin.compare import Pair, plain
 from kafka_shim.compat.tests.admin.test_data_directory import await_topic
-from kafka_shim.group.java_order import order_partitions, order_strings, order_timeline
 from kafka_shim.java_hash import internal_partition
+from kafka_shim.java_order import order_partitions, order_strings, order_timeline
 from kafka_shim.targets import Target, make
 from kafka_shim.targets import requests as ask
 from kafka_shim.targets.kafka_native import CLUSTER_ID

@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.group.java_order import order_strings, table_size
 from kafka_shim.group.streams.heap import JavaHeap
 from kafka_shim.group.streams.tasks import Tasks
+from kafka_shim.java_order import order_strings, table_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

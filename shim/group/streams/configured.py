@@ -10,8 +10,8 @@ from __future__ import annotations
 from heapq import heappop, heappush
 
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.group.java_order import order_strings, table_size
 from kafka_shim.group.streams.topology import source_names
+from kafka_shim.java_order import order_strings, table_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode
-from kafka_shim.group.java_order import order_strings, order_timeline
 from kafka_shim.group.streams.group import StreamsGroup
 from kafka_shim.group.streams.tasks import entries_of
+from kafka_shim.java_order import order_strings, order_timeline
 from kafka_shim.protocol.messages import streams_group_describe_response as response
 
 TYPE_CHECKING = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.group.java_order import order_strings, order_timeline
+from kafka_shim.java_order import order_strings, order_timeline
 from kafka_shim.protocol.messages.streams_group_heartbeat_response import (
     Endpoint,
     EndpointToPartitions,

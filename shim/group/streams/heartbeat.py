@@ -11,7 +11,6 @@ from struct import error as StructError
 from kafka_shim.cext.wire import EncodeError
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.decision import REBALANCE, SESSION, Decision
-from kafka_shim.group.java_order import order_strings
 from kafka_shim.group.records import Record
 from kafka_shim.group.streams import configured as topics
 from kafka_shim.group.streams.endpoints import partitions_by_endpoint
@@ -20,6 +19,7 @@ from kafka_shim.group.streams.reconcile import reconcile
 from kafka_shim.group.streams.target import STANDBY_REPLICAS, check_fits, update_target
 from kafka_shim.group.streams.tasks import Tasks, entries_of, numbers_of
 from kafka_shim.group.streams.topology import Topology, topology_value
+from kafka_shim.java_order import order_strings
 from kafka_shim.protocol.messages.streams_group_heartbeat_response import Status, StreamsGroupHeartbeatResponse, TaskIds
 from kafka_shim.protocol.records.streams_group_topology_key import StreamsGroupTopologyKey
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.group.java_order import order_strings, order_timeline
 from kafka_shim.group.streams.assignor import MemberSpec, SubtopologySpec, assign
 from kafka_shim.group.streams.configured import ASSIGNMENT_DELAYED
 from kafka_shim.group.streams.tasks import NO_TASKS
+from kafka_shim.java_order import order_strings, order_timeline
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

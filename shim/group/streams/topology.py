@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.group.java_order import order_strings
+from kafka_shim.java_order import order_strings
 from kafka_shim.protocol.records.streams_group_topology_value import (
     CopartitionGroup,
     StreamsGroupTopologyValue,

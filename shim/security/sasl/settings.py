@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafka_shim.config import ConfigError
-from kafka_shim.java_hash import java_string_hash
+from kafka_shim.java_order import order_strings
 from kafka_shim.security.sasl import plain, scram
 from kafka_shim.security.sasl.callback_handlers import HandledPlain, HandledTokens, credentials_of, make_handler
 from kafka_shim.security.sasl.jaas import login_modules
@@ -48,7 +48,8 @@ class SaslSettings:
         # Of PLAIN, where no handler knows them.
         self._passwords: dict[str, str] = {}
         self._makers: dict[str, Callable[[], Mechanism]] = {}
-        self.listed = _in_order_of_hash_map(self.mechanisms)
+        # Kafka lists them out of a HashMap.
+        self.listed = tuple(order_strings(self.mechanisms))
         if not self.mechanisms:
             raise ConfigError(f"listener {options.listener_name}: sasl.enabled.mechanisms is empty")
         for name in self.mechanisms:
@@ -96,19 +97,6 @@ class SaslSettings:
             return lambda: scram.Scram(name, asked, clock.random)
         _check_handler(handler, SCRAM_HANDLER)
         return lambda: scram.Scram(name, credentials, clock.random)
-
-
-def _in_order_of_hash_map(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names in the order of a Java HashMap, in which Kafka lists mechanisms."""
-    size = 16
-    while 0.75 * size < len(names):
-        size *= 2
-
-    def bucket(name: str) -> int:
-        value = java_string_hash(name) & 0xFFFFFFFF
-        return (value ^ value >> 16) & (size - 1)
-
-    return tuple(sorted(names, key=bucket))
 
 
 def _check_handler(given: str | None, built_in: str) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from kafka_shim.group.assignors import ASSIGNORS, GroupSpec, MemberSpec
-from kafka_shim.group.java_order import order_strings, order_uuids
 from kafka_shim.group.share_assignor import assign_simple
+from kafka_shim.java_order import order_strings, order_uuids
 
 Answer = dict[str, dict[str, list[int]]]
 

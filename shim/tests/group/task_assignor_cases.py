@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafka_shim.group.java_order import order_strings
 from kafka_shim.group.streams.assignor import MemberSpec, SubtopologySpec, assign
 from kafka_shim.group.streams.tasks import Numbers, Tasks
+from kafka_shim.java_order import order_strings
 
 
 def _numbers(tasks: dict[str, list[int]]) -> Numbers:

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_shim.group.assignors import ASSIGNORS, GroupSpec, MemberSpec
-from kafka_shim.group.java_order import copied_table_size, order_ints, order_strings, table_size
 from kafka_shim.group.share_assignor import assign_simple
+from kafka_shim.java_order import copied_table_size, order_ints, order_strings, table_size
 from kafka_shim.tests.group.assignor_cases import assign
 
 RECORDED = json.loads((Path(__file__).parent / "assignor_cases.json").read_text())

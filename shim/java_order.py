@@ -44,31 +44,26 @@ def presized_table_size(count: int) -> int:
     return 1 << (wanted - 1).bit_length()
 
 
-def order_keys(keys: list[_K], hash_of: Callable[[_K], int], size: int) -> list[_K]:
+def bucket(hash_code: int, size: int) -> int:
+    """Returns the bucket, of `size`, that a HashMap puts a key with this hash code into."""
+    return ((hash_code & 0xFFFFFFFF) >> 16 ^ hash_code) & (size - 1)
+
+
+def order_keys(keys: Iterable[_K], hash_of: Callable[[_K], int], size: int) -> list[_K]:
     """Returns keys in the order of a HashMap with `size` buckets."""
-    return _ordered(keys, hash_of, size)
-
-
-def _ordered(keys: list[_K], hash_of: Callable[[_K], int], size: int) -> list[_K]:
-    mask = size - 1
-
-    def bucket(key: _K) -> int:
-        value = hash_of(key) & 0xFFFFFFFF
-        return (value ^ value >> 16) & mask
-
-    return sorted(keys, key=bucket)
+    return sorted(keys, key=lambda key: bucket(hash_of(key), size))
 
 
 def order_strings(keys: Iterable[str], size: int = 0) -> list[str]:
     """Returns strings in the order of a HashMap with `size` buckets (0: as it grows on insertion)."""
     found = list(keys)
-    return _ordered(found, java_string_hash, size or table_size(len(found)))
+    return order_keys(found, java_string_hash, size or table_size(len(found)))
 
 
 def order_uuids(keys: Iterable[bytes], size: int = 0) -> list[bytes]:
     """Returns Uuids in the order of a HashMap with `size` buckets (0: as it grows on insertion)."""
     found = list(keys)
-    return _ordered(found, uuid_hash, size or table_size(len(found))) if len(found) > 1 else found
+    return order_keys(found, uuid_hash, size or table_size(len(found))) if len(found) > 1 else found
 
 
 def order_ints(keys: Iterable[int], size: int = 0) -> list[int]:
@@ -77,7 +72,7 @@ def order_ints(keys: Iterable[int], size: int = 0) -> list[int]:
     buckets = size or table_size(len(found))
     if not found or found[-1] < buckets:
         return found
-    return _ordered(found, int, buckets)
+    return order_keys(found, int, buckets)
 
 
 # Knuth's multiplicative hash, as Kafka's BaseHashTable applies it to spread the keys over the highest bits.
@@ -117,4 +112,4 @@ def order_partitions(topic: str, partitions: Iterable[int], size: int = 16) -> l
     found = list(partitions)
     while len(found) >= size * 3 // 4:
         size *= 2
-    return _ordered(found, hash_of, size)
+    return order_keys(found, hash_of, size)
