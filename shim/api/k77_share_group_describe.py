@@ -5,18 +5,17 @@ Returns epochs, members and assignments of share groups (KIP-932); GROUP_ID_NOT_
 
 from __future__ import annotations
 
+from kafka_shim.api.described_groups import describe_groups
 from kafka_shim.api.k76_share_group_heartbeat import check_protocol
-from kafka_shim.authorization import authorized_operations, hide_groups_by_topic, require
-from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.authorization import hide_groups_by_topic
+from kafka_shim.errors import ErrorCode
 from kafka_shim.group.share_describe import described_share
 from kafka_shim.protocol.messages.share_group_describe_request import ShareGroupDescribeRequest
 from kafka_shim.protocol.messages.share_group_describe_response import DescribedGroup, ShareGroupDescribeResponse
-from kafka_shim.security.acl import AclOperation, ResourceType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.context import Context
-    from kafka_shim.group.coordinator import GroupCoordinator
     from kafka_shim.turns import Steps
 
 KEY, MIN, MAX = 77, 1, 1
@@ -27,16 +26,7 @@ ABANDONABLE = True
 def handle(context: Context, request: ShareGroupDescribeRequest) -> Steps[ShareGroupDescribeResponse]:
     check_protocol(context.broker)
     response = ShareGroupDescribeResponse()
-    for group_id in request.group_ids:
-        try:
-            require(context, AclOperation.DESCRIBE, ResourceType.GROUP, group_id)
-            group = _described(context.broker.groups, group_id)
-        except KafkaError as error:
-            group = DescribedGroup(group_id=group_id, error_code=error.code)
-        if request.include_authorized_operations and not group.error_code:
-            group.authorized_operations = authorized_operations(context, ResourceType.GROUP, group_id)
-        response.groups.append(group)
-        yield
+    yield from describe_groups(context, request, response, DescribedGroup, described_share)
     yield from hide_groups_by_topic(context, response.groups, _topics, _hidden)
     return response
 
@@ -52,9 +42,3 @@ def _hidden(group: DescribedGroup) -> DescribedGroup:
 
 def _topics(group: DescribedGroup) -> set[str]:
     return {part.topic_name for member in group.members for part in member.assignment.topic_partitions}
-
-
-def _described(groups: GroupCoordinator, group_id: str) -> DescribedGroup:
-    if not group_id:
-        raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-    return described_share(group_id, groups.find(group_id), groups.image)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.consumer import ConsumerGroup, Resolved
 from kafka_shim.group.consumer_member import LEAVE_EPOCH, UNREVOKED, ConsumerMember
 from kafka_shim.group.decision import REBALANCE, REGEX, SESSION, Decision
-from kafka_shim.group.kind import GroupKind
+from kafka_shim.group.modern_kind import CommittingKind, RecordHandlers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,19 +13,16 @@ if TYPE_CHECKING:
     from typing import Any
 
     from kafka_shim.group.decision import Heartbeat, Token
-    from kafka_shim.group.kind import Check, Group
+    from kafka_shim.group.kind import Group
     from kafka_shim.group.metadata_image import CoordinatorMetadataImage
     from kafka_shim.group.request_context import JoinContext
     from kafka_shim.protocol.messages.consumer_group_describe_response import DescribedGroup
     from kafka_shim.protocol.messages.heartbeat_request import HeartbeatRequest
     from kafka_shim.protocol.messages.leave_group_request import LeaveGroupRequest
-    from kafka_shim.protocol.messages.offset_commit_request import OffsetCommitRequest
-    from kafka_shim.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
     from kafka_shim.protocol.messages.sync_group_request import SyncGroupRequest
-    from kafka_shim.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest
 
 
-class ConsumerKind(GroupKind):
+class ConsumerKind(CommittingKind):
     """ConsumerGroupHeartbeat, and the requests of members that still use the classic protocol (`consumer_classic`)."""
 
     name = ConsumerGroup.TYPE
@@ -107,81 +103,23 @@ class ConsumerKind(GroupKind):
 
         return consumer_classic.leave(group, request, image, now_ms)
 
-    # --- offsets
-
-    def check_commit(
-        self, group: ConsumerGroup, request: OffsetCommitRequest, version: int, decision: Decision
-    ) -> Check | None:
-        epoch = request.generation_id_or_member_epoch
-        return group.check_commit(request.member_id, request.group_instance_id, epoch, False, version)
-
-    def check_transactional_commit(self, group: ConsumerGroup, request: TxnOffsetCommitRequest) -> Check | None:
-        try:
-            return group.check_commit(request.member_id, request.group_instance_id, request.generation_id, True, 0)
-        except KafkaError as error:
-            if error.code is ErrorCode.STALE_MEMBER_EPOCH:
-                raise KafkaError(ErrorCode.ILLEGAL_GENERATION, error.message) from error
-            raise
-
-    def check_fetch(self, group: ConsumerGroup, request: OffsetFetchRequestGroup) -> bool:
-        group.check_fetch(request.member_id, request.member_epoch)
-        return True
-
 
 # --- records
 
-
-def _of_group(
-    apply: Callable[[ConsumerGroup, Any, Any], None],
-) -> Callable[[dict[str, Group], Any, Any], None]:
-    """Returns a record handler that creates the group if it does not exist. A tombstone creates none, and is ignored
-    for a group of another kind."""
-
-    def handle(by_id: dict[str, Group], key: Any, value: Any) -> None:
-        group = by_id.get(key.group_id)
-        if not isinstance(group, ConsumerGroup):
-            if value is None:
-                return
-            group = by_id[key.group_id] = ConsumerGroup(key.group_id)
-        apply(group, key, value)
-
-    return handle
+_RECORDS = RecordHandlers(ConsumerGroup, ConsumerMember)
 
 
-def _metadata(by_id: dict[str, Group], key: Any, value: Any) -> None:
-    if value is not None:
-        _epoch(by_id, key, value)
-    elif isinstance(by_id.get(key.group_id), ConsumerGroup):
-        del by_id[key.group_id]
-
-
-@_of_group
 def _epoch(group: ConsumerGroup, key: Any, value: Any) -> None:
     group.group_epoch = value.epoch
     group.metadata_hash = value.metadata_hash
 
 
-@_of_group
+@_RECORDS.of_group
 def _partition_metadata(group: ConsumerGroup, key: Any, value: Any) -> None:
     group.has_partition_metadata_record = value is not None
 
 
-@_of_group
-def _member_metadata(group: ConsumerGroup, key: Any, value: Any) -> None:
-    if value is None:
-        group.drop_member(key.member_id)
-    else:
-        member = group.members.get(key.member_id) or ConsumerMember(key.member_id)
-        group.put_member(member.with_metadata(value))
-
-
-@_of_group
-def _target_metadata(group: ConsumerGroup, key: Any, value: Any) -> None:
-    group.assignment_epoch = -1 if value is None else value.assignment_epoch
-    group.assignment_ms = 0 if value is None else value.assignment_timestamp
-
-
-@_of_group
+@_RECORDS.of_group
 def _target(group: ConsumerGroup, key: Any, value: Any) -> None:
     if value is None:
         group.target.pop(key.member_id, None)
@@ -189,11 +127,11 @@ def _target(group: ConsumerGroup, key: Any, value: Any) -> None:
         group.put_target(key.member_id, value)
 
 
-@_of_group
+@_RECORDS.of_group
 def _current(group: ConsumerGroup, key: Any, value: Any) -> None:
     member = group.members.get(key.member_id)
     if value is not None:
-        group.put_member((member or ConsumerMember(key.member_id)).with_assignment(value))
+        group.put_member(_RECORDS.member(group, key.member_id).with_assignment(value))
     elif member is not None:
         # The tombstone of the member's metadata, which follows, removes the member.
         group.put_member(
@@ -201,7 +139,7 @@ def _current(group: ConsumerGroup, key: Any, value: Any) -> None:
         )
 
 
-@_of_group
+@_RECORDS.of_group
 def _regex(group: ConsumerGroup, key: Any, value: Any) -> None:
     if value is None:
         group.resolved.pop(key.regular_expression, None)
@@ -211,10 +149,10 @@ def _regex(group: ConsumerGroup, key: Any, value: Any) -> None:
 
 
 ConsumerKind.records = {
-    3: _metadata,
+    3: _RECORDS.metadata(_epoch),
     4: _partition_metadata,
-    5: _member_metadata,
-    6: _target_metadata,
+    5: _RECORDS.member_metadata(),
+    6: _RECORDS.target_metadata(),
     7: _target,
     8: _current,
     16: _regex,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from kafka_shim.group.decision import SESSION, Decision
 from kafka_shim.group.kind import GroupKind
+from kafka_shim.group.modern_kind import RecordHandlers
 from kafka_shim.group.share import ShareGroup
 from kafka_shim.group.share_member import LEAVE_EPOCH, ShareMember
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
     from kafka_shim.group.kind import Group
@@ -61,74 +61,41 @@ class ShareKind(GroupKind):
         return described_share(group_id, group, image)
 
 
-# --- record handlers
+# --- records
+
+# A share group never takes the id of a group of another kind.
+_RECORDS = RecordHandlers(ShareGroup, ShareMember, takes_over=False)
 
 
-def _of_group(handler: Callable[[ShareGroup, Any, Any], None]) -> Callable[[dict[str, Group], Any, Any], None]:
-    """The handler of a record of a group. The first record creates the group; a tombstone does not."""
-
-    def apply(by_id: dict[str, Group], key: Any, value: Any) -> None:
-        group = by_id.get(key.group_id)
-        if group is None and value is not None:
-            group = by_id[key.group_id] = ShareGroup(key.group_id)
-        if isinstance(group, ShareGroup):  # a share group never takes the id of another kind
-            handler(group, key, value)
-
-    return apply
-
-
-def _metadata(by_id: dict[str, Group], key: Any, value: Any) -> None:
-    if value is not None:
-        _epoch(by_id, key, value)
-    elif isinstance(by_id.get(key.group_id), ShareGroup):
-        del by_id[key.group_id]
-
-
-@_of_group
 def _epoch(group: ShareGroup, key: Any, value: Any) -> None:
     group.group_epoch = value.epoch
     group.metadata_hash = value.metadata_hash
 
 
-@_of_group
-def _member_metadata(group: ShareGroup, key: Any, value: Any) -> None:
-    if value is None:
-        group.drop_member(key.member_id)
-    else:
-        member = group.members.get(key.member_id) or ShareMember(key.member_id)
-        group.put_member(member.with_metadata(value))
-
-
-@_of_group
-def _target_metadata(group: ShareGroup, key: Any, value: Any) -> None:
-    group.assignment_epoch = -1 if value is None else value.assignment_epoch
-    group.assignment_ms = 0 if value is None else value.assignment_timestamp
-
-
-@_of_group
+@_RECORDS.of_group
 def _target(group: ShareGroup, key: Any, value: Any) -> None:
     group.put_target(key.member_id, value)
 
 
-@_of_group
+@_RECORDS.of_group
 def _current(group: ShareGroup, key: Any, value: Any) -> None:
     member = group.members.get(key.member_id)
     if value is not None:
-        group.put_member((member or ShareMember(key.member_id)).with_assignment(value))
+        group.put_member(_RECORDS.member(group, key.member_id).with_assignment(value))
     elif member is not None:
         # The tombstone of the member's metadata, which follows, removes the member.
         group.put_member(member.copy(member_epoch=LEAVE_EPOCH, previous_epoch=LEAVE_EPOCH, assigned={}))
 
 
-@_of_group
+@_RECORDS.of_group
 def _states(group: ShareGroup, key: Any, value: Any) -> None:
     group.put_states(value)
 
 
 ShareKind.records = {
-    10: _member_metadata,
-    11: _metadata,
-    12: _target_metadata,
+    10: _RECORDS.member_metadata(),
+    11: _RECORDS.metadata(_epoch),
+    12: _RECORDS.target_metadata(),
     13: _target,
     14: _current,
     15: _states,
