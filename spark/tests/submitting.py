@@ -18,10 +18,12 @@ from kafka_shim.spark import chaos, generator, session, shipping
 from kafka_shim.spark import plain_clients as kafka
 from kafka_shim.targets import spark_jvm
 from kafka_shim.targets.base import free_ports
+from kafka_shim.targets.shim_process import ROOT
 
 INSTALLED = Path(pyspark.__file__).parent
 EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
 PREFIX = "cluster-"
+OF_THE_TASKS = ("confluent-kafka", "pyarrow", "pandas")
 
 
 def spark_home(scratch: Path) -> Path:
@@ -77,6 +79,27 @@ def python_without_project(scratch: Path) -> tuple[Path, Path]:
     return python, folder
 
 
+def packed_environment(scratch: Path) -> Path:
+    """``environment.tar.gz``, a packed environment of this Python with the wheel of this project and what the sink's
+    tasks import, and beside it the same as a folder. Not with pyspark: that is the cluster's.
+    """
+    dist, folder = scratch / "dist", scratch / "environment"
+    pip = (sys.executable, "-m", "pip")
+    run(sys.executable, str(ROOT / "scripts" / "wheels.py"), "--python", sys.executable, "--out", str(dist))
+    run(os.path.realpath(sys.executable), "-m", "venv", "--without-pip", str(folder))
+    wheel = str(next(dist.glob("*.whl")))
+    run(*pip, "--python", str(folder / "bin" / "python"), "install", "-q", wheel, *OF_THE_TASKS)
+    packed = scratch / "environment.tar.gz"
+    # Level 1: it is unpacked by each executor.
+    run(sys.executable, "-m", "venv_pack", "-p", str(folder), "-o", str(packed), "--compress-level", "1")
+    return packed
+
+
+def run(*command: str) -> None:
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:]
+
+
 class Submitted(chaos.Driver):
     """spark-submit of a job. It dies with its JVM and, in a local-cluster, with its executors."""
 
@@ -89,8 +112,13 @@ class Submitted(chaos.Driver):
         scratch: Path,
         environment: Mapping[str, str],
         options: Mapping[str, str],
+        archives: Sequence[Path] = (),
     ) -> None:
+        """`archives` are shipped in place of this package, each to a folder of its name."""
         archive, program = shipping.write(scratch / "shipped")
+        shipped = ["--py-files", str(archive)]
+        if archives:
+            shipped = ["--archives", ",".join(f"{path}#{path.name.split('.')[0]}" for path in archives)]
         settings = {
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.host": "127.0.0.1",
@@ -101,29 +129,29 @@ class Submitted(chaos.Driver):
             **options,
         }
         submit = str(INSTALLED / "bin" / "spark-submit")
-        command = [submit, "--master", master, "--packages", ",".join(session.PACKAGES), "--py-files", str(archive)]
+        command = [submit, "--master", master, "--packages", ",".join(session.PACKAGES), *shipped]
         command += [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
         # spark-submit prints what the program prints to stderr on its stdout.
         merged = ("sh", "-c", 'exec "$@" >&2', "sh")
         super().__init__([*merged, *command, str(program), *job], dict(environment), scratch)
 
 
-def stream_job(bootstrap: str, checkpoint: Path, per_batch: int, sink: str) -> list[str]:
-    words = ["stream", "--pipeline", "map", "--bootstrap-servers", bootstrap, "--prefix", PREFIX, "--sink", sink]
-    words += ["--out", f"{PREFIX}out", "--checkpoint", f"file://{checkpoint}"]
+def stream_job(bootstrap: str, checkpoint: Path, per_batch: int, sink: str, prefix: str = PREFIX) -> list[str]:
+    words = ["stream", "--pipeline", "map", "--bootstrap-servers", bootstrap, "--prefix", prefix, "--sink", sink]
+    words += ["--out", f"{prefix}out", "--checkpoint", f"file://{checkpoint}"]
     return [*words, "--max-offsets-per-trigger", str(per_batch)]
 
 
-def write_orders(bootstrap: str, orders: int) -> None:
+def write_orders(bootstrap: str, orders: int, prefix: str = PREFIX) -> None:
     for topic in (generator.ORDERS, "out"):
-        kafka.create(bootstrap, PREFIX + topic)
-    generator.write(bootstrap, orders, prefix=PREFIX, repeats=False)
+        kafka.create(bootstrap, prefix + topic)
+    generator.write(bootstrap, orders, prefix=prefix, repeats=False)
 
 
-def audit(bootstrap: str, orders: int) -> chaos.Outcome:
+def audit(bootstrap: str, orders: int, prefix: str = PREFIX) -> chaos.Outcome:
     """What read_committed readers find, beside what the job had to write."""
     outcome = chaos.Outcome()
-    chaos.count(bootstrap, f"{PREFIX}out", orders, outcome)
+    chaos.count(bootstrap, f"{prefix}out", orders, outcome)
     return outcome
 
 

@@ -74,3 +74,33 @@ def test_a_standalone_cluster_writes_each_order_once_though_it_loses_a_machine(
         cluster.close()
     assert outcome.found == orders
     assert outcome.is_exact, outcome
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("sink", [stream.FOREACH_BATCH, stream.DATA_SOURCE])
+def test_a_packed_environment_brings_all_that_the_executors_need(shim: str, scratch: Path, sink: str) -> None:
+    orders, per_batch = 4_000, 1_000
+    environment = submitting.packed_environment(scratch)
+    topics = f"packed-{sink}-"
+    submitting.write_orders(shim, orders, prefix=topics)
+    cluster = submitting.Standalone(scratch)
+    # Relative: the same word names the driver's folder and what each executor unpacks.
+    variables = {**submitting.bare_environment(scratch), "PYSPARK_PYTHON": "./environment/bin/python"}
+    options = {"spark.executor.memory": "512m"}
+    try:
+        job = submitting.stream_job(shim, scratch / "checkpoint", per_batch, sink, prefix=topics)
+        driver = submitting.Submitted(cluster.master, job, scratch, variables, options, archives=[environment])
+        try:
+            status = driver.end()
+        except BaseException:
+            driver.kill()
+            raise
+        assert status == 0, "".join(driver.tail)
+        unpacked = list(scratch.glob("worker-*/*/*/environment/bin/python"))
+        assert unpacked, "no executor unpacked the environment"
+        outcome = submitting.audit(shim, orders, prefix=topics)
+    finally:
+        cluster.close()
+    assert outcome.found == orders
+    assert outcome.is_exact, outcome
