@@ -42,10 +42,14 @@ class Scheduler:
 
     def in_slices(self, name: str, slices: Iterator[object], pause_ms: float = 0) -> None:
         """Run an iterator to its end: one slice at once, each further slice on a later turn of the loop, or after a
-        pause that leaves time for other work."""
+        pause that leaves time for other work. A pause is at least as long as the slice before it took: a client with
+        one request under way is served once a turn, so that slices with short pauses on a slow disk would leave it a
+        few requests a second."""
         self.cancel(name)
+        began_ms = self._clock.monotonic_ms()
         if next(slices, self) is not self:
-            self.after(name, pause_ms, self.in_slices, name, slices, pause_ms)
+            wait_ms = max(pause_ms, self._clock.monotonic_ms() - began_ms) if pause_ms else 0
+            self.after(name, wait_ms, self.in_slices, name, slices, pause_ms)
 
     async def finish(self, name: str, slices: Generator[object, None, T]) -> T:
         """As `in_slices`, for one who waits for the end. Returns or raises what the slices do. They run to their end

@@ -27,8 +27,10 @@ logger = logging.getLogger(__name__)
 
 FLUSH_CHECK_MS = 1000
 RETENTION = "slices of retention"
-# Segments that retention deletes before it yields to the event loop: some milliseconds of renames.
-SEGMENTS_OF_SLICE = 20
+# Segments that retention deletes before it yields to the event loop, and the pause after it: some 0.6 ms of renames,
+# and about a quarter of the loop.
+SEGMENTS_OF_SLICE = 4
+PAUSE_MS = 2
 
 
 class ScheduledTasks:
@@ -136,7 +138,7 @@ class ScheduledTasks:
         SEGMENTS_OF_SLICE segments. A round that is under way goes on: a new one in its place would never reach the last
         of many partitions where the interval is short."""
         if not self.scheduler.is_scheduled(RETENTION):
-            self.scheduler.in_slices(RETENTION, self._slices_of_retention(), pause_ms=1)
+            self.scheduler.in_slices(RETENTION, self._slices_of_retention(), PAUSE_MS)
 
     def _slices_of_retention(self) -> Iterator[None]:
         now_ms = self._clock.now_ms()

@@ -77,6 +77,31 @@ def test_slices_with_a_pause_take_that_time_each(clock: VirtualClock):
     assert seen == [0, 5, 10]
 
 
+class _BusyClock(VirtualClock):
+    """Its time passes also while something runs."""
+
+    spent_ms = 0
+
+    def monotonic_ms(self) -> int:
+        return super().monotonic_ms() + self.spent_ms
+
+
+def test_a_pause_is_as_long_as_a_slow_slice():
+    clock = _BusyClock(start_ms=0)
+    scheduler = Scheduler(clock)
+    seen = []
+
+    def slices():
+        for _ in range(3):
+            seen.append(clock.now_ms())
+            clock.spent_ms += 40
+            yield
+
+    scheduler.in_slices("work", slices(), pause_ms=5)
+    clock.advance(100)
+    assert seen == [0, 40, 80]
+
+
 def test_who_waits_for_slices_is_let_go_when_all_work_stops(clock: VirtualClock):
     scheduler = Scheduler(clock)
 
