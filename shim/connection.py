@@ -147,14 +147,18 @@ class Connection(FrameReceiver):
     def eof_received(self) -> bool:
         """The client sends nothing more. As from Kafka it gets the rest of a response under way, and the answer to a
         request that is being handled; one that is parked ends with its connection. Returns whether the transport must
-        stay open until then."""
+        stay open until then, or until a turn of the loop that closes fewer."""
         if self._network_send is not None:
             self.is_closing = True
             return True
         if self._task is not None and not self.is_muted and not self._is_delayed:
             self._closing_reason = ""
             return True
-        return False
+        closing = self._registry.closing
+        if closing.take():
+            return False
+        closing.later(self.close)
+        return True
 
     def close(self, reason: str | None = None) -> None:
         """Close without a response. Logs the reason, if one is given, once."""

@@ -14,7 +14,9 @@ may cost the longest idle one of another listener its place.
 from __future__ import annotations
 
 import logging
+from functools import partial
 
+from kafka_shim.closing import Closing
 from kafka_shim.line_limit import LineLimit
 from kafka_shim.login_turns import LoginTurns
 from kafka_shim.security.printable import MAX_NAME, printable
@@ -52,6 +54,7 @@ class Registry:
         "_protected",
         "_rates",
         "_timer",
+        "closing",
         "closings",
         "connections",
         "login_turns",
@@ -63,6 +66,8 @@ class Registry:
         self._timer: Any = None
         # What the log says of connections that are closed or refused.
         self.closings = LineLimit(logger, broker.clock)
+        # Where many connections close at once.
+        self.closing = Closing(broker.clock)
         self.connections: set[Connection] = set()
         self.per_ip: dict[str, int] = {}
         self._by_listener: dict[str, int] = {}
@@ -113,20 +118,25 @@ class Registry:
                 continue
             if listener is None or connection.session.listener is listener:
                 user = printable(authenticator.user, MAX_NAME)
-                connection.close_after_answer(f"the {mechanism} credentials of {user} have changed")
+                self.close(connection, f"the {mechanism} credentials of {user} have changed")
 
     def disconnect_tokens(self, token_ids: Collection[str]) -> None:
         """Close the connections that were made by these delegation tokens."""
         for connection in list(self.connections):
             authenticator = connection.session.authenticator
             if authenticator is not None and authenticator.token_id in token_ids:
-                connection.close_after_answer(f"the delegation token {authenticator.token_id} is gone")
+                self.close(connection, f"the delegation token {authenticator.token_id} is gone")
 
     def disconnect_tls(self, listener: Listener) -> None:
         """Close all connections of a TLS listener: their clients must shake hands again, by the stores in force."""
         for connection in list(self.connections):
             if connection.session.listener is listener:
-                connection.close_after_answer("the truststore or ssl.client.auth of its listener has changed")
+                self.close(connection, "the truststore or ssl.client.auth of its listener has changed")
+
+    def close(self, connection: Connection, reason: str) -> None:
+        """Close one of perhaps very many connections. A request of an administrator that is being handled has its
+        answer first."""
+        self.closing.run(partial(connection.close_after_answer, reason))
 
     # --- before a connection is served
 
@@ -254,7 +264,7 @@ class Registry:
         now_ms = self._broker.clock.monotonic_ms()
         late = [connection for connection, login in self._logins.items() if login[0] <= now_ms]
         for connection in late:
-            connection.abort()
+            self.closing.run(connection.abort)
         if late:
             logger.warning(
                 "closing %d connections, the first %s: they did not authenticate within kafka.shim.login.timeout.ms "
@@ -290,10 +300,11 @@ class Registry:
             elif connection.last_active_ms < oldest_ms and (connection.task is None or connection.is_muted):
                 logger.debug("closing %s: idle", connection)
                 # `close` would wait for a client that never reads its responses, and hold them that long.
-                connection.abort()
+                self.closing.run(connection.abort)
 
     def stop(self) -> None:
         """Stop the timers. The server closes the connections."""
+        self.closing.stop()
         for lines in (self.closings, *(one.security.failures for one in self._broker.listeners if one.security)):
             lines.close()
         for timer in (self._timer, self._login_timer):

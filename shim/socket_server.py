@@ -152,7 +152,7 @@ class SocketServer:
         self._acceptors.pop(listener.name).close()
         for connection in list(self._registry.connections):
             if connection.session.listener is listener:
-                connection.close_after_answer(f"the listener {listener.name} was removed")
+                self._registry.close(connection, f"the listener {listener.name} was removed")
 
     # --- one listener
 

@@ -1,0 +1,94 @@
+"""Very many connections that close at once take many turns of the loop."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from kafka_shim.clock import VirtualClock
+from kafka_shim.closing import CLOSES_PER_TURN, Closing
+from kafka_shim.embedded import Broker
+from kafka_shim.tests.produced import metadata
+from kafka_shim.wire_client import Connection
+
+COUNT = 4 * CLOSES_PER_TURN
+PATIENCE_S = 60
+
+
+def test_a_turn_closes_its_share_and_the_next_turns_the_rest(loop_factory: Callable[[], Any]) -> None:
+    async def main() -> None:
+        closing = Closing(VirtualClock(start_ms=0))
+        closed: list[int] = []
+        for number in range(2 * CLOSES_PER_TURN + 1):
+            closing.run(lambda number=number: closed.append(number))
+        turns = [len(closed)]
+        while len(closed) <= 2 * CLOSES_PER_TURN:
+            await asyncio.sleep(0)
+            turns.append(len(closed))
+        assert [turn for turn in turns if turn != CLOSES_PER_TURN] == [2 * CLOSES_PER_TURN, 2 * CLOSES_PER_TURN + 1]
+        assert closed == list(range(2 * CLOSES_PER_TURN + 1))
+        # A stop forgets the others.
+        for number in range(2 * CLOSES_PER_TURN):
+            closing.run(lambda number=number: closed.append(number))
+        closing.stop()
+        before = len(closed)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert len(closed) == before
+
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        runner.run(main())
+
+
+@pytest.mark.parametrize("way", ["clients go", "listener goes"])
+def test_no_turn_of_the_loop_ends_more_connections_than_its_share(way: str) -> None:
+    listen = "PLAINTEXT://127.0.0.1:0,OTHER://127.0.0.1:0"
+    options = {"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,OTHER:PLAINTEXT"}
+    with Broker(listen=listen, **options) as broker, ExitStack() as stack:
+        server = broker._server
+        registry = server._registry
+        (other,) = [one for one in broker.state.listeners if one.name == "OTHER"]
+        clients = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", other.port), timeout=PATIENCE_S))
+            for _ in range(COUNT)
+        ]
+        with Connection(broker.bootstrap_servers) as client:
+            metadata(client)
+            stopped, may_go = threading.Event(), threading.Event()
+
+            async def watch() -> list[int]:
+                while len(registry.connections) < COUNT + 1:  # noqa: ASYNC110 nobody tells
+                    await asyncio.sleep(0.01)
+                stopped.set()
+                may_go.wait(PATIENCE_S)
+                if way == "listener goes":
+                    broker.state.listeners.remove(other)
+                    server._socket_server._remove(other)
+                turns, before = [], COUNT + 1
+                while before > 1:
+                    await asyncio.sleep(0)
+                    now = len(registry.connections)
+                    turns.append(before - now)
+                    before = now
+                return turns
+
+            def close() -> None:
+                stopped.wait(PATIENCE_S)
+                if way == "clients go":
+                    for each in clients:
+                        each.close()
+                may_go.set()
+
+            thread = threading.Thread(target=close)
+            thread.start()
+            turns = broker.call(watch)
+            thread.join()
+            assert sum(turns) == COUNT
+            assert max(turns) <= CLOSES_PER_TURN
+            metadata(client)
