@@ -7,9 +7,43 @@ and files of the two ways.
 """
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from typing import Any
 
 from typing_extensions import Buffer
+
+class Appended:
+    """The result of one append.
+
+    ``duplicate`` is True if the batch repeats one of the producer's five cached batches. Then nothing was written, and
+    the other fields are those of the original append. ``append_time_ms`` is -1 on a CreateTime topic, except for a
+    duplicate (A4). ``flushed`` is None, or the future of an fsync that must complete before the response is sent
+    (`flush.messages`)."""
+
+    def __init__(
+        self,
+        base_offset: int,
+        last_offset: int,
+        append_time_ms: int,
+        log_start_offset: int,
+        duplicate: bool = False,
+        size_bytes: int = 0,
+        flushed: Future[None] | None = None,
+    ) -> None: ...
+    @property
+    def base_offset(self) -> int: ...
+    @property
+    def last_offset(self) -> int: ...
+    @property
+    def append_time_ms(self) -> int: ...
+    @property
+    def log_start_offset(self) -> int: ...
+    @property
+    def duplicate(self) -> bool: ...
+    @property
+    def size_bytes(self) -> int: ...
+    @property
+    def flushed(self) -> Future[None] | None: ...
 
 class ProducerEnd:
     """What an append asks of one producer id; the fields are explained in `ProducerEntry`."""
@@ -62,8 +96,8 @@ class LogEnd:
         now_ms: int,
         verification: object,
         cached_batches: int,
-    ) -> int:
-        """Append a client's batch if there is nothing else to do. Returns its base offset, or -1 and has done nothing.
+    ) -> Appended | None:
+        """Append a client's batch if there is nothing else to do. Returns None if there may be, and has done nothing.
         Nothing else is to do if
 
         - the partition is online, its limits are those of its configuration, which is a plain one (`_is_plain`), and
@@ -76,6 +110,19 @@ class LogEnd:
         `put` writes, as in `SegmentEnd.append_plain`, whose errors are raised; the state in memory is unchanged then.
         `cached_batches`: so many batches of a producer are remembered."""
 
+    def put_own(
+        self,
+        put: Callable[[int, Sequence[Buffer]], int],
+        batch: bytearray,
+        now_ms: int,
+        is_limited: bool,
+        cached_batches: int,
+    ) -> Appended | None:
+        """Append a batch that the broker built if there is nothing else to do, else None as in `put_plain`. Nothing
+        else is to do if, beside what `put_plain` asks of the partition and the segment, the bytes are one batch with
+        the times of its records, within `max.message.bytes` if `is_limited`; and it has no producer, or is a part of a
+        transaction of a known one of this or an older epoch. Errors are those of `put`, as in `put_plain`."""
+
     def commit_plain(
         self,
         put: Callable[[int, Sequence[Buffer]], int],
@@ -85,10 +132,10 @@ class LogEnd:
         coordinator_epoch: int,
         transaction_version: int,
         now_ms: int,
-    ) -> int:
-        """Append a commit marker (of `build_marker`, with these fields) if there is nothing else to do. Returns its
-        offset, or -1 and has done nothing. Nothing else is to do if, beside what `put_plain` asks of the partition and
-        the segment, the producer has a transaction open, no guard, and no newer epoch or coordinator epoch; under
+    ) -> Appended | None:
+        """Append a commit marker (of `build_marker`, with these fields) if there is nothing else to do, else None as in
+        `put_plain`. Nothing else is to do if, beside what `put_plain` asks of the partition and the segment, the
+        producer has a transaction open, no guard, and no newer epoch or coordinator epoch; under
         transaction version 2 its epoch is older. Errors are those of `put`, as in `put_plain`."""
 
     def _wake(self) -> None: ...

@@ -1,7 +1,8 @@
 """The end of a partition's log, where nearly all batches are appended in one pass. Contracts are in log_end.pyi."""
 
+cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t
 
 from kafka_shim.cext.batch cimport (
     AT_ATTRIBUTES,
@@ -9,21 +10,51 @@ from kafka_shim.cext.batch cimport (
     AT_BASE_SEQUENCE,
     AT_LAST_OFFSET_DELTA,
     AT_LEADER_EPOCH,
+    AT_LENGTH,
     AT_MAX_TIMESTAMP,
     AT_PRODUCER_EPOCH,
     AT_PRODUCER_ID,
     BATCH_HEADER_SIZE,
+    LENGTH_END,
+    LOG_APPEND_TIME_FLAG,
     TRANSACTIONAL_FLAG,
+    Verdict,
+    check_bounds,
+    check_header,
 )
 from kafka_shim.cext.bigendian cimport load_i16, load_i32, load_i64, store_i32, store_i64
 from kafka_shim.cext.records cimport is_plain
 from kafka_shim.cext.segment cimport SegmentEnd
 
 cdef enum:
-    NOTHING_DONE = -1
     NO_OFFSET = -1
     NO_SEQUENCE = -1
+    NO_TIME = -1
     TV2 = 2
+
+
+@cython.final
+@cython.freelist(64)
+cdef class Appended:
+    cdef readonly int64_t base_offset
+    cdef readonly int64_t last_offset
+    cdef readonly int64_t append_time_ms
+    cdef readonly int64_t log_start_offset
+    cdef readonly int64_t size_bytes
+    cdef readonly bint duplicate
+    cdef readonly object flushed
+
+    def __init__(
+        self, int64_t base_offset, int64_t last_offset, int64_t append_time_ms, int64_t log_start_offset,
+        bint duplicate=False, int64_t size_bytes=0, flushed=None
+    ):
+        self.base_offset = base_offset
+        self.last_offset = last_offset
+        self.append_time_ms = append_time_ms
+        self.log_start_offset = log_start_offset
+        self.duplicate = duplicate
+        self.size_bytes = size_bytes
+        self.flushed = flushed
 
 
 cdef class ProducerEnd:
@@ -73,7 +104,9 @@ cdef class ProducersEnd:
         self, ProducerEnd entry, int64_t producer_id, int32_t epoch, int32_t sequence, bint is_transactional,
         int64_t base_offset, int32_t last_offset_delta, int64_t max_timestamp_ms, Py_ssize_t cached_batches
     ) except -1:
-        cdef int64_t last_sequence = (<uint32_t>sequence + <uint32_t>last_offset_delta) & 0x7FFFFFFF
+        cdef int64_t last_sequence = NO_SEQUENCE
+        if sequence >= 0:
+            last_sequence = (<uint32_t>sequence + <uint32_t>last_offset_delta) & 0x7FFFFFFF
         if entry.epoch != epoch:
             entry.epoch = epoch
             entry.batches = []
@@ -127,7 +160,13 @@ cdef class LogEnd:
             and self.epochs.latest == self.leader_epoch
         )
 
-    cdef int _advance_to(self, int64_t end_offset, int64_t size_bytes, int64_t now_ms) except -1:
+    cdef Appended _advance_to(self, int64_t end_offset, int64_t size_bytes, int64_t now_ms):
+        cdef Appended appended = Appended.__new__(Appended)
+        appended.base_offset = self.log_end_offset
+        appended.last_offset = end_offset - 1
+        appended.append_time_ms = NO_TIME
+        appended.log_start_offset = self.log_start_offset
+        appended.size_bytes = size_bytes
         self.appended_records += end_offset - self.log_end_offset
         self.log_end_offset = (<ProducersEnd>self.producers).next_offset = end_offset
         self.appended_bytes += size_bytes
@@ -136,7 +175,7 @@ cdef class LogEnd:
         if self.unflushed_since_ms < 0:
             self.unflushed_since_ms = now_ms
             self.want_flush()
-        return 0
+        return appended
 
     def put_plain(self, put, records, int64_t now_ms, verification, Py_ssize_t cached_batches):
         cdef Py_buffer view
@@ -152,13 +191,13 @@ cdef class LogEnd:
         cdef ProducerEnd entry = None
         cdef SegmentEnd segment
         if not self._is_ready():
-            return NOTHING_DONE
+            return None
         PyObject_GetBuffer(records, &view, PyBUF_SIMPLE)
         try:
             segment = <SegmentEnd?>self.segments[len(self.segments) - 1]
             # What costs little comes first: the CRC and the walk of a large batch would else be done twice.
             if view.readonly or view.len < BATCH_HEADER_SIZE or not segment.has_room(view.len, self.config):
-                return NOTHING_DONE
+                return None
             p = <uint8_t*>view.buf
             producer_id = load_i64(p + AT_PRODUCER_ID)
             epoch = load_i16(p + AT_PRODUCER_EPOCH)
@@ -171,11 +210,11 @@ cdef class LogEnd:
                 if entry is None or not states._follows(
                     entry, producer_id, epoch, sequence, is_transactional, verification
                 ):
-                    return NOTHING_DONE
+                    return None
             if not is_plain(
                 p, view.len, self._most_message_bytes, self._needs_keys, now_ms, self._before_max_ms, self._after_max_ms
             ) or not segment.takes(view.len, base_offset + last_offset_delta, max_timestamp_ms, self.config):
-                return NOTHING_DONE
+                return None
             store_i64(p + AT_BASE_OFFSET, base_offset)
             store_i32(p + AT_LEADER_EPOCH, self.leader_epoch)
             segment.put_plain(put, records, view.len, base_offset + last_offset_delta, max_timestamp_ms)
@@ -184,10 +223,54 @@ cdef class LogEnd:
                     entry, producer_id, epoch, sequence, is_transactional, base_offset, last_offset_delta,
                     max_timestamp_ms, cached_batches,
                 )
-            self._advance_to(base_offset + last_offset_delta + 1, view.len, now_ms)
-            return base_offset
+            return self._advance_to(base_offset + last_offset_delta + 1, view.len, now_ms)
         finally:
             PyBuffer_Release(&view)
+
+    def put_own(self, put, bytearray batch not None, int64_t now_ms, bint is_limited, Py_ssize_t cached_batches):
+        cdef uint8_t* p = <uint8_t*><char*>batch
+        cdef int64_t size_bytes = len(batch)
+        cdef int64_t base_offset = self.log_end_offset
+        cdef int64_t producer_id
+        cdef int64_t last_offset
+        cdef int64_t max_timestamp_ms
+        cdef int32_t epoch
+        cdef int16_t attributes
+        cdef ProducersEnd states = <ProducersEnd?>self.producers
+        cdef ProducerEnd entry = None
+        cdef SegmentEnd segment
+        if (
+            size_bytes < BATCH_HEADER_SIZE
+            or not self._is_ready()
+            or (is_limited and size_bytes > self._most_message_bytes)
+            or check_bounds(p, size_bytes) != Verdict.OK
+            or LENGTH_END + <int64_t>load_i32(p + AT_LENGTH) != size_bytes
+            or check_header(p) != Verdict.OK
+        ):
+            return None
+        attributes = load_i16(p + AT_ATTRIBUTES)
+        producer_id = load_i64(p + AT_PRODUCER_ID)
+        epoch = load_i16(p + AT_PRODUCER_EPOCH)
+        if attributes & LOG_APPEND_TIME_FLAG:
+            return None
+        if producer_id >= 0:
+            entry = states.entries.get(producer_id)
+            if entry is None or not attributes & TRANSACTIONAL_FLAG or epoch < entry.epoch:
+                return None
+        segment = <SegmentEnd?>self.segments[len(self.segments) - 1]
+        last_offset = base_offset + load_i32(p + AT_LAST_OFFSET_DELTA)
+        max_timestamp_ms = load_i64(p + AT_MAX_TIMESTAMP)
+        if not segment.takes(size_bytes, last_offset, max_timestamp_ms, self.config):
+            return None
+        store_i64(p + AT_BASE_OFFSET, base_offset)
+        store_i32(p + AT_LEADER_EPOCH, self.leader_epoch)
+        segment.put_plain(put, batch, size_bytes, last_offset, max_timestamp_ms)
+        if entry is not None:
+            states._apply_data(
+                entry, producer_id, epoch, load_i32(p + AT_BASE_SEQUENCE), True, base_offset,
+                load_i32(p + AT_LAST_OFFSET_DELTA), max_timestamp_ms, cached_batches,
+            )
+        return self._advance_to(last_offset + 1, size_bytes, now_ms)
 
     def commit_plain(
         self, put, bytearray marker not None, int64_t producer_id, int32_t producer_epoch, int32_t coordinator_epoch,
@@ -201,7 +284,7 @@ cdef class LogEnd:
         cdef ProducerEnd entry
         cdef SegmentEnd segment
         if size_bytes < BATCH_HEADER_SIZE or not self._is_ready():
-            return NOTHING_DONE
+            return None
         entry = states.entries.get(producer_id)
         if (
             entry is None
@@ -211,10 +294,10 @@ cdef class LogEnd:
             or coordinator_epoch < entry.coordinator_epoch
             or (states._verifications and producer_id in states._verifications)
         ):
-            return NOTHING_DONE
+            return None
         segment = <SegmentEnd?>self.segments[len(self.segments) - 1]
         if not segment.takes(size_bytes, offset, now_ms, self.config):
-            return NOTHING_DONE
+            return None
         store_i64(p + AT_BASE_OFFSET, offset)
         store_i32(p + AT_LEADER_EPOCH, self.leader_epoch)
         segment.put_plain(put, marker, size_bytes, offset, now_ms)
@@ -226,8 +309,7 @@ cdef class LogEnd:
         first_offset = entry.txn_first_offset
         entry.txn_first_offset = NO_OFFSET
         states._open.pop(first_offset, None)
-        self._advance_to(offset + 1, size_bytes, now_ms)
-        return offset
+        return self._advance_to(offset + 1, size_bytes, now_ms)
 
     def _wake(self):
         raise NotImplementedError("abstract: a log wakes its readers here")

@@ -96,11 +96,11 @@ def append_some(
             assert log is not None
             try:
                 if batch.checked is None:
-                    base_offset = log.append_plain(batch.records, now_ms, batch.verification)
-                    if base_offset >= 0:  # as nearly always
-                        answer.base_offset = base_offset
-                        answer.log_start_offset = log.log_start_offset
-                        broker.metrics.appended_bytes += len(batch.records)
+                    plain = log.append_plain(batch.records, now_ms, batch.verification)
+                    if plain is not None:  # as nearly always
+                        answer.base_offset = plain.base_offset
+                        answer.log_start_offset = plain.log_start_offset
+                        broker.metrics.appended_bytes += plain.size_bytes
                         continue
                 appended = log.append_checked(
                     batch.records,

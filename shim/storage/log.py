@@ -8,11 +8,12 @@ import logging
 
 from kafka_shim.cext import segment as cext_segment
 from kafka_shim.cext.batch import scan, stamp
+from kafka_shim.cext.log_end import Appended
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.storage import lookup, validation
 from kafka_shim.storage.plain_log import LOG_APPEND_TIME, PlainLog
 from kafka_shim.storage.producers import ProducerRefusal
-from kafka_shim.storage.results import Appended, Buffer, Fetched, FoundOffset, ProducerStatus
+from kafka_shim.storage.results import Buffer, Fetched, FoundOffset, ProducerStatus
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,13 +65,10 @@ class PartitionLog(PlainLog):
         Produce API version. `checked` is what a thread has found of it; it holds by the options that it was checked by.
 
         Raises KafkaError with the error codes of A3-A10 and B9. A `RecordsError` lists the invalid records."""
-        base_offset = -1 if checked is not None else self.append_plain(records, now_ms, verification)
-        if base_offset < 0:
-            return self.append_checked(
-                records, now_ms=now_ms, version=version, verification=verification, checked=checked
-            )
-        last_offset, size_bytes = self.log_end_offset - 1, len(memoryview(records))
-        return Appended(base_offset, last_offset, -1, self.log_start_offset, False, size_bytes)
+        appended = None if checked is not None else self.append_plain(records, now_ms, verification)
+        if appended is not None:
+            return appended
+        return self.append_checked(records, now_ms=now_ms, version=version, verification=verification, checked=checked)
 
     def append_checked(
         self,
@@ -136,10 +134,20 @@ class PartitionLog(PlainLog):
 
         If the batch has a producer id, its epoch is checked. Sequence numbers are not checked because the batch has
         none. The caller must make sure that the partition is in the transaction."""
+        appended = self.append_own(batch, now_ms, is_limited)
+        return appended if appended is not None else self._append_own_checked(batch, now_ms, verification, is_limited)
+
+    def _append_own_checked(
+        self, batch: bytearray, now_ms: int, verification: Verification | None, is_limited: bool
+    ) -> Appended:
+        """As `append_batch`, whatever the batch is."""
+        config = self.config
         self._require_online()
+        if self._plain_of is not config:
+            self.set_plain(config)
         header = scan(batch, check_crc=False)
-        if is_limited and header.size_bytes > self.config.max_message_bytes:
-            raise validation.too_large(self.name, header.size_bytes, self.config)
+        if is_limited and header.size_bytes > config.max_message_bytes:
+            raise validation.too_large(self.name, header.size_bytes, config)
         if header.producer_id >= 0:
             self._check_producer(header, verification, client=False)
         base_offset = self.log_end_offset
@@ -165,10 +173,8 @@ class PartitionLog(PlainLog):
         """Append a transaction marker. Raises INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED (rules in
         B11)."""
         marker, batch = self._services.marker_of(producer_id, producer_epoch, coordinator_epoch, commit, now_ms)
-        offset = self.mark_plain(marker, batch, transaction_version)
-        if offset >= 0:
-            appended = Appended(offset, offset, -1, self.log_start_offset, False, len(batch))
-        else:
+        appended = self.mark_plain(marker, batch, transaction_version)
+        if appended is None:
             appended = self._mark_checked(marker, batch, transaction_version)
         for hook in self._services.on_marker:
             hook(self, producer_id, producer_epoch, commit, appended.base_offset)

@@ -12,6 +12,7 @@ from kafka_shim.storage.local_log import NEVER, LocalLog
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from kafka_shim.cext.log_end import Appended
     from kafka_shim.config import TopicConfig
     from kafka_shim.errors import KafkaError
     from kafka_shim.storage.producers import Marker
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from kafka_shim.storage.verification import Verification
 
 LOG_APPEND_TIME = "LogAppendTime"
-NOTHING_DONE = -1
 
 
 class PlainLog(LocalLog):
@@ -46,11 +46,10 @@ class PlainLog(LocalLog):
         self.log_end_offset = base_offset
         return self.fail(OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)), torn=True)
 
-    def append_plain(self, records: Buffer, now_ms: int, verification: Verification | None) -> int:
-        """As `append_as_leader`. Returns the base offset, or NOTHING_DONE if there is something to decide. Raises
-        KAFKA_STORAGE_ERROR."""
+    def append_plain(self, records: Buffer, now_ms: int, verification: Verification | None) -> Appended | None:
+        """As `append_as_leader`, or None if there is something to decide. Raises KAFKA_STORAGE_ERROR."""
         if self._services.faults.armed:
-            return NOTHING_DONE
+            return None
         base_offset = self.log_end_offset
         try:
             return self.put_plain(cext_segment.append, records, now_ms, verification, producers.CACHED_BATCHES)
@@ -59,11 +58,22 @@ class PlainLog(LocalLog):
         except MemoryError as err:
             raise self._refuse_half_done(base_offset) from err
 
-    def mark_plain(self, marker: Marker, batch: bytearray, transaction_version: int) -> int:
-        """As `append_marker`. Returns the offset, or NOTHING_DONE if there is something to decide. Raises
-        KAFKA_STORAGE_ERROR."""
+    def append_own(self, batch: bytearray, now_ms: int, is_limited: bool) -> Appended | None:
+        """As `append_batch`, or None if there is something to decide. Raises KAFKA_STORAGE_ERROR."""
+        if self._services.faults.armed:
+            return None
+        base_offset = self.log_end_offset
+        try:
+            return self.put_own(cext_segment.append, batch, now_ms, is_limited, producers.CACHED_BATCHES)
+        except OSError as err:
+            raise self.fail(err) from err
+        except MemoryError as err:
+            raise self._refuse_half_done(base_offset) from err
+
+    def mark_plain(self, marker: Marker, batch: bytearray, transaction_version: int) -> Appended | None:
+        """As `append_marker`, or None if there is something to decide. Raises KAFKA_STORAGE_ERROR."""
         if not marker.commit or self._services.faults.armed:
-            return NOTHING_DONE
+            return None
         offset = self.log_end_offset
         try:
             return self.commit_plain(

@@ -6,51 +6,12 @@ from kafka_shim.errors import ErrorCode, KafkaError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from concurrent.futures import Future
     from typing import Any
 
 Buffer = bytes | bytearray | memoryview
 
 READ_UNCOMMITTED = 0
 READ_COMMITTED = 1
-
-
-class Appended:
-    """The result of one append.
-
-    ``duplicate`` is True if the batch repeats one of the producer's five cached batches. Then nothing was written, and
-    the other fields are those of the original append. ``append_time_ms`` is -1 on a CreateTime topic, except for a
-    duplicate (A4). ``flushed`` is None, or the future of an fsync that must complete before the response is sent
-    (`flush.messages`).
-    """
-
-    __slots__ = (
-        "append_time_ms",
-        "base_offset",
-        "duplicate",
-        "flushed",
-        "last_offset",
-        "log_start_offset",
-        "size_bytes",
-    )
-
-    def __init__(
-        self,
-        base_offset: int,
-        last_offset: int,
-        append_time_ms: int,
-        log_start_offset: int,
-        duplicate: bool = False,
-        size_bytes: int = 0,
-        flushed: Future[None] | None = None,
-    ) -> None:
-        self.base_offset = base_offset
-        self.last_offset = last_offset
-        self.append_time_ms = append_time_ms
-        self.log_start_offset = log_start_offset
-        self.duplicate = duplicate
-        self.size_bytes = size_bytes
-        self.flushed = flushed
 
 
 class Fetched:

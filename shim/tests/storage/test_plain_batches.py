@@ -14,15 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_shim.cext.batch import scan, transactional_producer
-from kafka_shim.cext.records import scan_plain
+from kafka_shim.cext.log_end import Appended
+from kafka_shim.cext.records import build, scan_plain
 from kafka_shim.cext.tests import oracle
 from kafka_shim.config import BrokerConfig, TopicConfig
 from kafka_shim.errors import KafkaError
 from kafka_shim.storage import validation
 from kafka_shim.storage.log import PartitionLog
-from kafka_shim.storage.plain_log import NOTHING_DONE, PlainLog
+from kafka_shim.storage.plain_log import PlainLog
 from kafka_shim.storage.producers import ProducerEntry
-from kafka_shim.storage.results import Appended
 from kafka_shim.storage.segments import Segment
 from kafka_shim.tests.storage.conftest import NOW_MS, PRODUCE, Disk, batch, put
 
@@ -159,22 +159,27 @@ def test_the_files_of_a_partition_are_those_of_the_long_way(
     assert ways["append_plain", False] > 10
 
 
+WAYS = ("append_plain", "append_own", "mark_plain")
+# Of `Appended`.
+RESULT = ("base_offset", "last_offset", "append_time_ms", "log_start_offset", "duplicate")
+
+
 def choose_way(monkeypatch: pytest.MonkeyPatch, is_short: bool, ways: Counter[tuple[str, bool]]) -> None:
     """Have logs take the short way and count in `ways` where they could, or take the long way always."""
     monkeypatch.undo()
 
-    def counted(name: str) -> Callable[..., int]:
+    def counted(name: str) -> Callable[..., Appended | None]:
         right = getattr(PlainLog, name)
 
-        def way(log: PlainLog, *arguments: Any) -> int:
-            offset: int = right(log, *arguments)
-            ways[name, offset != NOTHING_DONE] += 1
-            return offset
+        def way(log: PlainLog, *arguments: Any) -> Appended | None:
+            appended: Appended | None = right(log, *arguments)
+            ways[name, appended is not None] += 1
+            return appended
 
         return way
 
-    for name in ("append_plain", "mark_plain"):
-        monkeypatch.setattr(PlainLog, name, counted(name) if is_short else lambda *arguments: NOTHING_DONE)
+    for name in WAYS:
+        monkeypatch.setattr(PlainLog, name, counted(name) if is_short else lambda *arguments: None)
     if not is_short:
         monkeypatch.setattr(Segment, "append_plain", lambda *arguments: False)
 
@@ -186,7 +191,7 @@ def outcome(append: Callable[[], Appended]) -> tuple[Any, ...]:
         return error.code, getattr(error, "reason", error.message), getattr(error, "record_errors", None)
     if appended.flushed is not None:
         appended.flushed.result()
-    fields = (getattr(appended, name) for name in Appended.__slots__ if name not in ("flushed", "size_bytes"))
+    fields = (getattr(appended, name) for name in RESULT)
     return (*fields, appended.flushed is not None)
 
 
@@ -222,6 +227,18 @@ def something(log: PartitionLog, chance: random.Random, now_ms: int) -> tuple[An
         if chance.random() < 0.05:
             return ("verified",)
     values = [b"v" * chance.randrange(40) for _ in range(chance.choice([1, 1, 3]))]
+    if chance.random() < 0.3:
+        entries = [(chance.choice([b"k", None]), value, now_ms + chance.choice([0, -1, 9]), ()) for value in values]
+        own = build(
+            entries,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            transactional=is_transactional,
+            codec=chance.choice([0] * 9 + [1]),
+            timestamp_type=chance.choice([0] * 9 + [1]),
+        )
+        is_limited = chance.random() < 0.8
+        return outcome(lambda: log.append_batch(own, now_ms=now_ms, verification=guard, is_limited=is_limited))
     data = batch(
         *values,
         key=chance.choice([b"k"] * 9 + [None]),
@@ -293,8 +310,8 @@ def test_answers_states_and_files_of_producers_are_those_of_the_long_way(
     assert left[0] == left[1]
     taken = {name for name, is_taken in ways if is_taken and ways[name, is_taken] > 5}
     is_plain = config.keys() <= {"segment.bytes", "cleanup.policy", "max.message.bytes"}
-    assert taken == ({"append_plain", "mark_plain"} if is_plain else set())
-    assert min(ways["append_plain", False], ways["mark_plain", False]) > 5
+    assert taken == (set(WAYS) if is_plain else set())
+    assert min(ways[name, False] for name in WAYS) > 5
 
 
 def no_space(fd: int, buffers: Any) -> int:
