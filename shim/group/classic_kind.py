@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from kafka_shim.group.decision import Heartbeat, Token
+    from kafka_shim.group.decision import Heartbeat, TimerMoves, Token
     from kafka_shim.group.kind import Group
     from kafka_shim.group.metadata_image import CoordinatorMetadataImage
     from kafka_shim.group.request_context import JoinContext
@@ -96,12 +96,13 @@ class ClassicKind(GroupKind):
 
     # --- offsets
 
-    def check_commit(self, group: ClassicGroup, request: OffsetCommitRequest, version: int, decision: Decision) -> None:
+    def check_commit(self, group: ClassicGroup, request: OffsetCommitRequest, version: int, moves: TimerMoves) -> None:
         member_id = request.member_id
         group.check_commit(member_id, request.group_instance_id, request.generation_id_or_member_epoch, False)
         if group.state in (State.STABLE, State.PREPARING):
             # A commit counts as a heartbeat (KAFKA-4682).
-            decision.schedule(group.group_id, SESSION, member_id, group.members[member_id].session_timeout_ms)
+            session_ms = group.members[member_id].session_timeout_ms
+            moves.append((group.group_id, SESSION, member_id, session_ms, False))
 
     def check_transactional_commit(self, group: ClassicGroup, request: TxnOffsetCommitRequest) -> None:
         group.check_commit(request.member_id, request.group_instance_id, request.generation_id, True)

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     # A heartbeat writes nothing: its error code, and (kind, delay in ms, only if none is running) of the timers of the
     # member that it starts or moves.
     Heartbeat = tuple[ErrorCode, tuple[tuple[str, int, bool], ...]]
+    # (group id, kind, member id, delay in ms or CANCEL, only if none is running)
+    TimerMoves = list[tuple[str, str, str, int, bool]]
 
 
 # Kinds of timers. A timer's key is (group id, kind, member id). The member id is "" for a timer of the group itself.
@@ -72,8 +74,7 @@ class Decision:
         self.refreshes: list[tuple[str, int, int]] = []
         # (group id, which topics the client who asks for a resolution of expressions may describe)
         self.describers: list[tuple[str, Callable[[str], bool] | None]] = []
-        # (group id, kind, member id, delay in ms or CANCEL, only if none is running)
-        self.timers: list[tuple[str, str, str, int, bool]] = []
+        self.timers: TimerMoves = []
         self.replies: list[tuple[Token, Any]] = []
         # The response to the request itself, if the request never waits.
         self.response: Any = None

@@ -12,9 +12,10 @@ from kafka_shim.group.offsets import Offsets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from kafka_shim.cext.offset_records import Committed
     from kafka_shim.group.kind import Group
     from kafka_shim.group.large_offsets import PreparedCommit
-    from kafka_shim.group.records import Committed, Record
+    from kafka_shim.group.records import Record
 
 _HANDLERS = {number: handler for kind in KINDS.values() for number, handler in kind.records.items()}
 

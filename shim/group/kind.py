@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any, NoReturn, Protocol
 
-    from kafka_shim.group.decision import Heartbeat, Token
+    from kafka_shim.group.decision import Heartbeat, TimerMoves, Token
     from kafka_shim.group.metadata_image import CoordinatorMetadataImage
     from kafka_shim.group.records import Record
     from kafka_shim.group.request_context import JoinContext
@@ -120,9 +120,9 @@ class GroupKind:
 
     # --- offsets
 
-    def check_commit(self, group: Any, request: OffsetCommitRequest, version: int, decision: Decision) -> Check | None:
-        """Check whether this member may commit. Returns a check for each partition, or None. May add timers to the
-        decision."""
+    def check_commit(self, group: Any, request: OffsetCommitRequest, version: int, moves: TimerMoves) -> Check | None:
+        """Check whether this member may commit. Returns a check for each partition, or None. Adds the timers
+        that the commit moves."""
         self._refuse(ErrorCode.GROUP_ID_NOT_FOUND, group)
 
     def check_transactional_commit(self, group: Any, request: TxnOffsetCommitRequest) -> Check | None:

@@ -6,10 +6,7 @@ appends one batch and applies it, as a small request does at once. Nobody sees a
 
 from __future__ import annotations
 
-from struct import error as StructError
-
-from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.group.records import NO_PRODUCER_ID, encode_offset_key, encode_offsets, offset_key_prefix
+from kafka_shim.group.records import NO_PRODUCER_ID, offset_entries
 from kafka_shim.protocol.messages.txn_offset_commit_response import TxnOffsetCommitResponse
 
 TYPE_CHECKING = False
@@ -17,15 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
     from typing import Any, TypeVar
 
-    from kafka_shim.group.records import Committed
+    from kafka_shim.cext.offset_records import Committed
+    from kafka_shim.errors import ErrorCode, KafkaError
+    from kafka_shim.group.records import Changes, Entry
     from kafka_shim.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest
     from kafka_shim.turns import Steps
 
     ByTopic = dict[str, dict[int, Committed]]
-    # (topic, partition, offset), as the rules return them.
-    Changes = list[tuple[str, int, Committed | None]]
-    # An entry of the builder of batches: key, value, timestamp, headers.
-    Entry = tuple[bytes, bytes | None, int, tuple[()]]
     Request = TypeVar("Request", bound=Any)
 
 PARTITIONS_PER_STEP = 64
@@ -99,12 +94,7 @@ class PreparedCommit:
 
     def add(self, changes: Changes) -> None:
         """Encode more offsets. Raises UNKNOWN_SERVER_ERROR for one that no record can hold."""
-        rows = [(self.group_id, topic, partition, committed) for topic, partition, committed in changes]
-        try:
-            self.entries += [(key, value, self.now_ms, ()) for key, value in encode_offsets(rows)]
-        except StructError as error:
-            # Names may be longer in requests than in records.
-            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
+        self.entries += offset_entries(self.group_id, changes, self.now_ms)
         for topic, partition, committed in changes:
             assert committed is not None
             self._changes.append((topic, partition, committed))
@@ -146,19 +136,18 @@ class PreparedTxnCommit(PreparedCommit):
 class PreparedDeletion:
     """The tombstones of all partitions whose offsets are to be deleted, by topic."""
 
-    __slots__ = ("_entries", "_prefix", "group_id", "now_ms")
+    __slots__ = ("_entries", "group_id", "now_ms")
 
     def __init__(self, group_id: str, now_ms: int) -> None:
         self.group_id = group_id
         self.now_ms = now_ms
-        self._prefix = offset_key_prefix(group_id)
         self._entries: dict[str, dict[int, Entry]] = {}
 
     def add(self, topic: str, partitions: Iterable[int]) -> None:
         """Encode more tombstones. Raises UNKNOWN_SERVER_ERROR for one that no record can hold."""
-        entries = self._entries.setdefault(topic, {})
-        for partition in partitions:
-            entries[partition] = (encode_offset_key(self._prefix, topic, partition), None, self.now_ms, ())
+        numbers = list(partitions)
+        made = offset_entries(self.group_id, [(topic, number, None) for number in numbers], self.now_ms)
+        self._entries.setdefault(topic, {}).update(zip(numbers, made, strict=True))
 
     def drop(self, topic: str) -> None:
         """Delete nothing of this topic."""

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from kafka_shim.group.decision import Decision
+    from kafka_shim.group.decision import TimerMoves
     from kafka_shim.group.kind import Check, Group, RecordHandler
     from kafka_shim.protocol.messages.offset_commit_request import OffsetCommitRequest
     from kafka_shim.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class CommittingKind(GroupKind):
     """A kind whose members commit offsets with their epochs."""
 
-    def check_commit(self, group: Any, request: OffsetCommitRequest, version: int, decision: Decision) -> Check | None:
+    def check_commit(self, group: Any, request: OffsetCommitRequest, version: int, moves: TimerMoves) -> Check | None:
         epoch = request.generation_id_or_member_epoch
         check: Check | None = group.check_commit(request.member_id, request.group_instance_id, epoch, False, version)
         return check

@@ -7,7 +7,6 @@ from __future__ import annotations
 import logging
 
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.group.decision import Decision
 from kafka_shim.group.runtime import GROUPS_PER_STEP
 from kafka_shim.internal_topics import GROUP_METADATA_TOPIC
 from kafka_shim.outcome import Outcome
@@ -19,10 +18,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
+    from kafka_shim.group.decision import TimerMoves
     from kafka_shim.group.groups import Groups
     from kafka_shim.group.kind import Group
     from kafka_shim.group.large_offsets import PreparedCommit, PreparedDeletion, PreparedTxnCommit
-    from kafka_shim.group.offset_rules import Changes
+    from kafka_shim.group.records import Changes
     from kafka_shim.group.runtime import CoordinatorRuntime
     from kafka_shim.metadata.image import Topic
     from kafka_shim.outcome import Flush
@@ -58,9 +58,9 @@ class OffsetRequests:
         groups = runtime.loader.groups(partition)
         now_ms = runtime.clock.now_ms()
         limit = runtime.config.offset_metadata_max_bytes
-        changes, response, decision = commit(groups, request, version, limit, now_ms, runtime.check_offset_count)
-        flushes = runtime.write_offsets(groups, {request.group_id: changes}, now_ms)
-        flushes += runtime.carry_out(partition, groups, decision, now_ms)
+        changes, response, moves = commit(groups, request, version, limit, now_ms, runtime.check_offset_count)
+        flushes = runtime.commit_offsets(partition, groups, request.group_id, changes, now_ms)
+        runtime.move_timers(moves)
         return Outcome(response, flushes)
 
     def commit_in_steps(self, request: OffsetCommitRequest, version: int) -> Steps[Outcome[OffsetCommitResponse]]:
@@ -69,7 +69,7 @@ class OffsetRequests:
 
         runtime = self._runtime
         partition = runtime.partition_for(request.group_id)
-        offset_rules.check_commit(runtime.loader.groups(partition), request, version, Decision())
+        offset_rules.check_commit(runtime.loader.groups(partition), request, version, [])
         yield from large_offsets.counted(request, runtime.check_offset_count, offset_rules.MANY_OFFSETS)
         now_ms = runtime.clock.now_ms()
         limit = runtime.config.offset_metadata_max_bytes
@@ -81,8 +81,9 @@ class OffsetRequests:
             prepared.add(changes)
             large_offsets.merge(response, answer, start)
             yield
-        groups, decision = runtime.loader.groups(partition), Decision()
-        check = offset_rules.check_commit(groups, request, version, decision)
+        groups = runtime.loader.groups(partition)
+        moves: TimerMoves = []
+        check = offset_rules.check_commit(groups, request, version, moves)
         if check is not None:
             for topic in request.topics:
                 for each in topic.partitions:
@@ -91,7 +92,7 @@ class OffsetRequests:
         code = ErrorCode.UNKNOWN_TOPIC_ID if version >= FIRST_WITH_TOPIC_IDS else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         large_offsets.drop_deleted(prepared, response, deleted, code)
         flushes = self._write(groups, prepared)
-        flushes += runtime.carry_out(partition, groups, decision, now_ms)
+        runtime.move_timers(moves)
         return Outcome(response, flushes)
 
     def commit_transactional(
@@ -108,11 +109,14 @@ class OffsetRequests:
         limit = runtime.config.offset_metadata_max_bytes
         producer = request.producer_id, request.producer_epoch
         try:
-            groups = runtime.groups_of(request.group_id)
+            partition = runtime.partition_for(request.group_id)
+            groups = runtime.loader.groups(partition)
             changes, response = offset_rules.commit_transactional(
                 groups, request, self._topic_id_of, limit, now_ms, runtime.check_offset_count
             )
-            flushes = runtime.write_offsets(groups, {request.group_id: changes}, now_ms, producer, verification)
+            flushes = runtime.commit_offsets(
+                partition, groups, request.group_id, changes, now_ms, producer, verification
+            )
         except KafkaError as error:
             return Outcome(txn_commit_failure(request, error.code))
         return Outcome(response, flushes)
@@ -179,7 +183,7 @@ class OffsetRequests:
         producer: tuple[int, int] | None = None,
         verification: Verification | None = None,
     ) -> list[Flush]:
-        """As `CoordinatorRuntime.write_offsets`, of a commit whose records are made."""
+        """As `CoordinatorRuntime.commit_offsets`, of a commit whose records are made."""
         if not commit.entries:
             return []
         runtime = self._runtime
@@ -190,7 +194,7 @@ class OffsetRequests:
         return [] if appended.flushed is None else [appended.flushed]
 
     def _delete(self, groups: Groups, deletion: PreparedDeletion) -> list[Flush]:
-        """As `CoordinatorRuntime.write_offsets`, of a deletion whose records are made."""
+        """As `CoordinatorRuntime.remove_offsets`, of a deletion whose records are made."""
         flushes: list[Flush] = []
         group_id, offsets, runtime = deletion.group_id, groups.offsets, self._runtime
         entries, partitions = deletion.of_stored(offsets.of_group(group_id), offsets.pending_by_topic(group_id))
@@ -224,7 +228,7 @@ class OffsetRequests:
         runtime = self._runtime
         groups = runtime.groups_of(request.group_id)
         changes, response = offset_rules.delete(groups, request)
-        flushes = runtime.write_offsets(groups, {request.group_id: changes}, runtime.clock.now_ms())
+        flushes = runtime.remove_offsets(groups, {request.group_id: changes}, runtime.clock.now_ms())
         return Outcome(response, flushes)
 
     def delete_in_steps(self, request: OffsetDeleteRequest) -> Steps[Outcome[OffsetDeleteResponse]]:
@@ -261,7 +265,7 @@ class OffsetRequests:
         partitions = {(topic, partition) for topic, found in offsets.of_group(group_id).items() for partition in found}
         partitions.update(offsets.pending_partitions(group_id))
         changes: Changes = [(topic, partition, None) for topic, partition in sorted(partitions)]
-        return self._runtime.write_offsets(groups, {group_id: changes}, now_ms)
+        return self._runtime.remove_offsets(groups, {group_id: changes}, now_ms)
 
     # --- what happens elsewhere
 
@@ -283,7 +287,7 @@ class OffsetRequests:
 
             try:
                 found = offset_rules.of_deleted_topic(groups, topic, topic_id)
-                self._runtime.write_offsets(groups, found, self._runtime.clock.now_ms())
+                self._runtime.remove_offsets(groups, found, self._runtime.clock.now_ms())
             except KafkaError as error:
                 logger.warning("cannot remove the offsets of deleted topic %s: %s", topic, error)
 
@@ -340,6 +344,6 @@ class OffsetRequests:
                 gone[group_id] = changes
             if is_free and group.is_empty and KINDS[group.TYPE].gives_way:
                 free.append(group)
-        runtime.write_offsets(groups, gone, now_ms)
+        runtime.remove_offsets(groups, gone, now_ms)
         for group in free:
             remove_group(groups, group, now_ms)

@@ -7,10 +7,9 @@ response; an error of the group is raised.
 
 from __future__ import annotations
 
+from kafka_shim.cext.offset_records import Committed
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.group.decision import Decision
 from kafka_shim.group.kinds import KINDS
-from kafka_shim.group.records import Committed
 from kafka_shim.protocol.message import ZERO_UUID
 from kafka_shim.protocol.messages.offset_commit_response import (
     OffsetCommitResponse,
@@ -28,8 +27,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from kafka_shim.group.decision import TimerMoves
     from kafka_shim.group.groups import Groups
     from kafka_shim.group.kind import Check, Group
+    from kafka_shim.group.records import Changes
     from kafka_shim.protocol.messages.offset_commit_request import OffsetCommitRequest
     from kafka_shim.protocol.messages.offset_delete_request import OffsetDeleteRequest
     from kafka_shim.protocol.messages.offset_delete_response import OffsetDeleteResponse
@@ -38,11 +39,10 @@ if TYPE_CHECKING:
     from kafka_shim.protocol.messages.txn_offset_commit_response import TxnOffsetCommitResponse
     from kafka_shim.turns import Steps
 
-# (topic, partition, offset to write; None for its tombstone)
-Changes = list[tuple[str, int, Committed | None]]
 # An OffsetFetch of more is answered in steps.
 PARTITIONS_AT_ONCE = 1000
 MANY_OFFSETS = 1000
+NONE = ErrorCode.NONE
 
 
 def utf16_length(text: str) -> int:
@@ -50,8 +50,8 @@ def utf16_length(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-def _is_too_long(metadata: str | None, limit: int) -> bool:
-    return metadata is not None and len(metadata) * 2 > limit and utf16_length(metadata) > limit
+def _is_too_long(metadata: str, limit: int) -> bool:
+    return len(metadata) * 2 > limit and utf16_length(metadata) > limit
 
 
 def commit(
@@ -61,12 +61,12 @@ def commit(
     metadata_limit: int,
     now_ms: int,
     check_count: Callable[[int, int], None],
-) -> tuple[Changes, OffsetCommitResponse, Decision]:
-    """One OffsetCommit. Returns (the offsets to write, the response to send after the write, timers). Raises the
-    group's error. `check_count` is asked about very many offsets and the length of their names, and raises if no batch
-    could hold them."""
-    decision = Decision()
-    check = check_commit(groups, request, version, decision)
+) -> tuple[Changes, OffsetCommitResponse, TimerMoves]:
+    """One OffsetCommit. Returns (the offsets to write, the response to send after the write, the timers to move then).
+    Raises the group's error. `check_count` is asked about very many offsets and the length of their names, and raises
+    if no batch could hold them."""
+    moves: TimerMoves = []
+    check = check_commit(groups, request, version, moves)
     expire_ms = -1 if request.retention_time_ms == -1 else now_ms + request.retention_time_ms
     changes: Changes = []
     response = OffsetCommitResponse()
@@ -76,33 +76,35 @@ def commit(
         if len(changes) + len(topic.partitions) > MANY_OFFSETS:
             check_count(len(changes) + len(topic.partitions), names_bytes)
         answers = []
+        name, topic_id = topic.name, bytes(topic.topic_id)
         for partition in topic.partitions:
-            code = ErrorCode.NONE
-            if _is_too_long(partition.committed_metadata, metadata_limit):
+            code, index, metadata = NONE, partition.partition_index, partition.committed_metadata
+            if metadata and _is_too_long(metadata, metadata_limit):
                 code = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
                 if check is not None:
-                    check(topic.name, topic.topic_id, partition.partition_index)
+                    check(name, topic_id, index)
                 committed = Committed(
                     partition.committed_offset,
                     partition.committed_leader_epoch,
-                    partition.committed_metadata or "",
+                    metadata or "",
                     now_ms,
                     expire_ms,
-                    bytes(topic.topic_id),
+                    topic_id,
                 )
-                changes.append((topic.name, partition.partition_index, committed))
-            answers.append(OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code))
-        response.topics.append(OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=answers))
-    return changes, response, decision
+                changes.append((name, index, committed))
+            answers.append(OffsetCommitResponsePartition(partition_index=index, error_code=code))
+        response.topics.append(OffsetCommitResponseTopic(name=name, topic_id=topic_id, partitions=answers))
+    return changes, response, moves
 
 
-def check_commit(groups: Groups, request: OffsetCommitRequest, version: int, decision: Decision) -> Check | None:
-    """Returns the check of each partition, or None. Raises the group's error; timers are added to the decision."""
+def check_commit(groups: Groups, request: OffsetCommitRequest, version: int, moves: TimerMoves) -> Check | None:
+    """Returns the check of each partition, or None, and adds the timers that the commit moves to `moves`. Raises the
+    group's error."""
     group_id = request.group_id
     group = groups.by_id.get(group_id)
     if group is not None:
-        return KINDS[group.TYPE].check_commit(group, request, version, decision)
+        return KINDS[group.TYPE].check_commit(group, request, version, moves)
     if request.generation_id_or_member_epoch < 0:
         return None  # its record creates a simple group
     code = ErrorCode.GROUP_ID_NOT_FOUND if version >= 9 else ErrorCode.ILLEGAL_GENERATION
@@ -136,7 +138,8 @@ def commit_transactional(
         answers = []
         for partition in topic.partitions:
             code = ErrorCode.NONE
-            if _is_too_long(partition.committed_metadata, metadata_limit):
+            metadata = partition.committed_metadata or ""
+            if _is_too_long(metadata, metadata_limit):
                 code = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
                 if check is not None:
@@ -144,7 +147,7 @@ def commit_transactional(
                 committed = Committed(
                     partition.committed_offset,
                     partition.committed_leader_epoch,
-                    partition.committed_metadata or "",
+                    metadata,
                     now_ms,
                 )
                 changes.append((topic.name, partition.partition_index, committed))

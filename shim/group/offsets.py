@@ -13,8 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from kafka_shim.cext.offset_records import Committed
     from kafka_shim.group.large_offsets import PreparedCommit
-    from kafka_shim.group.records import Committed
 
     # topic -> partition -> offset
     ByTopic = dict[str, dict[int, Committed]]

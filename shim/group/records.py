@@ -1,7 +1,7 @@
 """The encoding of `__consumer_offsets` records: a two-byte type before the key, a two-byte version before the value.
 
-A commit writes one record per partition and start-up reads them all, so offsets are encoded and decoded by hand. A test
-compares the result with the generated classes, which handle all other records.
+A commit writes one record per partition, so offsets are encoded by hand (`cext.offset_records`). A test compares the
+result with the generated classes, which handle all other records.
 """
 
 from __future__ import annotations
@@ -11,21 +11,24 @@ from struct import Struct
 from struct import error as StructError
 
 from kafka_shim.cext import messages
-from kafka_shim.protocol.message import ZERO_UUID
+from kafka_shim.cext.offset_records import Committed, encode_offsets
+from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.protocol.record_types import GROUP_KEYS, GROUP_VALUES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
     from typing import Any
 
     from kafka_shim.protocol.message import Message
 
+    # (topic, partition, offset to write; None for its tombstone)
+    Changes = list[tuple[str, int, Committed | None]]
+    # An entry of the builder of batches: key, value, timestamp, headers.
+    Entry = tuple[bytes, bytes | None, int, tuple[()]]
+
 # The written versions. Values of consumer groups only have version 0.
 GROUP_METADATA_VERSION = 3
 OFFSET_VERSION = 4
-# With an explicit retention time (OffsetCommit v2-4) the value contains an expiry time, which only version 1 has.
-EXPIRING_OFFSET_VERSION = 1
 
 NO_PRODUCER_ID = -1
 
@@ -34,12 +37,6 @@ GROUP_METADATA = 2
 
 _SHORT = Struct(">h")
 _INT = Struct(">i")
-_LONG = Struct(">q")
-_SHORTS = Struct(">hh")
-_OFFSET_HEAD = Struct(">hqi")  # version, offset, leader epoch
-_OFFSET_HEAD_1 = Struct(">hq")
-_TIMES = Struct(">qq")
-_OFFSET_TAG = b"\x01\x00\x10"  # one tag: number 0, 16 bytes
 
 
 class RecordError(ValueError):
@@ -113,88 +110,13 @@ def decode(key: bytes, value: bytes | None) -> Record:
 # --- offsets
 
 
-class Committed:
-    """One committed offset. `record_offset` is the offset of its record in the log. `expire_ms` is -1 if
-    `offsets.retention.minutes` applies. `topic_id` is zero if the commit did not contain it."""
-
-    __slots__ = ("commit_ms", "expire_ms", "leader_epoch", "metadata", "offset", "record_offset", "topic_id")
-
-    def __init__(
-        self,
-        offset: int,
-        leader_epoch: int,
-        metadata: str,
-        commit_ms: int,
-        expire_ms: int = -1,
-        topic_id: bytes = ZERO_UUID,
-        record_offset: int = -1,
-    ) -> None:
-        self.offset = offset
-        self.leader_epoch = leader_epoch
-        self.metadata = metadata
-        self.commit_ms = commit_ms
-        self.expire_ms = expire_ms
-        self.topic_id = topic_id
-        self.record_offset = record_offset
-
-
-def offset_key_prefix(group_id: str) -> bytes:
-    """Returns the common start of a group's offset keys, so that a commit of many partitions encodes the group id
-    once."""
-    name = group_id.encode()
-    return _SHORTS.pack(OFFSET_COMMIT, len(name)) + name
-
-
-def encode_offset_key(prefix: bytes, topic: str, partition: int) -> bytes:
-    """Returns the key of one partition's offset."""
-    name = topic.encode()
-    return prefix + _SHORT.pack(len(name)) + name + _INT.pack(partition)
-
-
-def encode_offset(committed: Committed) -> bytes:
-    """Returns the value of an offset record."""
-    text = committed.metadata.encode()
-    if committed.expire_ms != -1:
-        return b"".join(
-            (
-                _OFFSET_HEAD_1.pack(EXPIRING_OFFSET_VERSION, committed.offset),
-                _SHORT.pack(len(text)),
-                text,
-                _TIMES.pack(committed.commit_ms, committed.expire_ms),
-            )
-        )
-    tag = b"\0" if committed.topic_id == ZERO_UUID else _OFFSET_TAG + committed.topic_id
-    return b"".join(
-        (
-            _OFFSET_HEAD.pack(OFFSET_VERSION, committed.offset, committed.leader_epoch),
-            _uvarint(len(text) + 1),
-            text,
-            _LONG.pack(committed.commit_ms),
-            tag,
-        )
-    )
-
-
-def encode_offsets(
-    entries: Iterable[tuple[str, str, int, Committed | None]],
-) -> Iterator[tuple[bytes, bytes | None]]:
-    """Returns (key, value) of each (group, topic, partition, offset or None for its tombstone)."""
-    last_group, prefix = None, b""
-    for group_id, topic, partition, committed in entries:
-        if group_id != last_group:
-            last_group, prefix = group_id, offset_key_prefix(group_id)
-        yield encode_offset_key(prefix, topic, partition), None if committed is None else encode_offset(committed)
-
-
-def _uvarint(value: int) -> bytes:
-    if value < 0x80:
-        return value.to_bytes(1, "big")
-    parts = bytearray()
-    while value >= 0x80:
-        parts.append(value & 0x7F | 0x80)
-        value >>= 7
-    parts.append(value)
-    return bytes(parts)
+def offset_entries(group_id: str, changes: Changes, now_ms: int) -> list[Entry]:
+    """Returns the entries of a batch with the records of these offsets and tombstones of a group. Raises
+    UNKNOWN_SERVER_ERROR for one that no record can hold: names may be longer in requests than in records."""
+    try:
+        return encode_offsets(group_id, changes, now_ms)
+    except messages.EncodeError as error:
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
 
 
 def decode_offset_key(key: bytes) -> tuple[str, str, int]:

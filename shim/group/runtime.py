@@ -17,6 +17,7 @@ from kafka_shim.group import records
 from kafka_shim.group.announcements import announce, announcements
 from kafka_shim.group.decision import CANCEL
 from kafka_shim.group.loader import CoordinatorLoader
+from kafka_shim.group.records import offset_entries
 from kafka_shim.group.timers import Timers
 from kafka_shim.internal_topics import GROUP_METADATA_TOPIC
 from kafka_shim.java_hash import internal_partition
@@ -34,13 +35,12 @@ if TYPE_CHECKING:
     from kafka_shim.clock import Clock
     from kafka_shim.config import BrokerConfig
     from kafka_shim.faults import Faults
-    from kafka_shim.group.decision import Decision, Token
+    from kafka_shim.group.decision import Decision, TimerMoves, Token
     from kafka_shim.group.groups import Groups
     from kafka_shim.group.kind import Group
-    from kafka_shim.group.large_offsets import Entry
     from kafka_shim.group.metadata_image import CoordinatorMetadataImage
-    from kafka_shim.group.offset_rules import Changes
     from kafka_shim.group.purgatory import DelayedResponse
+    from kafka_shim.group.records import Changes, Entry
     from kafka_shim.group.timers import Key
     from kafka_shim.metadata.store import MetadataStore
     from kafka_shim.outcome import Flush, Flushes
@@ -280,17 +280,21 @@ class CoordinatorRuntime:
             self._set_refreshes(groups, decision)
         if decision.describers:
             self._set_describers(groups, decision)
-        for group_id, kind, member_id, delay_ms, only_if_absent in decision.timers:
-            if delay_ms == CANCEL:
-                self.timers.cancel((group_id, kind, member_id))
-            else:
-                self.timers.schedule((group_id, kind, member_id), delay_ms, only_if_absent)
+        self.move_timers(decision.timers)
         if len(decision.replies) > REPLIES_PER_TURN:
             self._answer_in_turns(decision, flushes)
         else:
             for token, response in decision.replies:
                 token.answer(response, flushes)
         return flushes
+
+    def move_timers(self, moves: TimerMoves) -> None:
+        """Start, move and stop these timers."""
+        for group_id, kind, member_id, delay_ms, only_if_absent in moves:
+            if delay_ms == CANCEL:
+                self.timers.cancel((group_id, kind, member_id))
+            else:
+                self.timers.schedule((group_id, kind, member_id), delay_ms, only_if_absent)
 
     def _answer_in_turns(self, decision: Decision, flushes: Flushes) -> None:
         """All have their response now, whatever happens to the group later. They are sent it on several turns."""
@@ -322,43 +326,48 @@ class CoordinatorRuntime:
             if group is not None:
                 KINDS[group.TYPE].set_describer(group, may_describe)
 
-    def write_offsets(
+    def commit_offsets(
         self,
+        partition: int,
         groups: Groups,
-        by_group: dict[str, Changes],
+        group_id: str,
+        changes: Changes,
         now_ms: int,
         producer: tuple[int, int] | None = None,
         verification: Verification | None = None,
-    ) -> list[Flush]:
-        """Append and apply offsets and tombstones of groups of one partition. Returns the fsyncs that must finish
-        before the response."""
+    ) -> Flushes:
+        """Append and apply the offsets of one commit, which are one batch, whatever its size. Returns the fsyncs that
+        must finish before the response."""
+        if not changes:
+            return ()
+        entries = offset_entries(group_id, changes, now_ms)
+        appended = self.append_entries(partition, entries, now_ms, producer, verification)
+        producer_id = records.NO_PRODUCER_ID if producer is None else producer[0]
+        for record_offset, (topic, number, committed) in enumerate(changes, appended.base_offset):
+            assert committed is not None
+            committed.record_offset = record_offset
+            groups.commit(group_id, topic, number, committed, producer_id)
+        return () if appended.flushed is None else (appended.flushed,)
+
+    def remove_offsets(self, groups: Groups, by_group: dict[str, Changes], now_ms: int) -> list[Flush]:
+        """Append and apply tombstones of offsets of groups of one partition. Returns the fsyncs that must finish before
+        the response."""
         flushes: list[Flush] = []
-        entries = [
-            (group_id, topic, partition, committed)
-            for group_id, changes in by_group.items()
-            for topic, partition, committed in changes
-        ]
+        entries: list[Entry] = []
+        removed: list[tuple[str, str, int]] = []
+        for group_id, changes in by_group.items():
+            entries += offset_entries(group_id, changes, now_ms)
+            removed += [(group_id, topic, number) for topic, number, _ in changes]
         if not entries:
             return flushes
-        producer_id = -1 if producer is None else producer[0]
-        log_partition = self.partition_for(entries[0][0])
-        # A commit is one batch, whatever its size. Only records that the broker writes on its own may be split into
-        # batches.
-        is_whole = any(committed is not None for *_, committed in entries)
-        try:
-            pairs = list(records.encode_offsets(entries))
-        except StructError as error:
-            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
-        parts = [slice(len(pairs))] if is_whole else divided(pairs, RECORDS_PER_BATCH, self.max_batch_bytes())
-        for taken in parts:
-            part = entries[taken]
-            appended = self._append(log_partition, pairs[taken], now_ms, producer, verification)
+        partition = self.partition_for(removed[0][0])
+        pairs = [(key, value) for key, value, *_ in entries]
+        for taken in divided(pairs, RECORDS_PER_BATCH, self.max_batch_bytes()):
+            appended = self.append_entries(partition, entries[taken], now_ms)
             if appended.flushed is not None:
                 flushes.append(appended.flushed)
-            for index, (group_id, topic, partition, committed) in enumerate(part):
-                if committed is not None:
-                    committed.record_offset = appended.base_offset + index
-                groups.commit(group_id, topic, partition, committed, producer_id)
+            for group_id, topic, number in removed[taken]:
+                groups.offsets.remove(group_id, topic, number)
         return flushes
 
     # --- responses

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kafka_shim.cext import messages
+from kafka_shim.cext import messages, offset_records
 from kafka_shim.cext import records as cext_records
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group import records
@@ -59,12 +59,12 @@ def refused(call, *arguments, **fields) -> ErrorCode:
 def test_offsets_are_encoded_as_the_generated_classes_do(
     group, topic, partition, offset, epoch, metadata, commit_ms, expire_ms, topic_id
 ) -> None:
-    key = records.encode_offset_key(records.offset_key_prefix(group), topic, partition)
+    key = offset_records.encode_offset_key(group, topic, partition)
     generated = OffsetCommitKey(group=group, topic=topic, partition=partition)
     assert key == b"\0\1" + messages.encode(generated, 0)
     assert records.decode_offset_key(key) == (group, topic, partition)
     version = 4 if expire_ms == -1 else 1
-    committed = records.Committed(offset, epoch, metadata, commit_ms, expire_ms, topic_id)
+    committed = offset_records.Committed(offset, epoch, metadata, commit_ms, expire_ms, topic_id)
     value = OffsetCommitValue(
         offset=offset,
         leader_epoch=epoch,
@@ -73,12 +73,32 @@ def test_offsets_are_encoded_as_the_generated_classes_do(
         expire_timestamp=expire_ms,
         topic_id=topic_id,
     )
-    encoded = records.encode_offset(committed)
+    encoded = offset_records.encode_offset(committed)
     assert encoded == version.to_bytes(2, "big") + messages.encode(value, version)
     back = records.decode_offset(encoded, 7)
     assert (back.offset, back.metadata, back.commit_ms, back.record_offset) == (offset, metadata, commit_ms, 7)
     if version == 4:
         assert (back.leader_epoch, back.topic_id) == (epoch, topic_id)
+
+
+@pytest.mark.parametrize(
+    ("group", "topic", "metadata", "expire_ms"),
+    [
+        ("g" * 0x8000, "t", "", -1),
+        ("g", "t" * 0x8000, "", -1),
+        ("g", "t", "m" * 0x8000, -1),
+        ("g", "t", "\u00e9" * 0x4000, 5),
+        ("\ud800", "t", "", -1),
+    ],
+    ids=["group", "topic", "metadata", "UTF-8", "surrogate"],
+)
+def test_an_offset_that_no_record_can_hold_is_refused(group: str, topic: str, metadata: str, expire_ms: int) -> None:
+    committed = offset_records.Committed(1, 0, metadata, 0, expire_ms)
+    with pytest.raises(KafkaError) as caught:
+        records.offset_entries(group, [(topic, 0, committed)], 1)
+    assert caught.value.code == E.UNKNOWN_SERVER_ERROR
+    with pytest.raises(ValueError, match="topic id of 15 bytes"):
+        offset_records.Committed(1, 0, "", 0, -1, bytes(15))
 
 
 KEY, VALUE = b"\0\1\0\1g\0\1t\0\0\0\2", b"\0\0" + (5).to_bytes(8, "big") + b"\0\1m" + bytes(8)

@@ -1,0 +1,43 @@
+"""Committed offsets and their records in `__consumer_offsets`, of which a commit writes one a partition.
+
+All other records of the topic are written by the generated classes; a test compares these with those.
+"""
+
+from collections.abc import Sequence
+
+class Committed:
+    """One committed offset. `record_offset` is the offset of its record in the log. `expire_ms` is -1 if
+    `offsets.retention.minutes` applies. `topic_id` (16 bytes) is zero if the commit did not contain it."""
+
+    offset: int
+    leader_epoch: int
+    metadata: str
+    commit_ms: int
+    expire_ms: int
+    topic_id: bytes
+    record_offset: int
+
+    def __init__(
+        self,
+        offset: int,
+        leader_epoch: int,
+        metadata: str,
+        commit_ms: int,
+        expire_ms: int = -1,
+        topic_id: bytes = ...,
+        record_offset: int = -1,
+    ) -> None: ...
+
+def encode_offset_key(group_id: str, topic: str, partition: int) -> bytes:
+    """Returns the key of one partition's offset. Raises EncodeError for a name that no record can hold: names may be
+    longer in requests than in records."""
+
+def encode_offset(committed: Committed) -> bytes:
+    """Returns the value of an offset record: version 4, or version 1 with an explicit retention time (OffsetCommit
+    v2-4). Raises EncodeError for metadata that no record can hold."""
+
+def encode_offsets(
+    group_id: str, changes: Sequence[tuple[str, int, Committed | None]], now_ms: int
+) -> list[tuple[bytes, bytes | None, int, tuple[()]]]:
+    """Returns the entries for `cext.records.build` of a group's (topic, partition, offset or None for its tombstone).
+    Raises EncodeError as the other two."""

@@ -1,0 +1,102 @@
+"""Committed offsets and their records. Contracts are in offset_records.pyi."""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.stdint cimport int32_t, int64_t
+from libc.string cimport memcmp
+
+from kafka_shim.cext.wire cimport (
+    Out, out_free, out_init, write_i8, write_i16, write_i32, write_i64, write_raw, write_string,
+)
+
+cdef enum:
+    KEY_TYPE = 1                # OFFSET_COMMIT, as the version of Kafka's OffsetCommitKey
+    VERSION = 4                 # flexible, with the topic's id
+    EXPIRING_VERSION = 1        # the only one with an expiry time
+    NO_EXPIRY = -1
+    UUID_BYTES = 16
+    TOPIC_ID_TAG = 0
+
+cdef const char* _ZERO_UUID = b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
+
+
+cdef class Committed:
+    cdef public int64_t offset
+    cdef public int32_t leader_epoch
+    cdef public str metadata
+    cdef public int64_t commit_ms
+    cdef public int64_t expire_ms
+    cdef public bytes topic_id
+    cdef public int64_t record_offset
+
+    def __init__(
+        self, int64_t offset, int32_t leader_epoch, str metadata not None, int64_t commit_ms,
+        int64_t expire_ms=NO_EXPIRY, bytes topic_id not None=bytes(UUID_BYTES), int64_t record_offset=-1
+    ):
+        if PyBytes_GET_SIZE(topic_id) != UUID_BYTES:
+            raise ValueError(f"a topic id of {len(topic_id)} bytes")
+        self.offset = offset
+        self.leader_epoch = leader_epoch
+        self.metadata = metadata
+        self.commit_ms = commit_ms
+        self.expire_ms = expire_ms
+        self.topic_id = topic_id
+        self.record_offset = record_offset
+
+
+def encode_offset_key(str group_id not None, str topic not None, int32_t partition):
+    return _key(group_id, topic, partition)
+
+
+def encode_offset(Committed committed not None):
+    return _value(committed)
+
+
+def encode_offsets(str group_id not None, changes, int64_t now_ms):
+    cdef list entries = []
+    cdef object time_ms = now_ms
+    cdef Committed committed
+    for topic, partition, offset in changes:
+        committed = <Committed?>offset if offset is not None else None
+        entries.append((
+            _key(group_id, <str?>topic, partition), None if committed is None else _value(committed), time_ms, ()
+        ))
+    return entries
+
+
+cdef bytes _key(str group_id, str topic, int32_t partition):
+    cdef Out out
+    out_init(&out)
+    try:
+        write_i16(&out, KEY_TYPE)
+        write_string(&out, False, group_id)
+        write_string(&out, False, topic)
+        write_i32(&out, partition)
+        return PyBytes_FromStringAndSize(<char*>out.data, out.size_bytes)
+    finally:
+        out_free(&out)
+
+
+cdef bytes _value(Committed committed):
+    cdef Out out
+    cdef bint expires = committed.expire_ms != NO_EXPIRY
+    cdef const char* topic_id = PyBytes_AS_STRING(committed.topic_id)
+    out_init(&out)
+    try:
+        write_i16(&out, EXPIRING_VERSION if expires else VERSION)
+        write_i64(&out, committed.offset)
+        if not expires:
+            write_i32(&out, committed.leader_epoch)
+        write_string(&out, not expires, committed.metadata)
+        write_i64(&out, committed.commit_ms)
+        if expires:
+            write_i64(&out, committed.expire_ms)
+        elif memcmp(topic_id, _ZERO_UUID, UUID_BYTES) == 0:
+            write_i8(&out, 0)                   # no tagged field
+        else:
+            write_i8(&out, 1)
+            write_i8(&out, TOPIC_ID_TAG)
+            write_i8(&out, UUID_BYTES)
+            write_raw(&out, topic_id, UUID_BYTES)
+        return PyBytes_FromStringAndSize(<char*>out.data, out.size_bytes)
+    finally:
+        out_free(&out)
