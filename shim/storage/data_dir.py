@@ -8,6 +8,7 @@ import fcntl
 import json
 import logging
 import os
+import re
 
 from kafka_shim.internal_topics import CLUSTER_METADATA_TOPIC
 from kafka_shim.storage import checkpoint, names
@@ -28,6 +29,7 @@ META_PROPERTIES = "meta.properties"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 PARTITION_METADATA = "partition.metadata"
 META_VERSION = "1"
+TOPIC_ID_TEXT = re.compile(r"[A-Za-z0-9_-]{22}")
 
 # (device, inode) of the lock files that this process holds -> descriptors.
 _LOCKED: dict[tuple[int, int], list[int]] = {}
@@ -253,17 +255,22 @@ def write_topic_id(directory: str, topic_id: bytes) -> None:
 
 
 def read_topic_id(directory: str) -> str | None:
-    """Return the topic id in a partition directory's `partition.metadata` as text, or None if there is no such file or
-    entry. Raises OSError if the file exists but cannot be read."""
+    """Return the topic id in a partition directory's `partition.metadata` as text, or None if there is none, or what
+    stands there is no topic id: a damaged file does not make the data another topic's. Raises OSError if the file
+    exists but cannot be read."""
+    path = f"{directory}/{PARTITION_METADATA}"
     try:
-        with open(f"{directory}/{PARTITION_METADATA}", encoding="utf-8") as file:
+        with open(path, encoding="utf-8") as file:
             lines: Iterable[str] = file.read().splitlines()
-    except (FileNotFoundError, UnicodeDecodeError):
+    except FileNotFoundError:
         return None
+    except UnicodeDecodeError:
+        lines = ()
     for line in lines:
         key, _, value = line.partition(":")
-        if key == "topic_id":
+        if key == "topic_id" and TOPIC_ID_TEXT.fullmatch(value.strip()):
             return value.strip()
+    logger.warning("%s is damaged: the topic id is taken from the metadata", path)
     return None
 
 

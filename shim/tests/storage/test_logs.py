@@ -606,6 +606,20 @@ def test_topic_id_that_cannot_be_read_is_not_a_missing_one(make_disk: Callable[.
     logs.stop()
 
 
+@pytest.mark.parametrize("damage", [b"nonsense", b"\xff\n", b"\nnonsense"])
+def test_a_damaged_topic_id_does_not_make_the_records_anothers(make_disk: Callable[..., Disk], damage: bytes) -> None:
+    disk = make_disk()
+    put(disk.open(), b"a")
+    disk.stop()
+    file = disk.partition / "partition.metadata"
+    right = file.read_bytes()
+    file.write_bytes(right + damage)
+    assert disk.open().log_end_offset == 1
+    assert read_topic_id(str(disk.partition)) == uuid_text(TOPIC_ID)
+    file.write_bytes(right[:-5])
+    assert read_topic_id(str(disk.partition)) is None
+
+
 def test_partition_made_without_descriptors_is_made_at_its_next_use(make_disk: Callable[..., Disk]) -> None:
     disk = make_disk()
     logs, config = stored_logs(disk)
