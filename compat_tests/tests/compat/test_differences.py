@@ -457,6 +457,36 @@ def test_a_damaged_batch_header_in_an_old_segment(each, brokers) -> None:
     assert theirs == (ErrorCode.NONE, 4)
 
 
+def test_a_damaged_small_file_of_a_partition(tmp_path) -> None:
+    folder = tmp_path / "data" / "scratched-0"
+
+    def write(connection: Connection) -> int:
+        answer = connection.request(ask.produce("scratched", 0, [(None, b"value")]), 9)
+        return answer.responses[0].partition_responses[0].error_code
+
+    def damage(name: str) -> None:
+        with (folder / name).open("ab") as file:
+            file.write(b"nonsense\n")
+
+    with make("shim", data_dir=tmp_path / "data") as ours, Connection(ours.bootstrap) as connection:
+        ask.create_topic(connection, "scratched")
+        assert write(connection) == ErrorCode.NONE
+    damage("leader-epoch-checkpoint")
+    theirs = make("kafka-native", data_dir=tmp_path / "data")
+    try:
+        with pytest.raises(TargetError, match="ended with status 1"):
+            theirs.start()
+        assert f"Malformed line in checkpoint file [{folder}/leader-epoch-checkpoint]: nonsense" in theirs.log()
+    finally:
+        theirs.close()
+    damage("partition.metadata")
+    with make("shim", data_dir=tmp_path / "data") as ours, Connection(ours.bootstrap) as connection:
+        part = connection.request(ask.fetch("scratched", 0, 0), 11).responses[0].partitions[0]
+        assert (part.error_code, b"value" in bytes(part.records)) == (ErrorCode.NONE, True)
+        assert "scratched-0: leader epochs are read from the batches" in ours.log()
+        assert write(connection) == ErrorCode.NONE
+
+
 def test_which_clients_push_metrics(each) -> None:
     def look_ahead(connection: Connection) -> int:
         change = {"name": "match", "config_operation": 0, "value": "client_id=(?!b).*"}
