@@ -46,10 +46,11 @@ import org.junit.platform.launcher.core.LauncherFactory;
  * names of the test methods), the file with the tests
  * (a class, a method of it, or one invocation `method[3]`, a line each; behind a hyphen a method to leave out), the file of results, and the seconds that one
  * test may take. The status is 0 when every test has its line, and 3 when a test had to be given up with the JVM: its
- * line is the last one.
+ * line is the last one. It is 143 when the JVM was told to end.
  */
 public final class Runner {
     private static final int GIVEN_UP = 3;
+    private static final int TOLD_TO_END = 143;
     private static final long GRACE_MS = 30_000;
     private static final Pattern SELECTED = Pattern.compile("(.+)\\.([a-z]\\w*)(?:\\[(\\d+)])?");
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -61,6 +62,8 @@ public final class Runner {
         boolean isShim = arguments[0].equals("shim");
         List<String> tests = Files.readAllLines(Path.of(arguments[1]));
         int limitSeconds = Integer.parseInt(arguments[3]);
+        // A JVM that is told to end would go on with the tests meanwhile, and each would fail at its temporary folder.
+        Runtime.getRuntime().addShutdownHook(new Thread(() -> Runtime.getRuntime().halt(TOLD_TO_END)));
         if (!arguments[0].equals("list")) {
             OneBroker.install();
         }
