@@ -13,8 +13,14 @@ __all__ = ["Broker", "__version__"]
 def __getattr__(name: str) -> object:
     # Late: `kafka-shim serve` needs nothing of the embedded broker.
     if name == "Broker":
-        from kafka_shim.embedded import Broker
+        try:
+            from kafka_shim.embedded import Broker
+        except ModuleNotFoundError as error:
+            if not (error.name or "").startswith("kafka_shim.cext."):
+                raise
+            from kafka_shim.errors import not_compiled
 
+            raise ImportError(not_compiled(__path__[0])) from error
         return Broker
     # Of pyproject.toml, which is its one place.
     if name == "__version__":

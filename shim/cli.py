@@ -5,6 +5,7 @@ then.
 
 from __future__ import annotations
 
+import os
 import sys
 
 TYPE_CHECKING = False
@@ -15,7 +16,23 @@ if TYPE_CHECKING:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `kafka-shim ARGUMENTS...` (default: this process's arguments). Returns the exit status."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # closed by who started this; its number would go to the next file
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123 until the process ends; pathlib costs a start
     words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        return _run(words)
+    except ModuleNotFoundError as error:
+        if not (error.name or "").startswith("kafka_shim.cext."):
+            raise
+        from kafka_shim.errors import not_compiled
+
+        folder = __file__.rpartition("/")[0]
+        sys.stderr.write(f"error: {not_compiled(folder)}\n")
+        return 1
+
+
+def _run(words: list[str]) -> int:
     if words[:1] == ["serve"]:
         options = plain_serve(words[1:])
         if options is not None:

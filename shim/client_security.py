@@ -123,6 +123,8 @@ class ClientSecurity:
         answer = connection.request(handshake, HANDSHAKE_VERSION)
         if answer.error_code:
             enabled = ", ".join(answer.mechanisms)
+            if not enabled:
+                raise WireClientError("the listener has no SASL: set security.protocol, or connect to another listener")
             raise WireClientError(f"the listener does not offer {self._mechanism} but {enabled}: set sasl.mechanism")
         if self._mechanism == "PLAIN":
             self._send(connection, f"\0{self._login['username']}\0{self._login['password']}".encode())

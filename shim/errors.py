@@ -174,3 +174,14 @@ class KafkaError(Exception):
 class DisconnectError(Exception):
     """Close the client's connection without a response and log one line. Kafka does this where no response is possible:
     an error of a Produce with acks=0, or a body that cannot be read."""
+
+
+def not_compiled(folder: str) -> str:
+    """Return what to do where this Python finds no compiled modules in the package in `folder`."""
+    import sys
+
+    version = "{} {}.{}".format(sys.implementation.name, *sys.version_info[:2])
+    return (
+        f"kafka_shim in {folder} has no compiled modules for this Python ({version}, {sys.executable}): install "
+        "it with the pip of this Python, or in a checkout run scripts/bootstrap run"
+    )

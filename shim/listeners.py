@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import socket
+import sys
 
 from kafka_shim.config import ConfigError
 from kafka_shim.metadata.registration import SECURITY_PROTOCOLS
@@ -215,7 +217,9 @@ def bind(listener: Listener, config: BrokerConfig) -> socket.socket:
     try:
         sock = _bind(listener)
     except OSError as err:
-        raise OSError(err.errno, f"cannot listen on {printable(listener)}: {err.strerror}") from err
+        raise OSError(
+            err.errno, f"cannot listen on {printable(listener)}: {why_not_bound(err, listener.port)}"
+        ) from err
     # Accepted sockets inherit these. Without uvloop, asyncio would leave Nagle's algorithm on. Kafka's default buffer
     # sizes would only slow down a local socket.
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -230,6 +234,23 @@ def bind(listener: Listener, config: BrokerConfig) -> socket.socket:
     sock.setblocking(False)
     listener.port = sock.getsockname()[1]
     return sock
+
+
+def why_not_bound(
+    error: OSError, port: int, instead: str = "another port, or port 0 (--listen HOST:0) for a free one"
+) -> str:
+    """Return why an address could not be listened on, and what to do; `instead`: how to name another."""
+    advice = ""
+    if error.errno == errno.EADDRINUSE:
+        shows = f"ss -ltnp 'sport = :{port}'" if sys.platform == "linux" else f"lsof -nP -iTCP:{port} -sTCP:LISTEN"
+        advice = f"; {shows} shows what listens there; take {instead}"
+    elif error.errno == errno.EADDRNOTAVAIL:
+        advice = "; no interface of this machine has the address: 127.0.0.1 is for this machine alone, 0.0.0.0 for all"
+    elif error.errno == errno.EACCES:
+        advice = f"; the user may not take this port: take {instead}"
+    elif isinstance(error, socket.gaierror):
+        advice = "; the host is not known here: give an address of this machine"
+    return f"{error.strerror}{advice}"
 
 
 def _bind(listener: Listener) -> socket.socket:

@@ -5,6 +5,7 @@ on a signal.
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import os
 import signal
@@ -16,7 +17,7 @@ from kafka_shim.config import BrokerConfig, ConfigError
 from kafka_shim.faults import Faults
 from kafka_shim.log_format import set_up_logging
 from kafka_shim.server import Server
-from kafka_shim.storage.results import StorageError
+from kafka_shim.storage.results import StorageError, what_to_do
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ def serve(
     `cluster_id` is for new data directories; `on_started` is called once the listeners accept connections.
     """
     temporary: Path | None = None
+    config: BrokerConfig | None = None
     try:
         set_up_logging(log_level, log_format)
         if memory:
@@ -74,6 +76,8 @@ def serve(
         said = str(error)
         if isinstance(error, OSError) and error.strerror:  # without the number of the error
             said = error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
+            if error.errno in (errno.ENOSPC, errno.EDQUOT) and config is not None and "cannot" not in said:
+                said = f"the data directory {', '.join(config.log_dirs)} cannot be used: {said}{what_to_do(error)}"
         sys.stderr.write(f"error: {said}\n")
         return EXIT_FAILED
     finally:
@@ -101,7 +105,7 @@ def configure(
         from_file.update(given)
     for option in options:
         name, equals, value = option.partition("=")
-        if not equals:
+        if not equals or not name.strip():
             raise ConfigError(f"-o takes key=value, not {option!r}")
         given[name.strip()] = value.strip()
         from_file.discard(name.strip())
@@ -109,7 +113,12 @@ def configure(
     if data_dir is not None:
         given.pop("log.dir", None)
         given.pop("log.dirs", None)
-    config = BrokerConfig.parse(given, from_file)
+    try:
+        config = BrokerConfig.parse(given, from_file)
+    except ConfigError as err:
+        if config_file is None or on_command_line:  # then the option may be of either
+            raise
+        raise ConfigError(f"{config_file}: {err}") from err
     if on_command_line:
         from kafka_shim.config import is_password
 

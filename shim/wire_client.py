@@ -9,6 +9,7 @@ from __future__ import annotations
 import socket
 
 from kafka_shim.cext.messages import decode
+from kafka_shim.cext.wire import EncodeError
 from kafka_shim.errors import ErrorCode
 from kafka_shim.protocol.api_keys import API_KEYS
 from kafka_shim.protocol.headers import encode_request_frame, parse_response_header, response_class
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 MAX_FRAME_BYTES = 1 << 30
 HIGHEST_PORT = 65535
+# The first bytes of an answer in another protocol: a status line, an alert, a handshake. None is the length of an
+# answer to ApiVersions or to a login.
+OTHERS = {b"HTTP": "HTTP", b"\x15\x03": "TLS", b"\x16\x03": "TLS"}
 # Of a port. Python converts no number of thousands of digits.
 MOST_DIGITS = 9
 
@@ -46,6 +50,14 @@ MOST_DIGITS = 9
 class WireClientError(Exception):
     """The broker cannot be reached, closed the connection, or does not support the request. The message is for
     people."""
+
+
+class OtherProtocolError(WireClientError):
+    """What listens there speaks another protocol, `name`: HTTP or TLS."""
+
+    def __init__(self, text: str, name: str) -> None:
+        self.name = name
+        super().__init__(text)
 
 
 class RequestError(WireClientError):
@@ -99,6 +111,9 @@ class Connection:
         self._ranges: dict[int, tuple[int, int]] | None = None
         self._buffer = bytearray()
         self._was_answered = False
+        self._answers = 0
+        self._address = f"{host}:{port}"
+        self._timeout_s = timeout_s
         try:
             self._socket = socket.create_connection((host, port), timeout=timeout_s)
         except OSError as err:
@@ -133,15 +148,23 @@ class Connection:
         if version is None:
             version = self.version_of(message.API_KEY)
         correlation_id = self.send(message, version)
-        answered, body = self.receive(message.API_KEY, version)
-        if answered != correlation_id:
-            raise WireClientError(f"the broker answered request {answered} instead of {correlation_id}")
-        return body
+        while True:
+            frame = self.receive_frame()
+            answered, start = parse_response_header(message.API_KEY, version, frame)
+            if answered == correlation_id:
+                return decode(response_class(message.API_KEY), version, frame, start)
+            # The answer to a request that was interrupted (Ctrl-C) may come before.
+            if not 0 < answered < correlation_id:
+                raise WireClientError(f"the broker answered request {answered} instead of {correlation_id}")
 
     def send(self, message: Message, version: int) -> int:
         """Send one request. Returns its correlation id."""
         self._next_id += 1
-        self.send_bytes(encode_request_frame(message, version, self._next_id, self._client_id))
+        try:
+            frame = encode_request_frame(message, version, self._next_id, self._client_id)
+        except EncodeError as err:
+            raise WireClientError(f"the request cannot be written: {err}") from None
+        self.send_bytes(frame)
         return self._next_id
 
     def receive(self, api_key: int, version: int) -> tuple[int, Any]:
@@ -157,14 +180,20 @@ class Connection:
         try:
             self._socket.sendall(data)
         except OSError as err:
-            raise WireClientError(f"the connection broke: {err.strerror or err}") from err
+            raise self._broken(err) from err
 
     def receive_frame(self) -> bytes:
         """Returns the next response frame without its four-byte length."""
-        length = int.from_bytes(self._read(4), signed=True)
+        is_first = not self._was_answered
+        head = self._read(4)
+        if is_first and (other := next((name for begin, name in OTHERS.items() if head.startswith(begin)), None)):
+            raise OtherProtocolError(f"{self._address} answers in {other}, not in Kafka's protocol", other)
+        length = int.from_bytes(head, signed=True)
         if not 0 <= length <= self._max_frame_bytes:
             raise WireClientError(f"the broker announced an answer of {length} bytes")
-        return self._read(length)
+        frame = self._read(length)
+        self._answers += 1
+        return frame
 
     def _read(self, count: int) -> bytes:
         buffer = self._buffer
@@ -172,15 +201,23 @@ class Connection:
             try:
                 data = self._socket.recv(max(65536, count - len(buffer)))
             except OSError as err:
-                raise WireClientError(f"the connection broke: {err.strerror or err}") from err
+                raise self._broken(err) from err
             if not data:
                 when = "" if self._was_answered else " before its first answer"
+                if self._answers == 1 and self._ranges is not None:
+                    when = " after its list of versions"
                 raise WireClientError(f"the broker closed the connection{when}")
             self._was_answered = True
             buffer += data
         taken = bytes(buffer[:count])
         del buffer[:count]
         return taken
+
+    def _broken(self, err: OSError) -> WireClientError:
+        if isinstance(err, TimeoutError):
+            what = "no answer" if self._was_answered else "not one answer"
+            return WireClientError(f"{what} from {self._address} within {self._timeout_s:g} s")
+        return WireClientError(f"the connection broke: {err.strerror or err}")
 
     # --- versions
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from kafka_shim.wire_client import DEFAULT_BOOTSTRAP, Connection, RequestError, WireClientError
+from kafka_shim.wire_client import DEFAULT_BOOTSTRAP, Connection, OtherProtocolError, RequestError, WireClientError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -166,6 +166,7 @@ _WHAT_TO_DO = {
     "SECURITY_DISABLED": " (the broker's option authorizer.class.name names one)",
     "GROUP_ID_NOT_FOUND": " (kafka-shim groups list shows what is there)",
     "NON_EMPTY_GROUP": " (stop its members first: kafka-shim groups describe GROUP --members)",
+    "KAFKA_STORAGE_ERROR": " (a full disk, mostly: the broker's log names the file and the reason)",
     "MESSAGE_TOO_LARGE": " (message.max.bytes of the broker, or max.message.bytes of the topic, is the limit)",
     "INVALID_PRODUCER_EPOCH": " (another producer has taken over its transactional id)",
     "PRODUCER_FENCED": " (another producer has taken over its transactional id)",
@@ -177,10 +178,20 @@ def _advice(err: WireClientError, security: object) -> str:
     if isinstance(err, RequestError):
         denied = err.code.name.endswith("AUTHORIZATION_FAILED")
         return " (the user needs an ACL: kafka-shim acls add)" if denied else _WHAT_TO_DO.get(err.code.name, "")
+    if isinstance(err, OtherProtocolError):
+        if err.name == "TLS":
+            return (
+                "" if security else " (give the client's properties with --command-config FILE: security.protocol=SSL)"
+            )
+        return " (name a listener of the broker with --bootstrap-server)"
+    if "not one answer" in str(err):
+        return " (is it a listener of a broker? servers of other protocols wait for more)"
     if "cannot connect" in str(err):
         return " (is it running? name another with --bootstrap-server or KAFKA_SHIM_BOOTSTRAP)"
     if security is None and "closed the connection before its first answer" in str(err):
         return " (if the listener has TLS or SASL, give the client's properties with --command-config FILE)"
+    if security is None and "closed the connection after its list" in str(err):
+        return " (as a listener with SASL does: give the client's properties with --command-config FILE)"
     if "closed the connection" in str(err) or "the connection broke" in str(err):
         return " (the broker's log says whether it has stopped)"
     return ""

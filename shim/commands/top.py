@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from rich.console import RenderableType
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
     from kafka_shim.client.overview import Overview
 
@@ -36,6 +36,8 @@ Connections are no part of Kafka's protocol: the metrics at kafka.shim.http.list
 Exit status: 0 ended by Ctrl-C or --once; 1 the broker refused or was not reached; 2 wrong options.
 """
 LEAST_REFRESH_S, MOST_REFRESH_S = 0.5, 60.0
+# Of a name in a narrow terminal, and between two columns.
+LEAST_NAME, GAP = 16, 2
 
 
 @click.command(name="top", epilog=EPILOG, help="Watch throughput by topic, lag of groups and open transactions.")
@@ -188,9 +190,9 @@ def screen(view: View, rows: int) -> RenderableType:
     ]
     parts: list[RenderableType] = [
         Text(head, style="bold"),
-        _table(("TOPIC", "PARTITIONS", "HELD", "RECORDS/S"), topics, rows),
-        _table(("GROUP", "TYPE", "STATE", "LAG"), groups, rows),
-        _table(("TRANSACTION", "STATE", "OPEN FOR", "TIMEOUT", "PARTITIONS"), open_now, rows),
+        Fitted(("TOPIC", "PARTITIONS", "HELD", "RECORDS/S"), topics, rows, (1, 2)),
+        Fitted(("GROUP", "TYPE", "STATE", "LAG"), groups, rows, (1, 2)),
+        Fitted(("TRANSACTION", "STATE", "OPEN FOR", "TIMEOUT", "PARTITIONS"), open_now, rows, (4, 1, 3)),
     ]
     left = max(0, len(topics) - rows), max(0, len(groups) - rows) + found.groups_left_out
     if any(left):
@@ -199,13 +201,35 @@ def screen(view: View, rows: int) -> RenderableType:
     return Group(*parts)
 
 
-def _table(columns: tuple[str, ...], rows: Sequence[tuple[object, ...]], most: int) -> RenderableType:
-    from rich.table import Table
-    from rich.text import Text
+class Fitted:
+    """A table as wide as its place. Where that is narrow, columns are left out, those of `first_out` in its order,
+    until there is room for the first one, a name, which is then cut.
+    """
 
-    table = Table(box=None, pad_edge=False, expand=False)
-    for number, column in enumerate(columns):
-        table.add_column(column, no_wrap=True, justify="left" if number == 0 else "right")
-    for row in rows[:most]:
-        table.add_row(*[Text(str(cell)) for cell in row])
-    return table
+    def __init__(
+        self, columns: tuple[str, ...], rows: Sequence[tuple[object, ...]], most: int, first_out: tuple[int, ...]
+    ) -> None:
+        self._columns = columns
+        self._rows = [tuple(str(cell) for cell in row) for row in rows[:most]]
+        self._first_out = first_out
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        from rich.table import Table
+        from rich.text import Text
+
+        widths = [max(map(len, column)) for column in zip(self._columns, *self._rows, strict=True)]
+        shown = list(range(len(widths)))
+
+        def left_for_name() -> int:
+            return options.max_width - sum(widths[number] + GAP for number in shown[1:])
+
+        for number in self._first_out:
+            if left_for_name() < min(LEAST_NAME, widths[0]):
+                shown.remove(number)
+        table = Table(box=None, pad_edge=False, expand=False)
+        table.add_column(self._columns[0], no_wrap=True, max_width=max(1, min(widths[0], left_for_name())))
+        for number in shown[1:]:
+            table.add_column(self._columns[number], no_wrap=True, justify="right")
+        for row in self._rows:
+            table.add_row(*[Text(row[number]) for number in shown])
+        yield table

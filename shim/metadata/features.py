@@ -186,5 +186,8 @@ def unsupported_level(levels: Mapping[str, int], supported: Mapping[str, tuple[i
     for name, level in levels.items():
         lowest, highest = supported.get(name, (0, 0))
         if not lowest <= level <= highest:
-            return f"{name} {level} is finalised here, this version of kafka-shim supports {lowest} to {highest}"
+            return (
+                f"{name} {level} is finalised here, this version of kafka-shim supports {lowest} to {highest}: start "
+                "the Kafka that wrote it, and change the level there (kafka-features.sh) or go on with it"
+            )
     return ""

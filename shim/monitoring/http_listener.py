@@ -65,7 +65,11 @@ class HttpListener:
         self.pages: Handle | None = None
         self._bearer = f"Bearer {bearer_token}".encode() if bearer_token else b""
         self._asks_for_certificates = tls is not None and tls.verify_mode != CERT_NONE
-        self._server = HttpServer(bound, self._handle, most_requests=most_requests, tls=tls)
+        try:
+            self._server = HttpServer(bound, self._handle, most_requests=most_requests, tls=tls)
+        except OSError as err:
+            advice = "give kafka.shim.http.listener another address, port 0 for a free one"
+            raise OSError(err.errno, f"{err.strerror}; {advice}") from err
 
     @property
     def address(self) -> str:

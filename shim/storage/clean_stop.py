@@ -28,7 +28,7 @@ def close_all(
         try:
             unsynced += log.close()
         except OSError as err:
-            logger.error("%s cannot be closed, the next start recovers it: %s", log.name, err)  # noqa: TRY400
+            logger.error("%s cannot be closed, the next start recovers it: %s", log.name, err.strerror or err)  # noqa: TRY400
             log.retire()
         else:
             closed.append(log)

@@ -122,7 +122,10 @@ class DataDir:
         pairs = (line.partition("=") for line in lines if line and line[0] not in "#!")
         self.meta = meta = {key.strip(): value.strip() for key, _, value in pairs}
         if meta.get("version", META_VERSION) != META_VERSION:
-            raise StorageError(f"{self.path}/{META_PROPERTIES} has version {meta['version']}, expected {META_VERSION}")
+            raise StorageError(
+                f"{self.path}/{META_PROPERTIES} has version {meta['version']}, expected {META_VERSION}: it is not of "
+                "Kafka 4.3.1 in KRaft mode; name another directory with --data-dir or log.dirs"
+            )
         self.directory_id = meta.get("directory.id", "")
         self.meta_fault = "" if "cluster.id" in meta else "is damaged: it names no cluster.id"
         return meta

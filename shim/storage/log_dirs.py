@@ -9,7 +9,7 @@ from functools import partial
 
 from kafka_shim.storage.data_dir import DataDir
 from kafka_shim.storage.open_files import OUT_OF_RESOURCES
-from kafka_shim.storage.results import StorageError
+from kafka_shim.storage.results import StorageError, what_to_do
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,12 +79,12 @@ class LogDirs:
                 ) from err
             reason = f"the data directory {data_dir.path} cannot be used: {err.strerror or err}"
             if data_dir.path == self._metadata_path():
-                raise StorageError(reason) from err
+                raise StorageError(f"{reason}{what_to_do(err)}") from err
             data_dir.unlock()
             self.live.remove(data_dir)
             self.failed.append(data_dir.path)
             if not self.live:
-                raise StorageError(f"none of log.dirs can be used: {reason}") from err
+                raise StorageError(f"none of log.dirs can be used: {reason}{what_to_do(err)}") from err
             logger.error("%s; going on without it", reason)  # noqa: TRY400 the reason says it all
             return False
         return True

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+
 from kafka_shim.errors import ErrorCode, KafkaError
 
 TYPE_CHECKING = False
@@ -97,6 +100,19 @@ class NotOneBatchError(KafkaError):
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.INVALID_RECORD, message)
+
+
+def what_to_do(error: OSError) -> str:
+    """Return what an operator can do about a data directory that raised this error: "; ..." or nothing."""
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return f"; let user {os.geteuid()} write there, or name another with --data-dir or log.dirs"
+    if error.errno == errno.EROFS:
+        return "; its file system is mounted read-only: name another with --data-dir or log.dirs"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "; free some space there, or name another with --data-dir or log.dirs"
+    if error.errno in (errno.ENOTDIR, errno.ENOENT):
+        return "; name a folder with --data-dir or log.dirs"
+    return ""
 
 
 class StorageError(Exception):

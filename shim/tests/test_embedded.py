@@ -402,7 +402,7 @@ def test_a_process_that_fails_tells_why_in_its_own_words():
         address = taken.bootstrap_servers
         Broker(process=True, listen=address).start()
     told = f"status 1: cannot listen on PLAINTEXT://{address}: Address already in use"
-    assert str(failed.value).endswith(told)
+    assert told in str(failed.value)
     with pytest.raises(ConfigError, match=r"num\.partitions"):
         Broker(process=True, num_partitions="many")
 
