@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import logging
 import socket
@@ -230,6 +231,7 @@ def bind(listener: Listener, config: BrokerConfig) -> socket.socket:
     ):
         if name in config.given and size_bytes > 0:
             sock.setsockopt(socket.SOL_SOCKET, option, size_bytes)
+    _send_unpaced(sock)
     sock.listen(config.socket_listen_backlog_size)
     sock.setblocking(False)
     listener.port = sock.getsockname()[1]
@@ -251,6 +253,18 @@ def why_not_bound(
     elif isinstance(error, socket.gaierror):
         advice = "; the host is not known here: give an address of this machine"
     return f"{error.strerror}{advice}"
+
+
+def _send_unpaced(sock: socket.socket) -> None:
+    """Have a listener on the loopback interface send without BBR where that is the system's congestion control: it
+    paces by timers what no network limits, which is half of the CPU of a large Fetch (docs/adr/0044-sendfile.md).
+    Accepted sockets inherit it. Every system allows reno to every user."""
+    address = sock.getsockname()[0]
+    if not hasattr(socket, "TCP_CONGESTION") or not (address == "::1" or address.startswith("127.")):
+        return
+    with contextlib.suppress(OSError):  # a kernel that keeps it from containers
+        if sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).startswith(b"bbr"):
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
 
 
 def _bind(listener: Listener) -> socket.socket:

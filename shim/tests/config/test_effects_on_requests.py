@@ -36,6 +36,20 @@ def test_sockets_have_the_buffers_that_are_set() -> None:
         assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) == 40_000
 
 
+def test_no_listener_of_the_loopback_interface_paces_what_it_sends() -> None:
+    """BBR does. What the system chose otherwise stays, and so does BBR where there may be a network."""
+
+    def chosen(host: str) -> bytes:
+        config = BrokerConfig.parse({"listeners": f"PLAINTEXT://{host}:0", "advertised.listeners": "PLAINTEXT://h:1"})
+        with bind(listeners_of(config)[0][0], config) as sock:
+            return sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\0")
+
+    with socket.socket() as sock:
+        usual = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\0")
+    assert chosen("127.0.0.1") == (b"reno" if usual == b"bbr" else usual)
+    assert chosen("0.0.0.0") == usual
+
+
 @pytest.mark.option("socket.listen.backlog.size")
 def test_as_many_connections_wait_as_may() -> None:
     for text, size in (("7", 7), ("9", 9)):
