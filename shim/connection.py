@@ -76,7 +76,7 @@ class Connection(FrameReceiver):
         peer = transport.get_extra_info("peername") or ("unknown", 0)
         local = transport.get_extra_info("sockname") or (self._listener.host, self._listener.port)
         self.session = Session(self._listener, (plain_host(peer[0]), peer[1]), (plain_host(local[0]), local[1]))
-        self.last_active_ms = self._dispatcher.broker.clock.monotonic_ms()
+        self.last_active_ms = self._clock.monotonic_ms()
         self._transport.set_write_buffer_limits(high=0)
         if not self._registry.admit(self):
             self.is_closing = True
@@ -248,7 +248,7 @@ class Connection(FrameReceiver):
             self._task = None
             raise
         self._task = None
-        self.last_active_ms = self._dispatcher.broker.clock.monotonic_ms()
+        self.last_active_ms = self._clock.monotonic_ms()
         if self.is_closing:
             return
         if answer is not None:
@@ -390,7 +390,7 @@ class Connection(FrameReceiver):
 
     def resume_writing(self) -> None:
         """The transport has no unsent bytes any more."""
-        self.last_active_ms = self._dispatcher.broker.clock.monotonic_ms()
+        self.last_active_ms = self._clock.monotonic_ms()
         self._account(0)
         self._write_paused = self._network_send is not None
         self._send_more()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from kafka_shim.cext.request_end import ContextEnd
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.broker import Broker
@@ -9,43 +11,17 @@ if TYPE_CHECKING:
     from kafka_shim.session import Listener, Session
 
 
-class Context:
+class Context(ContextEnd):
     """One request, valid from its decoding until its response. `node_id` is an attribute and not a constant, so that
-    one process can hold several nodes later."""
+    one process can hold several nodes later. `is_large`: the request has very many entries, and its bytes are then its
+    own, not those of the receive buffer. `throttle` counts what the request uses, while a client has a quota."""
 
-    __slots__ = (
-        "api_key",
-        "api_version",
-        "broker",
-        "client_id",
-        "correlation_id",
-        "is_large",
-        "received_ms",
-        "session",
-        "throttle",
-    )
+    __slots__ = ()
 
-    def __init__(
-        self,
-        broker: Broker,
-        session: Session,
-        api_key: int,
-        api_version: int,
-        correlation_id: int,
-        client_id: str | None,
-        received_ms: int,
-    ) -> None:
-        self.broker = broker
-        self.session = session
-        self.api_key = api_key
-        self.api_version = api_version
-        self.correlation_id = correlation_id
-        self.client_id = client_id
-        self.received_ms = received_ms
-        # Whether the request has very many entries. Its bytes are then its own, not those of the receive buffer.
-        self.is_large = False
-        # Counts what the request uses, while a client has a quota.
-        self.throttle: RequestThrottle | None = None
+    if TYPE_CHECKING:
+        broker: Broker
+        session: Session
+        throttle: RequestThrottle | None
 
     def note_member(self, group_id: str, member_id: str) -> None:
         """The connection speaks for this member, which lives as long as it while a virtual clock is moved for clients

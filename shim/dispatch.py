@@ -25,6 +25,7 @@ from kafka_shim.api.failures import failure
 from kafka_shim.authorization import require_on_cluster
 from kafka_shim.cext.headers import RequestHeaderParser
 from kafka_shim.cext.messages import LargeRequestError, decode_request, encode_response_frame
+from kafka_shim.cext.request_end import Reply
 from kafka_shim.context import Context
 from kafka_shim.errors import DisconnectError, ErrorCode, KafkaError
 from kafka_shim.large_requests import copied
@@ -53,33 +54,6 @@ PARKED = frozenset({1, 11, 14, 17, 36, 78})
 RECEIVED, READY = "request.received", "response.ready"
 
 _parse_header = RequestHeaderParser({key: row[3] for key, row in API_KEYS.items()}).parse
-
-
-class Reply:
-    """The result of one request, which the connection sends.
-
-    `parts` are the response's buffers, including the length prefix. If they are None the request waits: `waiting`
-    returns them, or None if no response is sent. `is_abandonable` says whether the request may be cancelled with its
-    connection, `is_delayed` whether its answer waits for other clients or a deadline. `follow_up` is work that remains
-    after the parts were passed to the transport, even if that failed: call `run` with it before any other request is
-    served.
-    """
-
-    __slots__ = ("follow_up", "is_abandonable", "is_delayed", "parts", "waiting")
-
-    def __init__(
-        self,
-        parts: Parts | None,
-        follow_up: Callable[[], None] | None = None,
-        waiting: Coroutine[Any, Any, Parts | None] | None = None,
-        is_abandonable: bool = False,
-        is_delayed: bool = False,
-    ) -> None:
-        self.parts = parts
-        self.follow_up = follow_up
-        self.waiting = waiting
-        self.is_abandonable = is_abandonable
-        self.is_delayed = is_delayed
 
 
 class Dispatcher:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from struct import Struct
 
+from kafka_shim.cext.request_end import FrameEnd
 from kafka_shim.memory_pool import LARGE_BYTES, uncounted
 
 TYPE_CHECKING = False
@@ -22,46 +23,37 @@ if TYPE_CHECKING:
 _read_length = Struct(">i").unpack_from
 
 
-class FrameReceiver(asyncio.BufferedProtocol):
+class FrameReceiver(FrameEnd, asyncio.BufferedProtocol):
     """The base of `Connection`: receives, and pauses while a request is being handled or a response is not sent.
     Event-loop thread only."""
 
     __slots__ = (
         "_closing_reason",
-        "_dispatcher",
         "_filled_bytes",
-        "_frame",
         "_frame_bytes",
-        "_held",
         "_is_abandonable",
         "_is_delayed",
         "_is_paused",
         "_is_uncounted",
         "_listener",
-        "_max_frame_bytes",
-        "_memory",
-        "_must_log_in",
         "_registry",
-        "_task",
         "_transport",
-        "_write_paused",
-        "is_closing",
-        "last_active_ms",
     )
 
     _transport: asyncio.Transport
 
     def __init__(self, dispatcher: Dispatcher, listener: Listener, memory: ReceiveMemory, registry: Registry) -> None:
         # Constant for the life of the connection.
-        self._dispatcher = dispatcher
+        self._dispatcher: Dispatcher = dispatcher
+        self._clock = dispatcher.broker.clock
         self._listener = listener
-        self._memory = memory
+        self._memory: ReceiveMemory = memory
         self._registry = registry
         # Lower until the client has authenticated.
-        self._max_frame_bytes: int = dispatcher.broker.config.socket_request_max_bytes
+        self._max_frame_bytes = dispatcher.broker.config.socket_request_max_bytes
         # Bytes that were received and not handled yet, and the incomplete frame, with its length prefix.
-        self._held: bytes | bytearray | None = None
-        self._frame: memoryview | None = None
+        self._held = None
+        self._frame = None
         self._frame_bytes = 0
         self._filled_bytes = 0
         # Whether the frame began before authentication: its buffer is none of `memory`.
@@ -119,20 +111,20 @@ class FrameReceiver(asyncio.BufferedProtocol):
 
     # --- receiving
 
-    def get_buffer(self, sizehint: int) -> memoryview:
+    def _get_rest(self) -> memoryview:
+        """Returns where the rest of an incomplete frame or length prefix goes."""
         frame = self._frame
         if frame is not None:
             return frame[self._filled_bytes : self._frame_bytes]
         held = self._held
-        if held is not None:
-            # The first 1 to 3 bytes of a length prefix. More bytes are held only while reading is paused.
-            probe = self._memory.probe
-            probe[: len(held)] = held
-            return probe[len(held) :]
-        return self._memory.probe
+        assert held is not None
+        # The first 1 to 3 bytes of a length prefix. More bytes are held only while reading is paused.
+        probe: memoryview = self._memory.probe
+        probe[: len(held)] = held
+        return probe[len(held) :]
 
-    def buffer_updated(self, nbytes: int) -> None:
-        self.last_active_ms = self._dispatcher.broker.clock.monotonic_ms()
+    def _rest_updated(self, nbytes: int) -> None:
+        """So many bytes of the rest were read."""
         frame = self._frame
         if frame is not None:
             self._filled_bytes += nbytes
@@ -145,33 +137,9 @@ class FrameReceiver(asyncio.BufferedProtocol):
                 self._grow(frame)
             return
         held = self._held
-        size_bytes = nbytes
-        if held is not None:
-            size_bytes += len(held)
-            self._held = None
-        self._consume(self._memory.probe, size_bytes)
-
-    def _consume(self, data: memoryview, size_bytes: int) -> None:
-        """Handle every complete frame of `data` and keep the rest."""
-        at = 0
-        while size_bytes - at >= 4 and self._task is None and not self._write_paused and not self.is_closing:
-            length = _read_length(data, at)[0]
-            if not 0 <= length <= self._max_frame_bytes:
-                self.close(self._frame_refusal(data, at))
-                return
-            end = at + 4 + length
-            if end > size_bytes:
-                break
-            frame = data[at + 4 : end]
-            if self._must_log_in:
-                self._handle(frame)
-            else:
-                self._handle_now(frame)
-            if end == size_bytes:
-                return
-            at = end
-        if at < size_bytes and not self.is_closing:
-            self._keep(data[at:size_bytes])
+        assert held is not None
+        self._held = None
+        self._consume(self._memory.probe, len(held) + nbytes)
 
     def _keep(self, rest: memoryview) -> None:
         is_login = self._registry.awaits_login(self)

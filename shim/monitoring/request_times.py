@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from kafka_shim.api import Api
     from kafka_shim.broker import Broker
+    from kafka_shim.cext.request_end import Reply
     from kafka_shim.context import Context
-    from kafka_shim.dispatch import Reply
     from kafka_shim.session import Session
 
 # Upper bounds of the histogram's buckets, in seconds.
