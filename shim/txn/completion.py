@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kafka_shim.txn")
 
+NOTHING_REFUSED: frozenset[tuple[str, int]] = frozenset()
 MARKER_RETRY_MS = 100
 # The most partitions whose markers are written in the turn of the decision: one or two milliseconds. Those of more are
 # written on later turns, as Kafka's coordinator sends them after the decision.
@@ -170,12 +171,15 @@ class Completion:
         slot.pending = slot.is_ending = True
         try:
             yield BEFORE_PREPARE
-            _add(self._log.write(slot, prepared), flushes)
+            unmarked = dict.fromkeys(in_order(prepared.partitions))
+            flush = self._log.write(slot, prepared)
         except BaseException:
             slot.pending = slot.is_ending = False
             raise
-        slot.unmarked = dict.fromkeys(in_order(prepared.partitions))
+        # PREPARE counts: what fails from here on is tried again.
+        slot.unmarked = unmarked
         try:
+            _add(flush, flushes)
             yield AFTER_PREPARE
             yield from self._mark(slot, prepared, prepared.last_update_ms, flushes)
             return self._complete(slot, prepared, flushes)
@@ -263,13 +267,15 @@ class Completion:
             return completed
         if not slot.unmarked:
             try:
-                _add(self._log.write(slot, completed), flushes)
+                flush = self._log.write(slot, completed)
             except KafkaError as error:
                 self._explanations.noted(prepared.transactional_id, now_ms, f"cannot write the end, trying on: {error}")
                 self._retry_later(slot, prepared)
                 return completed
+            # Before any call, which may find no memory: COMPLETE counts.
             slot.pending = False
-            slot.stuck, slot.refused = "", frozenset()
+            slot.stuck, slot.refused = "", NOTHING_REFUSED
+            _add(flush, flushes)
         elif not slot.refused.issuperset(slot.unmarked):
             self._retry_later(slot, prepared)
         return completed
@@ -292,6 +298,11 @@ class Completion:
         if (earlier := self._retries.pop(name, None)) is not None:
             earlier.cancel()
         self._retries[name] = self._clock.call_later(MARKER_RETRY_MS, retry)
+
+    def retry_forgotten(self, slot: Slot, prepared: Transaction) -> None:
+        """Go on with a completion that failed and has no retry: there was no memory for its timer."""
+        if slot.pending and not slot.is_ending and not slot.stuck and prepared.transactional_id not in self._retries:
+            self._finish_marking(slot, prepared)
 
     def resume(self, slot: Slot, prepared: Transaction) -> None:
         """Complete a transaction that was prepared when the broker stopped (B12)."""

@@ -291,10 +291,12 @@ class TransactionCoordinator:
     # --- time
 
     def abort_timed_out(self) -> None:
-        """Abort every transaction that is older than its timeout (B13)."""
+        """Abort every transaction that is older than its timeout (B13). Prepared ones go on."""
         now_ms = self._clock.now_ms()
         for slot in list(self._log.slots.values()):
             txn = slot.transaction
+            if txn is not None and txn.is_prepared:
+                self._completion.retry_forgotten(slot, txn)
             if txn is None or slot.pending or not state.is_timed_out(txn, now_ms):
                 continue
             self.explanations.noted(

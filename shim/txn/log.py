@@ -155,14 +155,24 @@ class TransactionLog:
             )
         value = records.encode_value(txn, version)
         batch = cext_records.build([(slot.key, value, txn.last_update_ms, ())])
+        known = self.slots.get(txn.transactional_id)
+        if known is None:
+            # The first transition of an id adds the slot on which the rule decided.
+            self.slots[txn.transactional_id] = slot
         try:
             appended = self.partition_log(slot.partition).append_batch(batch, now_ms=txn.last_update_ms)
-        except KafkaError as error:
+        except BaseException as error:
+            if known is None:
+                del self.slots[txn.transactional_id]
+            if not isinstance(error, KafkaError):
+                raise
             raise KafkaError(_APPEND_ERRORS.get(error.code, error.code), error.message) from error
-        # The first transition of an id adds the slot on which the rule decided.
-        self.slots.setdefault(txn.transactional_id, slot)
-        self.apply(txn.transactional_id, txn)
-        self._explanations.moved(txn)
+        # `apply`, without a call: a call may find no memory, and the record would count in the log alone.
+        (known or slot).transaction = txn
+        try:  # noqa: SIM105  (it takes a call)
+            self._explanations.moved(txn)
+        except MemoryError:
+            pass  # the history lacks a line; whoever wrote the transition must go on with it
         return appended.flushed
 
     def remove(self, transactional_ids: Iterable[str], now_ms: int) -> None:
@@ -178,13 +188,15 @@ class TransactionLog:
 
     def _remove(self, partition: int, ids: list[str], now_ms: int) -> None:
         batch = cext_records.build([(self.slots[name].key, None, now_ms, ()) for name in ids])
+        gone = iter(ids)
         try:
             self.partition_log(partition).append_batch(batch, now_ms=now_ms)
         except KafkaError as error:
             logger.warning("cannot expire transactional ids of %s-%d: %s", TRANSACTION_STATE_TOPIC, partition, error)
             return
+        for transactional_id in gone:
+            del self.slots[transactional_id]  # `apply`, and as in `write` without a call
         for transactional_id in ids:
-            self.apply(transactional_id, None)
             self._explanations.forget(transactional_id)
 
     # --- where things are

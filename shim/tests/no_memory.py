@@ -1,0 +1,49 @@
+"""Memory that ends after an append: the n-th call behind it fails."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kafka_shim.errors import KafkaError
+from kafka_shim.storage.log import PartitionLog
+
+CALLS = frozenset({"call", "c_call"})
+
+
+def runs_out(
+    function: Callable[..., object], *arguments: object, appends: str, topic: str, append: int, call: int
+) -> bool:
+    """Call the function. Of its appends to the topic by this method of `PartitionLog` the one of this number succeeds,
+    and the call of this number behind it, of Python or of C, fails with MemoryError (both from 0). Returns whether it
+    came to that. Errors that the function raises are what its client is told."""
+    real = getattr(PartitionLog, appends)
+    left = [append, call]
+
+    def count(frame: Any, event: str, called: Any) -> None:
+        if event in CALLS and called is not sys.setprofile:
+            left[1] -= 1
+            if left[1] < 0:
+                sys.setprofile(None)
+                raise MemoryError
+
+    def append_then_count(log: PartitionLog, *arguments: Any, **named: Any) -> Any:
+        appended = real(log, *arguments, **named)
+        if log.topic == topic:
+            left[0] -= 1
+            if left[0] == -1:
+                sys.setprofile(count)
+        return appended
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PartitionLog, appends, append_then_count)
+        try:
+            function(*arguments)
+        except (KafkaError, MemoryError):
+            pass
+        finally:
+            sys.setprofile(None)
+    return left[1] < 0

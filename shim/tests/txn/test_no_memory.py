@@ -1,0 +1,130 @@
+"""Memory ends between the append of a transition and what follows it: the state is that of the log, and every
+transaction ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+
+from kafka_shim.errors import KafkaError
+from kafka_shim.internal_topics import TRANSACTION_STATE_TOPIC
+from kafka_shim.tests.no_memory import runs_out
+from kafka_shim.tests.txn.harness import Node
+from kafka_shim.txn.explain import Explanations
+from kafka_shim.txn.log import TransactionLog
+from kafka_shim.txn.transaction import COMPLETE_COMMIT, Transaction
+
+# More calls than any request makes behind an append.
+MOST_CALLS = 400
+# A retry is due within this time, and so is the periodic work.
+LATER_MS = 20_000
+# A partition that went offline is opened again after this time.
+REOPENED_MS = 1000
+
+
+def initialise(node: Node, name: str) -> None:
+    node.init(name)
+
+
+def begin(node: Node, name: str) -> None:
+    node.produce(name, node.init(name), "orders", 0, name)
+
+
+def commit(node: Node, name: str) -> None:
+    producer = node.init(name)
+    for partition in range(2):
+        node.produce(name, producer, "orders", partition, name)
+    node.end(name, producer, True)
+
+
+def abort(node: Node, name: str) -> None:
+    producer = node.init(name)
+    node.produce(name, producer, "orders", 0, name)
+    node.end(name, producer, False)
+
+
+def fence(node: Node, name: str) -> None:
+    node.produce(name, node.init(name), "orders", 0, name)
+    node.init(name)
+
+
+def recorded(txn: Transaction | None) -> object:
+    """What a record holds at every level."""
+    if txn is None:
+        return None
+    return txn.state, txn.producer_id, txn.producer_epoch, txn.partitions, txn.timeout_ms, txn.last_update_ms
+
+
+def stored(node: Node) -> dict[str, Transaction | None]:
+    """The state that a start would find."""
+    log = TransactionLog(node.config, node.logs, node.metadata, Explanations())
+    log.load()
+    node.metadata.on_topic_deleted.pop()
+    return {name: slot.transaction for name, slot in log.slots.items()}
+
+
+def initialise_again(node: Node, name: str) -> tuple[int, int]:
+    """The first InitProducerId aborts what is open, and the next is served."""
+    with suppress(KafkaError):
+        return node.init(name)
+    return node.init(name)
+
+
+@pytest.mark.parametrize(
+    ("request_of", "append", "appends"),
+    [
+        (initialise, 0, "append_batch"),
+        (begin, 1, "append_batch"),
+        (commit, 3, "append_batch"),
+        (commit, 0, "append_marker"),
+        (commit, 1, "append_marker"),
+        (commit, 4, "append_batch"),
+        (abort, 2, "append_batch"),
+        (abort, 0, "append_marker"),
+        (abort, 3, "append_batch"),
+        (fence, 2, "append_batch"),
+        (fence, 3, "append_batch"),
+    ],
+)
+def test_state_is_the_logs_and_the_transaction_ends(
+    node: Node, request_of: Callable[[Node, str], None], append: int, appends: str
+) -> None:
+    topic = TRANSACTION_STATE_TOPIC if appends == "append_batch" else "orders"
+    for nth in range(MOST_CALLS):
+        name = f"{request_of.__name__}-{nth}"
+        is_reached = runs_out(request_of, node, name, appends=appends, topic=topic, append=append, call=nth)
+        # An append that found no memory on the way took its partition offline.
+        node.clock.advance(REOPENED_MS)
+        node.logs.reopen_offline()
+        known = {one.transactional_id: one for one in node.coordinator.transactions()}
+        assert {one: recorded(txn) for one, txn in known.items()} == {
+            one: recorded(txn) for one, txn in stored(node).items() if txn is not None
+        }, nth
+        node.clock.advance(LATER_MS)
+        assert not node.coordinator.describe(name).is_prepared, nth
+        producer = initialise_again(node, name)
+        node.produce(name, producer, "orders", 0, "more")
+        node.end(name, producer, True)
+        assert node.coordinator.describe(name).state is COMPLETE_COMMIT, nth
+        if not is_reached:
+            break
+    assert 1 < nth < MOST_CALLS - 1
+
+
+def test_completion_that_had_no_memory_for_its_retry_goes_on(node: Node) -> None:
+    producer = node.init("app")
+    node.produce("app", producer, "orders", 0, "value")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("kafka_shim.storage.log.PartitionLog.append_marker", no_memory)
+        patch.setattr(node.clock, "call_later", no_memory)
+        node.end("app", producer, True)
+    assert node.visible("orders", 0) == []
+    node.clock.advance(LATER_MS)
+    assert node.visible("orders", 0) == ["value"]
+    assert node.coordinator.describe("app").state is COMPLETE_COMMIT
+
+
+def no_memory(*_: object) -> None:
+    raise MemoryError
