@@ -114,7 +114,8 @@ class _Record:
 
     def void_late_ones(self, delivery_limit: int, lock_ms: float) -> None:
         """An acknowledgement of what lies before the start of the window is answered without error, and has no effect.
-        So may be one whose lock may have ended, of a record that others have finished."""
+        So may be one whose lock may have ended, of a record that others have finished, or the member itself when it
+        had come to it again."""
         for one in self.acknowledgements:
             operation, mine = one.operation, one.delivery
             if not one.is_ok or mine is None:
@@ -125,9 +126,12 @@ class _Record:
             )
             is_over = any(other.count >= delivery_limit for other in before) or any(
                 other.is_end
-                and other.operation.member != operation.member
                 and other.operation.begin_ms < operation.end_ms
-                and (other.delivery is None or other.delivery.count > mine.count)
+                and (
+                    other.operation.member != operation.member
+                    if other.delivery is None
+                    else other.delivery.count > mine.count
+                )
                 for other in self.acknowledgements
             )
             if is_late and is_over:

@@ -123,6 +123,16 @@ def test_a_late_acknowledgement_of_what_others_have_finished_has_no_effect() -> 
     assert (report.is_clean, report.accepted, report.released) == (True, 1, 0), list(report.lines())
 
 
+def test_a_late_acknowledgement_of_what_the_member_itself_has_finished_has_no_effect() -> None:
+    late = acknowledge(120, "m1", (0, RELEASE))
+    history = [send(0, "a"), A1, fetch(110, "m1", (0, 2, "a")), acknowledge(112, "m1", (0, ACCEPT)), late]
+    report = share_checker.check(history, delivery_limit=LIMIT, lock_ms=LOCK_MS)
+    assert (report.is_clean, report.accepted, report.released) == (True, 1, 0), list(report.lines())
+    # In time it is a second acknowledgement of what was finished.
+    history = [send(0, "a"), A1, DONE, acknowledge(6, "m1", (0, ACCEPT))]
+    assert not share_checker.check(history, delivery_limit=LIMIT, lock_ms=LOCK_MS).is_clean
+
+
 def test_answers_that_were_lost_excuse_what_they_may_have_done() -> None:
     lost = [fetch(5 + number, f"x{number}", outcome="info") for number in range(2)]
     history = [send(0, "a"), *lost, fetch(20, "m1", (0, 3, "a")), acknowledge(22, "m1", (0, RELEASE))]
