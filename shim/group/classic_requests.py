@@ -53,11 +53,12 @@ class ClassicRequests:
             partition = runtime.partition_for(request.group_id)
             groups = runtime.loader.groups(partition)
             context = JoinContext(request, version, delayed, client, runtime.image, now_ms)
-            decision = self._decide_join(groups, context)
-            runtime.carry_out(partition, groups, decision, now_ms)
+            with groups:  # rules change at once what no record holds
+                decision = self._decide_join(groups, context)
+                runtime.carry_out(partition, groups, decision, now_ms)
         except KafkaError as error:
             delayed.fail(error.code)
-        return runtime.answer(delayed)
+        return runtime.answer(delayed, request.group_id)
 
     def _decide_join(self, groups: Groups, context: JoinContext) -> Decision:
         from kafka_shim.group import classic_join
@@ -103,13 +104,14 @@ class ClassicRequests:
             partition, groups, group = runtime.known_group(request.group_id)
             if group.is_empty:
                 return Outcome(sync_failure(ErrorCode.UNKNOWN_MEMBER_ID))
-            decision = KINDS[group.TYPE].sync(group, request, delayed, runtime.image, now_ms)
-            flushes = runtime.carry_out(partition, groups, decision, now_ms)
+            with groups:
+                decision = KINDS[group.TYPE].sync(group, request, delayed, runtime.image, now_ms)
+                flushes = runtime.carry_out(partition, groups, decision, now_ms)
             if decision.response is not None:
                 delayed.answer(decision.response, flushes)
         except KafkaError as error:
             delayed.fail(error.code)
-        return runtime.answer(delayed)
+        return runtime.answer(delayed, request.group_id)
 
     def heartbeat(self, request: HeartbeatRequest) -> HeartbeatResponse:
         """Heartbeat of a classic member, also of one in a consumer group."""
@@ -133,5 +135,7 @@ class ClassicRequests:
         runtime = self._runtime
         partition, groups, group = runtime.known_group(request.group_id)
         now_ms = runtime.clock.now_ms()
-        decision = KINDS[group.TYPE].leave(group, request, runtime.image, now_ms)
-        return Outcome(decision.response, runtime.carry_out(partition, groups, decision, now_ms))
+        with groups:
+            decision = KINDS[group.TYPE].leave(group, request, runtime.image, now_ms)
+            flushes = runtime.carry_out(partition, groups, decision, now_ms)
+        return Outcome(decision.response, flushes)

@@ -189,10 +189,14 @@ class GroupCoordinator:
         runtime = self._runtime
         now_ms = runtime.clock.now_ms()
         try:
-            group = self.find(group_id)
+            partition = runtime.partition_for(group_id)
+            groups = runtime.loader.groups(partition)
+            group = groups.by_id.get(group_id)
             if group is None:
                 return
-            runtime.decide(group_id, KINDS[group.TYPE].on_timer(group, timer, member_id, runtime.image, now_ms), now_ms)
+            with groups:  # rules change at once what no record holds
+                decision = KINDS[group.TYPE].on_timer(group, timer, member_id, runtime.image, now_ms)
+                runtime.carry_out(partition, groups, decision, now_ms)
             if timer != REGEX:
                 whose = f"the {timer} time of {member_id}" if member_id else f"its {timer} time"
                 logger.info("group %s, now %s: %s is over", group_id, group.state_name, whose)

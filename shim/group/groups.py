@@ -6,6 +6,7 @@ accepts any order that compaction can leave: a tombstone without the record that
 
 from __future__ import annotations
 
+from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.classic import ClassicGroup
 from kafka_shim.group.kinds import KINDS
 from kafka_shim.group.offsets import Offsets
@@ -20,15 +21,32 @@ if TYPE_CHECKING:
 _HANDLERS = {number: handler for kind in KINDS.values() for number, handler in kind.records.items()}
 
 
+class NotAppliedError(KafkaError):
+    """The records of a request may be in the log, and are not, or in part, in memory."""
+
+
 class Groups:
     """Owned by the coordinator. There is one per partition, because a marker affects only the offsets of its own
     partition."""
 
-    __slots__ = ("by_id", "offsets")
+    __slots__ = ("by_id", "is_current", "offsets")
 
     def __init__(self) -> None:
         self.by_id: dict[str, Group] = {}
         self.offsets = Offsets()
+        # False: records are in the log that were not applied, or in part. The loader reads the partition again.
+        self.is_current = True
+
+    def __enter__(self) -> None:
+        """Between this and `__exit__` a rule decides, and records are appended and applied. Memory may end anywhere."""
+        self.is_current = False
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        """Raises NOT_COORDINATOR instead of MemoryError: the client asks again, and the partition is read again."""
+        if kind is None or not issubclass(kind, (MemoryError, NotAppliedError)):
+            self.is_current = True
+        elif kind is MemoryError:
+            raise NotAppliedError(ErrorCode.NOT_COORDINATOR, "no memory was left to apply the records") from error
 
     def commit(self, group_id: str, topic: str, partition: int, committed: Committed | None, producer_id: int) -> None:
         """Apply the record of an offset. None is its tombstone."""

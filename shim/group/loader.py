@@ -46,6 +46,8 @@ class CoordinatorLoader:
         self._timer: Timer | None = None
         # Called after each background step, because most objects of that step stay alive.
         self.after_step: Callable[[], object] | None = None
+        # Called with a partition whose groups are dropped, because they are no longer what the log says.
+        self.on_dropped: Callable[[int], object] | None = None
         # The loaded partitions.
         self.by_partition: dict[int, Groups] = {}
         # The partitions that are being loaded, and the changes that wait for them: markers, deleted topics.
@@ -62,7 +64,9 @@ class CoordinatorLoader:
         the beginning."""
         found = self.by_partition.get(partition)
         if found is not None:
-            return found
+            if found.is_current:
+                return found
+            self._drop(partition)
         if partition not in self.reading:
             try:
                 log = self._log(partition)
@@ -77,7 +81,7 @@ class CoordinatorLoader:
     def all_groups(self, partitions: Iterable[int]) -> list[Groups]:
         """Returns the groups of all these partitions, except offline ones. Raises COORDINATOR_LOAD_IN_PROGRESS while
         more than READ_AT_ONCE_BYTES are left to load."""
-        unread = [one for one in partitions if one not in self.by_partition and not self._is_offline(one)]
+        unread = [one for one in partitions if self.current(one) is None and not self._is_offline(one)]
         logs = [self._log(partition) for partition in unread]
         if sum(0 if log is None else log.size_bytes for log in logs) > READ_AT_ONCE_BYTES:
             self._unread = unread
@@ -87,11 +91,25 @@ class CoordinatorLoader:
 
     def when_read(self, partition: int, change: Callable[[Groups], object]) -> None:
         """Run `change` on a partition's groups: now if they are loaded, else after the load."""
-        found = self.by_partition.get(partition)
+        found = self.current(partition)
         if found is not None:
             change(found)
         else:
             self._afterwards.setdefault(partition, []).append(change)
+
+    def current(self, partition: int) -> Groups | None:
+        """Returns the groups of a partition if they are loaded and what the log says."""
+        found = self.by_partition.get(partition)
+        if found is None or found.is_current:
+            return found
+        self._drop(partition)
+        return None
+
+    def _drop(self, partition: int) -> None:
+        logger.warning("%s-%d: its records were applied in part, reading it again", self._topic, partition)
+        if self.on_dropped is not None:
+            self.on_dropped(partition)
+        del self.by_partition[partition]
 
     # --- life
 
@@ -141,9 +159,14 @@ class CoordinatorLoader:
 
             groups = yield from replay(log)
         self.by_partition[partition] = groups
-        for change in self._afterwards.pop(partition, ()):
-            change(groups)
-        yield from self._resume(partition, groups)
+        try:
+            for change in self._afterwards.get(partition, ()):
+                change(groups)
+            self._afterwards.pop(partition, None)
+            yield from self._resume(partition, groups)
+        except MemoryError:
+            groups.is_current = False
+            raise
 
     def _read_whole(self, partition: int, log: PartitionLog | None) -> Groups:
         for _ in self._read(partition, log):
@@ -167,7 +190,7 @@ class CoordinatorLoader:
         partition = next(reversed(self.reading))
         try:
             is_over = next(self.reading[partition], self) is self
-        except (OSError, KafkaError):
+        except (OSError, KafkaError, MemoryError):
             logger.exception("cannot read %s-%d; the next question tries again", self._topic, partition)
             is_over = True
         if is_over:
@@ -180,7 +203,7 @@ class CoordinatorLoader:
         """Begin the next partition without a request. Returns False if all are loaded."""
         while self._unread:
             partition = self._unread.pop(0)
-            if partition not in self.by_partition and not self._is_offline(partition):
+            if self.current(partition) is None and not self._is_offline(partition):
                 try:
                     self._begin(partition, self._log(partition))
                 except KafkaError as error:

@@ -5,6 +5,7 @@ topic is deleted.
 from __future__ import annotations
 
 import logging
+from functools import partial
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.runtime import GROUPS_PER_STEP
@@ -188,9 +189,10 @@ class OffsetRequests:
             return []
         runtime = self._runtime
         partition = runtime.partition_for(commit.group_id)
-        appended = runtime.append_entries(partition, commit.entries, commit.now_ms, producer, verification)
-        commit.written(appended.base_offset)
-        groups.commit_prepared(commit)
+        with groups:
+            appended = runtime.append_entries(partition, commit.entries, commit.now_ms, producer, verification)
+            commit.written(appended.base_offset)
+            groups.commit_prepared(commit)
         return [] if appended.flushed is None else [appended.flushed]
 
     def _delete(self, groups: Groups, deletion: PreparedDeletion) -> list[Flush]:
@@ -199,11 +201,12 @@ class OffsetRequests:
         group_id, offsets, runtime = deletion.group_id, groups.offsets, self._runtime
         entries, partitions = deletion.of_stored(offsets.of_group(group_id), offsets.pending_by_topic(group_id))
         pairs = [(key, value) for key, value, *_ in entries]
-        for taken in divided(pairs, len(pairs), runtime.max_batch_bytes()):
-            appended = runtime.append_entries(runtime.partition_for(group_id), entries[taken], deletion.now_ms)
-            offsets.remove_many(group_id, partitions[taken])
-            if appended.flushed is not None:
-                flushes.append(appended.flushed)
+        with groups:
+            for taken in divided(pairs, len(pairs), runtime.max_batch_bytes()):
+                appended = runtime.append_entries(runtime.partition_for(group_id), entries[taken], deletion.now_ms)
+                offsets.remove_many(group_id, partitions[taken])
+                if appended.flushed is not None:
+                    flushes.append(appended.flushed)
         return flushes
 
     def fetch(self, request: OffsetFetchRequestGroup, require_stable: bool) -> OffsetFetchResponseGroup:
@@ -273,7 +276,7 @@ class OffsetRequests:
         """Hook of `logs.on_marker`: a marker in `__consumer_offsets` commits or aborts pending offsets. A later load of
         the partition may also find the marker in the log; applying it twice has no further effect."""
         if log.topic == GROUP_METADATA_TOPIC:
-            self._runtime.loader.when_read(log.partition, lambda groups: groups.offsets.complete(producer_id, commit))
+            self._runtime.loader.when_read(log.partition, partial(_complete, producer_id, commit))
 
     def on_topic_deleted(self, topic: Topic) -> None:
         """Remove the topic's offsets, in steps if there are many groups. Partitions that are not loaded are handled
@@ -308,11 +311,13 @@ class OffsetRequests:
         loader = self._runtime.loader
         since_stop = 0
         for partition in sorted(loader.by_partition):
-            groups = loader.by_partition.get(partition)
+            groups = loader.current(partition)
             if groups is None:
-                return  # the topic was deleted meanwhile
+                continue  # the topic was deleted meanwhile, or the partition is to be read again
             ids = list(groups.by_id)
             for start in range(0, len(ids), GROUPS_PER_STEP):
+                if loader.current(partition) is not groups:
+                    break
                 some = ids[start : start + GROUPS_PER_STEP]
                 try:
                     self._expire_some(groups, some, remove_group)
@@ -347,3 +352,8 @@ class OffsetRequests:
         runtime.remove_offsets(groups, gone, now_ms)
         for group in free:
             remove_group(groups, group, now_ms)
+
+
+def _complete(producer_id: int, commit: bool, groups: Groups) -> None:
+    with groups:
+        groups.offsets.complete(producer_id, commit)

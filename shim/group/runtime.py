@@ -97,8 +97,9 @@ class CoordinatorRuntime:
         self._image: CoordinatorMetadataImage | None = None
         # The groups that were loaded from `__consumer_offsets`.
         self.loader = CoordinatorLoader(clock, logs, GROUP_METADATA_TOPIC, self._resume)
-        # Delayed joins and syncs.
-        self._purgatory: set[DelayedResponse] = set()
+        self.loader.on_dropped = self._forget
+        # Delayed joins and syncs, and their groups.
+        self._purgatory: dict[DelayedResponse, str] = {}
         # Those of a large group that are complete, and are sent their responses on later turns of the loop.
         self._completed: deque[Token] = deque()
         # Periodic work, and work in slices.
@@ -119,6 +120,14 @@ class CoordinatorRuntime:
         for delayed in list(self._purgatory):
             delayed.fail(ErrorCode.NOT_COORDINATOR)
         self._purgatory.clear()
+
+    def _forget(self, partition: int) -> None:
+        """The groups of the partition are loaded anew: as `dismiss`, of those alone."""
+        self.timers.cancel_those(lambda group_id: self.partition_for(group_id) == partition)
+        waiting = self._purgatory.items()
+        for delayed in [one for one, group_id in waiting if self.partition_for(group_id) == partition]:
+            delayed.fail(ErrorCode.NOT_COORDINATOR)
+            delayed.wake()  # of one that has its response, and found no memory on its way
 
     @property
     def image(self) -> CoordinatorMetadataImage:
@@ -253,40 +262,41 @@ class CoordinatorRuntime:
         """Append the records, apply them, move timers, respond. Returns the fsyncs that must finish before any response
         is sent; the delayed responses wait for them. Raises KafkaError if the append failed; then all delayed requests
         fail with it."""
-        flushes: Flushes = ()
-        lines: list[str] = []
-        if decision.records:
-            lines = announcements(decision.records, groups.has_member)
-            try:
-                flushed = self._append(partition, (record.encode() for record in decision.records), now_ms).flushed
-            except KafkaError as error:
-                for key in decision.retries:
-                    self.timers.schedule(key, RETRY_MS)
-                for token, _ in decision.replies:
-                    token.fail(error.code)
-                raise
-            if flushed is not None:
-                flushes = (flushed,)
-            if decision.replayed:
-                for record in decision.records:
-                    groups.apply(record)
-        for group in decision.replacements:
-            groups.by_id[group.group_id] = group
-        for change in decision.changes:
-            change()
-        if lines:
-            announce(lines)
-        if decision.refreshes:
-            self._set_refreshes(groups, decision)
-        if decision.describers:
-            self._set_describers(groups, decision)
-        self.move_timers(decision.timers)
-        if len(decision.replies) > REPLIES_PER_TURN:
-            self._answer_in_turns(decision, flushes)
-        else:
-            for token, response in decision.replies:
-                token.answer(response, flushes)
-        return flushes
+        with groups:
+            flushes: Flushes = ()
+            lines: list[str] = []
+            if decision.records:
+                lines = announcements(decision.records, groups.has_member)
+                try:
+                    flushed = self._append(partition, (record.encode() for record in decision.records), now_ms).flushed
+                except KafkaError as error:
+                    for key in decision.retries:
+                        self.timers.schedule(key, RETRY_MS)
+                    for token, _ in decision.replies:
+                        token.fail(error.code)
+                    raise
+                if flushed is not None:
+                    flushes = (flushed,)
+                if decision.replayed:
+                    for record in decision.records:
+                        groups.apply(record)
+            for group in decision.replacements:
+                groups.by_id[group.group_id] = group
+            for change in decision.changes:
+                change()
+            if lines:
+                announce(lines)
+            if decision.refreshes:
+                self._set_refreshes(groups, decision)
+            if decision.describers:
+                self._set_describers(groups, decision)
+            self.move_timers(decision.timers)
+            if len(decision.replies) > REPLIES_PER_TURN:
+                self._answer_in_turns(decision, flushes)
+            else:
+                for token, response in decision.replies:
+                    token.answer(response, flushes)
+            return flushes
 
     def move_timers(self, moves: TimerMoves) -> None:
         """Start, move and stop these timers."""
@@ -341,12 +351,13 @@ class CoordinatorRuntime:
         if not changes:
             return ()
         entries = offset_entries(group_id, changes, now_ms)
-        appended = self.append_entries(partition, entries, now_ms, producer, verification)
-        producer_id = records.NO_PRODUCER_ID if producer is None else producer[0]
-        for record_offset, (topic, number, committed) in enumerate(changes, appended.base_offset):
-            assert committed is not None
-            committed.record_offset = record_offset
-            groups.commit(group_id, topic, number, committed, producer_id)
+        with groups:
+            appended = self.append_entries(partition, entries, now_ms, producer, verification)
+            producer_id = records.NO_PRODUCER_ID if producer is None else producer[0]
+            for record_offset, (topic, number, committed) in enumerate(changes, appended.base_offset):
+                assert committed is not None
+                committed.record_offset = record_offset
+                groups.commit(group_id, topic, number, committed, producer_id)
         return () if appended.flushed is None else (appended.flushed,)
 
     def remove_offsets(self, groups: Groups, by_group: dict[str, Changes], now_ms: int) -> list[Flush]:
@@ -362,25 +373,26 @@ class CoordinatorRuntime:
             return flushes
         partition = self.partition_for(removed[0][0])
         pairs = [(key, value) for key, value, *_ in entries]
-        for taken in divided(pairs, RECORDS_PER_BATCH, self.max_batch_bytes()):
-            appended = self.append_entries(partition, entries[taken], now_ms)
-            if appended.flushed is not None:
-                flushes.append(appended.flushed)
-            for group_id, topic, number in removed[taken]:
-                groups.offsets.remove(group_id, topic, number)
+        with groups:
+            for taken in divided(pairs, RECORDS_PER_BATCH, self.max_batch_bytes()):
+                appended = self.append_entries(partition, entries[taken], now_ms)
+                if appended.flushed is not None:
+                    flushes.append(appended.flushed)
+                for group_id, topic, number in removed[taken]:
+                    groups.offsets.remove(group_id, topic, number)
         return flushes
 
     # --- responses
 
-    def answer(self, delayed: DelayedResponse) -> Outcome[Any] | Coroutine[Any, Any, Outcome[Any]]:
+    def answer(self, delayed: DelayedResponse, group_id: str) -> Outcome[Any] | Coroutine[Any, Any, Outcome[Any]]:
         """Returns the outcome, or a coroutine that waits for it."""
         if delayed.outcome is not None:
             return delayed.outcome
-        return self._wait(delayed)
+        return self._wait(delayed, group_id)
 
-    async def _wait(self, delayed: DelayedResponse) -> Outcome[Any]:
-        self._purgatory.add(delayed)
+    async def _wait(self, delayed: DelayedResponse, group_id: str) -> Outcome[Any]:
+        self._purgatory[delayed] = group_id
         try:
             return await delayed.wait()
         finally:
-            self._purgatory.discard(delayed)
+            self._purgatory.pop(delayed, None)

@@ -21,6 +21,8 @@ logger = logging.getLogger("kafka_shim.group")
 # The maximum number of timers called per turn of the loop: a few milliseconds. Many are due together when, for example,
 # a thousand members did not return after a restart of the broker.
 CALLS_PER_TURN = 100
+# The delay after which a timer that found no memory is looked at again.
+NO_MEMORY_RETRY_MS = 1000
 
 
 class _Entry:
@@ -67,17 +69,27 @@ class Timers:
             entry.delay_ms = delay_ms
             if due_ms >= entry.armed_ms:
                 return  # the callback sees the new due time
-            entry.timer.cancel()
+            former = entry.timer
+            self._arm(key, entry, delay_ms)
+            former.cancel()
         else:
-            entry = self._entries[key] = _Entry(due_ms)
+            entry = _Entry(due_ms)
             entry.delay_ms = delay_ms
-        self._arm(key, entry, delay_ms)
+            self._arm(key, entry, delay_ms)
+            self._entries[key] = entry
 
     def _arm(self, key: Key, entry: _Entry, delay_ms: float) -> None:
-        entry.armed_ms = entry.due_ms
         entry.timer = self._clock.call_later(delay_ms, self._call, key, entry)
+        entry.armed_ms = entry.due_ms
 
     def _call(self, key: Key, entry: _Entry) -> None:
+        try:
+            self._call_due(key, entry)
+        except MemoryError:
+            # Without a timer its member would never be given up. A second failure loses it.
+            entry.timer = self._clock.call_later(NO_MEMORY_RETRY_MS, self._call, key, entry)
+
+    def _call_due(self, key: Key, entry: _Entry) -> None:
         if self._entries.get(key) is not entry:
             return
         left_ms = entry.due_ms - self._clock.monotonic_ms()
@@ -112,6 +124,11 @@ class Timers:
         entry = self._entries.pop(key, None)
         if entry is not None:
             entry.timer.cancel()
+
+    def cancel_those(self, is_meant: Callable[[str], bool]) -> None:
+        """Stop the timers of the groups that are meant."""
+        for key in [one for one in self._entries if is_meant(one[0])]:
+            self.cancel(key)
 
     def due_in_ms(self, key: Key) -> float | None:
         """Returns the time until the timer is due in milliseconds, or None if it is not running."""

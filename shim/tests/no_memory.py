@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kafka_shim import group, metadata, storage, txn
 from kafka_shim.errors import KafkaError
 from kafka_shim.storage.log import PartitionLog
 
 CALLS = frozenset({"call", "c_call"})
+# Other calls do not count: what the test itself does, an event loop, a virtual clock.
+TIMER = "_call"  # a callback that the event loop cannot call is lost
+COUNTED = tuple(str(Path(package.__file__).parent) for package in (group, metadata, storage, txn) if package.__file__)
 
 
 def runs_out(
@@ -24,7 +29,7 @@ def runs_out(
     left = [append, call]
 
     def count(frame: Any, event: str, called: Any) -> None:
-        if event in CALLS and called is not sys.setprofile:
+        if event in CALLS and frame.f_code.co_filename.startswith(COUNTED) and frame.f_code.co_name != TIMER:
             left[1] -= 1
             if left[1] < 0:
                 sys.setprofile(None)

@@ -1,0 +1,103 @@
+"""Memory ends between the append of a group's records and what follows: what is then served is what the log says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kafka_shim.internal_topics import GROUP_METADATA_TOPIC as TOPIC
+from kafka_shim.tests.group.harness import REBALANCE_MS, Later, Node
+from kafka_shim.tests.no_memory import runs_out
+
+# More calls than any request makes behind an append.
+MOST_CALLS = 600
+# A partition that went offline is opened again after this time.
+REOPENED_MS = 1000
+
+
+def join(node: Node, group: str) -> None:
+    joined = node.member(group)
+    if isinstance(joined, Later):  # a timer found no memory and is tried again, or members of before are waited for
+        node.advance(2 * REBALANCE_MS)
+        joined = joined.response
+    node.sync(group, joined, {joined.member_id: b"a"})
+
+
+def leave(node: Node, group: str) -> None:
+    node.leave(group, node.stable(group).member_id)
+
+
+def commit(node: Node, group: str) -> None:
+    node.commit(group, "t", 7)
+
+
+def commit_in_transaction(node: Node, group: str) -> None:
+    producer = node.metadata.image.next_producer_id, 0
+    node.commit_in_transaction(group, "t", 7, producer)
+    try:
+        node.end_transaction(group, producer, True)
+    except MemoryError:  # then the coordinator writes the marker again
+        node.end_transaction(group, producer, True)
+
+
+def heartbeat(node: Node, group: str) -> None:
+    node.modern(group, "m", subscribed_topic_names=["t"])
+
+
+def delete(node: Node, group: str) -> None:
+    node.commit(group, "t", 7)
+    node.delete_group(group)
+
+
+def served(node: Node, group: str) -> object:
+    found = node.groups.find(group)
+    return node.committed(group, "t"), state_of(found)
+
+
+def stored(node: Node, group: str) -> object:
+    """What a start would find."""
+    log = node.logs.get(TOPIC, node.groups.partition_for(group))
+    groups = node.loader.__class__(node.clock, node.logs, TOPIC, lambda *_: iter(())).groups(log.partition)
+    offset = groups.offsets.get(group, "t", 0)
+    is_known = offset is not None and not groups.offsets.has_pending(group, "t", 0)
+    return (offset.offset if is_known else -1, 0), state_of(groups.by_id.get(group))
+
+
+def state_of(group: Any) -> object:
+    """What records hold. An empty classic group need not have one."""
+    members = sorted(getattr(group, "members", ()))
+    return members and (type(group), members, getattr(group, "group_epoch", None) or group.generation_id)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of a generator that is dropped
+@pytest.mark.parametrize(
+    ("request_of", "append", "appends"),
+    [
+        (join, 1, "append_batch"),
+        (leave, 2, "append_batch"),
+        (commit, 0, "append_batch"),
+        (commit_in_transaction, 0, "append_batch"),
+        (commit_in_transaction, 0, "mark_plain"),
+        (heartbeat, 0, "append_batch"),
+        (delete, 0, "append_batch"),
+        (delete, 1, "append_batch"),
+    ],
+)
+def test_what_is_served_is_what_the_log_says(
+    node: Node, request_of: Callable[[Node, str], None], append: int, appends: str
+) -> None:
+    for call in range(MOST_CALLS):
+        name = f"{request_of.__name__}-{call}"
+        is_reached = runs_out(request_of, node, name, appends=appends, topic=TOPIC, append=append, call=call)
+        # An append that found no memory on the way took its partition offline. Members that are not heard of leave.
+        node.advance(REOPENED_MS)
+        node.logs.reopen_offline()
+        assert served(node, name) == stored(node, name), call
+        node.advance(2 * REBALANCE_MS)
+        request_of(node, name)
+        assert served(node, name) == stored(node, name), call
+        if not is_reached:
+            break
+    assert 1 < call < MOST_CALLS - 1
