@@ -73,9 +73,13 @@ class ReceiveMemory:
 
     def give_back(self, buffer: memoryview) -> None:
         """Release a buffer. Waiting connections continue while there is memory."""
-        self.used_bytes -= len(buffer)
         if len(buffer) == LARGE_BYTES and len(self._free) < LARGE_KEPT:
             self._free.append(buffer)
+        self.drop(buffer)
+
+    def drop(self, buffer: memoryview) -> None:
+        """As `give_back`, of a buffer that a thread may still read: it is not used again."""
+        self.used_bytes -= len(buffer)
         while self.waiting and not self.is_full:
             connection = next(iter(self.waiting))
             del self.waiting[connection]

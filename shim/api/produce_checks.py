@@ -65,6 +65,26 @@ async def _append_checked(
     long: deque[PartitionBatch],
     append: Callable[[], ProduceResponse | Coroutine[Any, Any, Any] | None],
 ) -> ProduceResponse | None:
+    try:
+        await _check(context, long)
+    except Exception:  # no memory; a cancelled task's copies end with the loop
+        for copy in copies:
+            context.broker.receive_memory.drop(copy)
+        raise
+    # Of LogAppendTime: others have appended meanwhile, and times ascend with the offsets, as in Kafka.
+    context.received_ms = context.broker.clock.now_ms()
+    # A task is cancelled before this by the end of the loop alone: threads may use its copies, and none is reused.
+    try:
+        answer = append()
+        while isinstance(answer, CoroutineType):
+            answer = await answer
+        return answer  # type: ignore[return-value]
+    finally:
+        _give_back(context, copies)
+
+
+async def _check(context: Context, long: deque[PartitionBatch]) -> None:
+    """Have threads check the batches, and note what they find."""
     broker, version, now_ms = context.broker, context.api_version, context.received_ms
     # What is compressed anew may take a thousand times what came. Beyond the largest request it is not kept until the
     # append, which then makes it again.
@@ -85,16 +105,6 @@ async def _append_checked(
             if checked.stored is not None:
                 left_bytes -= len(checked.stored)
         batch.checked = checked if left_bytes >= 0 or checked is None or checked.stored is None else None
-    # Of LogAppendTime: others have appended meanwhile, and times ascend with the offsets, as in Kafka.
-    context.received_ms = broker.clock.now_ms()
-    # A task is cancelled before this by the end of the loop alone: threads may use its copies, and none is reused.
-    try:
-        answer = append()
-        while isinstance(answer, CoroutineType):
-            answer = await answer
-        return answer  # type: ignore[return-value]
-    finally:
-        _give_back(context, copies)
 
 
 def _give_back(context: Context, copies: list[memoryview]) -> None:

@@ -38,14 +38,18 @@ class BatchChecks:
         """Have a thread do `validation.check_apart`. Nobody may change the records until the future is done. Its result
         is None if no thread can be had: whoever appends checks then."""
         loop = asyncio.get_running_loop()
+        self._clock.begin_work()
         try:
             work = loop.run_in_executor(self._threads(), _check, records, name, version, now_ms, config)
-        except RuntimeError:  # of the system: it starts no thread
+            work.add_done_callback(self._end)
+        except BaseException as error:
+            self._clock.end_work()
+            if not isinstance(error, RuntimeError):
+                raise
+            # Of the system: it starts no thread.
             refused: asyncio.Future[Checked | None] = loop.create_future()
             refused.set_result(None)
             return refused
-        self._clock.begin_work()
-        work.add_done_callback(self._end)
         return work  # type: ignore[return-value]
 
     def _threads(self) -> ThreadPoolExecutor:

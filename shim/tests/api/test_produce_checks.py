@@ -3,6 +3,7 @@ answers are those of the event loop."""
 
 from __future__ import annotations
 
+import itertools
 import socket
 import struct
 import threading
@@ -29,7 +30,7 @@ from kafka_shim.protocol.messages.find_coordinator_request import FindCoordinato
 from kafka_shim.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from kafka_shim.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kafka_shim.storage import validation
-from kafka_shim.storage.batch_checks import MOST_THREADS
+from kafka_shim.storage.batch_checks import MOST_THREADS, BatchChecks
 from kafka_shim.tests.produced import batch, fetch, make_topic, metadata, produce, produce_request
 from kafka_shim.tests.test_connection import until
 from kafka_shim.wire_client import Connection, WireClientError
@@ -404,6 +405,31 @@ def test_copies_are_given_back_if_memory_is_short_for_one_of_them(
 
     with monkeypatch.context() as patched:
         patched.setattr(ReceiveMemory, "take", take_all_but_one)
+        (topic,) = client.request(request, VERSION).responses
+    told = [one.error_code for one in topic.partition_responses]
+    assert told == [ErrorCode.UNKNOWN_SERVER_ERROR] * 2
+    until(broker, lambda: broker.state.receive_memory.used_bytes == 0)
+    (topic,) = client.request(request, VERSION).responses
+    assert [one.base_offset for one in topic.partition_responses] == [0, 0]
+
+
+@pytest.mark.parametrize("begun", [0, 1])
+def test_copies_are_given_back_if_memory_is_short_for_a_check(
+    broker: Broker, client: Connection, monkeypatch: pytest.MonkeyPatch, begun: int
+) -> None:
+    make_topic(client, "t", 2)
+    data = [PartitionProduceData(index=index, records=batch(*VALUES, codec=GZIP)) for index in range(2)]
+    request = ProduceRequest(acks=-1, timeout_ms=1, topic_data=[TopicProduceData(name="t", partition_data=data)])
+    begin = BatchChecks.begin
+    calls = itertools.count()
+
+    def begin_some(*arguments: Any) -> Any:
+        if next(calls) == begun:
+            raise MemoryError
+        return begin(*arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(BatchChecks, "begin", begin_some)
         (topic,) = client.request(request, VERSION).responses
     told = [one.error_code for one in topic.partition_responses]
     assert told == [ErrorCode.UNKNOWN_SERVER_ERROR] * 2
