@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
 
 from kafka_shim.client.requests import make
 from kafka_shim.errors import ErrorCode
@@ -10,7 +11,7 @@ from kafka_shim.wire_client import Connection, RequestError, WireClientError, ch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any, TypeVar
 
     from kafka_shim.wire_client import Security
@@ -33,8 +34,20 @@ PASSING = frozenset(
     }
 )
 PAUSE_S = 0.05
+# Between two of several requests in a row.
+LONGEST_PAUSE_S = 0.02
 # A broker that makes missing topics says UNKNOWN_TOPIC_OR_PARTITION for so long at most.
 CREATION_S = 3.0
+
+
+@contextmanager
+def others_between(*, is_last: bool) -> Iterator[None]:
+    """Around one of several requests in a row: wait afterwards as long as it took, so that a broker that is busy with
+    them has as much time for others. Not after the last one."""
+    began_s = time.monotonic()
+    yield
+    if not is_last:
+        time.sleep(min(LONGEST_PAUSE_S, time.monotonic() - began_s))
 
 
 class Cluster:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable
 
+    from kafka_shim.http.server import Handle, Request, Response
+
 # Requests that are answered at the same time: a few browsers, each with six connections.
 MOST_REQUESTS = 32
 
@@ -125,7 +127,7 @@ def group(
     except ValueError as error:
         raise click.ClickException(f"--public-url {error}") from None
     try:
-        server = HttpServer(address, console.handle, most_requests=MOST_REQUESTS, tls=tls)
+        server = HttpServer(address, _behind_others(console.handle), most_requests=MOST_REQUESTS, tls=tls)
     except OSError as error:
         raise click.ClickException(f"{error.strerror}; give another address with --http HOST:PORT") from None
     asked = threading.Event()
@@ -148,6 +150,17 @@ def _tls(certificate: str, key: str | None) -> ssl.SSLContext:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     _load_chain(context, "--tls-certificate", certificate, key)
     return context
+
+
+def _behind_others(handle: Handle) -> Handle:
+    """Work for a page with less right to a CPU than the broker and its clients, if they are on this machine."""
+    from kafka_shim.commands.options import step_back
+
+    def patient(request: Request) -> Response:
+        step_back()
+        return handle(request)
+
+    return patient
 
 
 def _load_chain(context: ssl.SSLContext, option: str, certificate: str, key: str | None = None) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
-from contextlib import contextmanager
+import sys
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 import click
@@ -195,6 +197,18 @@ def _advice(err: WireClientError, security: object) -> str:
     if "closed the connection" in str(err) or "the connection broke" in str(err):
         return " (the broker's log says whether it has stopped)"
     return ""
+
+
+# Of a process that shows what others do (nice(1)).
+STEPS_BACK = 5
+
+
+def step_back() -> None:
+    """Leave the CPU to the broker and its clients, where they want it at the same time. On Linux, where it is of this
+    thread alone."""
+    if sys.platform == "linux":
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, 0, max(STEPS_BACK, os.getpriority(os.PRIO_PROCESS, 0)))
 
 
 def parse_pairs(pairs: tuple[str, ...], option: str) -> dict[str, str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import click
 
 from kafka_shim.client.overview import look
-from kafka_shim.commands.options import bootstrap_option, cluster_of
+from kafka_shim.commands.options import bootstrap_option, cluster_of, step_back
 from kafka_shim.commands.times import now_ms, shown_duration, shown_time
 
 TYPE_CHECKING = False
@@ -29,13 +29,15 @@ Examples:
 
 \b
 Rates count offsets between two looks, so markers of transactions are counted too.
-A look costs a few requests, and shows at most 200 groups.
+A look costs a few requests, at a large cluster more, and comes less often there; it shows at most 200 groups.
 Connections are no part of Kafka's protocol: the metrics at kafka.shim.http.listener have them.
 
 \b
 Exit status: 0 ended by Ctrl-C or --once; 1 the broker refused or was not reached; 2 wrong options.
 """
 LEAST_REFRESH_S, MOST_REFRESH_S = 0.5, 60.0
+# A look at a large cluster takes a while: so many times as long passes before the next.
+PAUSE_FACTOR = 10
 # Of a name in a narrow terminal, and between two columns.
 LEAST_NAME, GAP = 16, 2
 
@@ -70,11 +72,15 @@ def group(bootstrap_server: str, refresh: float, rows: int, once: bool, is_json:
             return
         from rich.live import Live
 
+        step_back()
         try:
             with Live(screen(compare(before, before), rows), screen=True, auto_refresh=False) as live:
+                took_s = 0.0
                 while True:
-                    time.sleep(refresh)
+                    time.sleep(max(refresh, PAUSE_FACTOR * took_s))
+                    began_s = time.monotonic()
                     after = look(cluster, before)
+                    took_s = time.monotonic() - began_s
                     live.update(screen(compare(before, after), rows), refresh=True)
                     before = after
         except KeyboardInterrupt:

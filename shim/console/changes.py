@@ -36,8 +36,11 @@ logger = logging.getLogger(__name__)
 def make(change: Change, session: Session, body: Body) -> dict[str, Any]:
     """Make a change, and log who made it. Over a connection of its own, so that nothing is sent twice. Raises
     BadRequestError, RequestError, WireClientError."""
-    with session.cluster.client() as client:
-        what, result = change(client, body)
+    try:
+        with session.cluster.client() as client:
+            what, result = change(client, body)
+    finally:
+        session.cluster.forget()
     if what:
         logger.info("%s %s by the console", repr(session.user) if session.user else "somebody", what)
     return result

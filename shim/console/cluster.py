@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from contextlib import contextmanager
 
 from kafka_shim.client.cluster import Cluster as Client
+from kafka_shim.client.cluster import others_between
 from kafka_shim.errors import ErrorCode
 from kafka_shim.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kafka_shim.protocol.messages.list_offsets_request import (
@@ -34,6 +36,9 @@ TIMEOUT_S = 10.0
 LARGEST_ANSWER_BYTES = 128 << 20
 # Partitions of one request: a broker answers other clients between two of them, and one takes it half a millisecond.
 ASKED_AT_ONCE = 100
+# All topics of a large cluster, whose answer takes a broker longest, are asked for again after so many times as long as
+# the last answer took, and not much later.
+LARGE_TOPICS, PAUSE_FACTOR, LONGEST_PAUSE_S = 500, 50, 10.0
 # Idle connections that are kept to each broker.
 MOST_IDLE = 4
 
@@ -48,6 +53,8 @@ class Cluster:
         self._idle: dict[str, deque[Connection]] = {}
         self._addresses: dict[int, str] = {}
         self._is_closed = False
+        # All topics of a large cluster, and until when they will do.
+        self._topics: tuple[float, Any] | None = None
 
     def close(self) -> None:
         """Close what is idle; what is in use is closed after its use."""
@@ -93,7 +100,12 @@ class Cluster:
     # --- what many questions begin with
 
     def metadata(self, names: Iterable[str] | None) -> Any:
-        """Return the answer to Metadata for some topics, or for all. Creates none. Raises WireClientError."""
+        """Return the answer to Metadata for some topics, or for all. Creates none. All topics of a large cluster may be
+        as they were a few seconds ago. Raises WireClientError."""
+        kept = self._topics
+        if names is None and kept is not None and time.monotonic() < kept[0]:
+            return kept[1]
+        began_s = time.monotonic()
         topics = None if names is None else [MetadataRequestTopic(name=name) for name in names]
         answer = self.ask(MetadataRequest(topics=topics, allow_auto_topic_creation=False))
         if len(answer.brokers) > 1:
@@ -101,7 +113,14 @@ class Cluster:
         else:
             # The way that was named leads there; the advertised one may not.
             self._addresses = {}
+        if names is None and len(answer.topics) >= LARGE_TOPICS:
+            now_s = time.monotonic()
+            self._topics = now_s + min(LONGEST_PAUSE_S, PAUSE_FACTOR * (now_s - began_s)), answer
         return answer
+
+    def forget(self) -> None:
+        """Ask for the topics anew: they were changed from here."""
+        self._topics = None
 
     def leaders(self, topic: str) -> dict[int, int]:
         """Return partition -> leader of a topic. Raises RequestError if there is no such topic."""
@@ -138,9 +157,10 @@ class Cluster:
         for node in sorted({leader for leader in leaders.values() if leader >= 0}):
             asked = [each for each in wanted if leaders.get(each) == node]
             for start in range(0, len(asked), ASKED_AT_ONCE):
-                found |= self._offsets(
-                    node, {each: wanted[each] for each in asked[start : start + ASKED_AT_ONCE]}, isolation
-                )
+                with others_between(is_last=start + ASKED_AT_ONCE >= len(asked)):
+                    found |= self._offsets(
+                        node, {each: wanted[each] for each in asked[start : start + ASKED_AT_ONCE]}, isolation
+                    )
         return found
 
     def _offsets(self, node: int, wanted: Mapping[TopicPartition, int], isolation: int) -> dict[TopicPartition, int]:

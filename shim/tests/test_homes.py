@@ -25,6 +25,7 @@ CLOCKS = {
     "monitoring/monitor.py": "measures how late this machine's loop is",
     "security/sasl/tokens.py": "ends the reading of keys that takes too long, on this machine",
     "http/server.py": "ends requests of HTTP that take too long, whether the loop turns or not",
+    "console/cluster.py": "how long an answer took says how long it will do",
     "console/records.py": "a search ends after a time",
     "console/schemas.py": "does not ask a registry that is gone again and again",
     "console/sessions.py": "sessions of people end by this machine's time",

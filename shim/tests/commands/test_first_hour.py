@@ -21,6 +21,7 @@ from kafka_shim.cli import main
 from kafka_shim.client.cluster import Cluster
 from kafka_shim.client.groups import list_groups
 from kafka_shim.commands import top
+from kafka_shim.commands.options import step_back
 from kafka_shim.embedded import Broker
 from kafka_shim.protocol.messages.metadata_request import MetadataRequest
 from kafka_shim.tests.produced import fetch_request
@@ -192,3 +193,16 @@ def test_records_are_printed_as_they_are_in_any_locale(locale: str) -> None:
         text, binary = consumed("--json")
         assert f'"value": "{value}"'.encode() in text
         assert b'"value": {"base64": "//4="}' in binary
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="of one thread on Linux alone")
+def test_who_looks_steps_back_with_its_own_thread() -> None:
+    def own() -> int:
+        return os.getpriority(os.PRIO_PROCESS, 0)
+
+    before, seen = own(), []
+    thread = threading.Thread(target=lambda: (step_back(), seen.append(own())))
+    thread.start()
+    thread.join()
+    assert seen == [max(before, 5)]
+    assert own() == before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -13,8 +14,10 @@ from kafka_shim.console import metrics
 from kafka_shim.console.app import Console
 from kafka_shim.console.metrics import MetricsReader, described, sums_of
 from kafka_shim.embedded import Broker
+from kafka_shim.protocol.messages.metadata_request import MetadataRequest
 from kafka_shim.tests.api.test_fetch_committed import Producer
-from kafka_shim.tests.console.asking import console_of, get, stranger
+from kafka_shim.tests.console.asking import console_of, get, request, stranger
+from kafka_shim.tests.console.test_safety import OWN
 from kafka_shim.tests.produced import batch, make_topic, produce
 from kafka_shim.wire_client import Connection
 
@@ -187,3 +190,31 @@ def test_what_is_no_answer_with_metrics_is_told(
 
 def test_the_metrics_of_the_broker_that_serves_the_console_are_sums() -> None:
     assert described(lambda: b'kafka_a{x="1"} 1\nkafka_a{x="2"} 2\n') == {"sums": {"kafka_a": 3.0}}
+
+
+def test_all_topics_of_a_large_cluster_are_asked_for_now_and_then(
+    broker: Broker, client: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kafka_shim.console.cluster.LONGEST_PAUSE_S", 3600.0)
+    monkeypatch.setattr("kafka_shim.console.cluster.PAUSE_FACTOR", 1e9)
+    console = console_of(broker, allows_changes=True)
+
+    def asked() -> int:
+        return int(broker.call(lambda: broker.state.metrics.requests.get(MetadataRequest.API_KEY, 0)))
+
+    def names(**how: object) -> list[str]:
+        return [one["name"] for one in get(console, "topics", **how)["topics"]]
+
+    make_topic(client, "a")
+    assert names() == ["a"]
+    make_topic(client, "b")
+    assert names() == ["a", "b"], "a small cluster is asked each time"
+    monkeypatch.setattr("kafka_shim.console.cluster.LARGE_TOPICS", 2)
+    assert names() == ["a", "b"]
+    before = asked()
+    assert (names(), names(filter="b"), names(start=1)) == (["a", "b"], ["b"], ["b"])
+    assert asked() == before
+    words = json.dumps({"name": "c"}).encode()
+    assert request(console, "/api/topic/new", "POST", words, **OWN).status == 200
+    assert names() == ["a", "b", "c"], "what is changed here is seen here"
+    console.close()
