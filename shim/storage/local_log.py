@@ -281,6 +281,11 @@ class LocalLog(LogEnd):
         if self.is_closed:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{self.name} was deleted or closed")
 
+    @property
+    def high_watermark(self) -> int:
+        """The high watermark (exclusive): read_uncommitted consumers may read below it."""
+        return self.log_end_offset
+
     def fail(self, err: OSError, *, torn: bool = False) -> KafkaError:
         """Take the partition offline after an I/O error and return the KAFKA_STORAGE_ERROR to raise. The files stay as
         they are until `reopening` or the next start recovers them. If the system only lacks descriptors, memory or disk

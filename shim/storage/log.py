@@ -38,11 +38,6 @@ class PartitionLog(PlainLog):
     __slots__ = ()
 
     @property
-    def high_watermark(self) -> int:
-        """The high watermark (exclusive): read_uncommitted consumers may read below it."""
-        return self.log_end_offset
-
-    @property
     def last_stable_offset(self) -> int:
         """The last stable offset (exclusive): the start of the oldest open transaction, or else the high watermark
         (B14)."""
