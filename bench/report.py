@@ -149,6 +149,7 @@ TABLES: dict[str, tuple[str, tuple[Row, ...]]] = {
             *_latency("tls single", "TLS: one record, one at a time"),
             *_latency("one acl", "one ACL: one record, one at a time"),
             *_latency("many acls", "10,000 ACLs: the same"),
+            *_latency("strangers", "10,000 ACLs, beside 5,000 connections that do not log in: the same"),
         ),
     ),
     "loop": (

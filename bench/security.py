@@ -1,30 +1,34 @@
 """TLS and ACLs: TLS 1.3 with the suite that client and broker choose, which is among the results; a user who may WRITE
-to one topic writes single records, with that ACL alone and among 10,000.
+to one topic writes single records, with that ACL alone, among 10,000, and beside 5,000 connections that do not log in.
 """
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import socket
 import ssl
+from contextlib import ExitStack
 from dataclasses import replace
 
 from bench.client_process import load, make_topic
 from bench.data import percentiles, single, throughput
 from bench.rounds import Case, Side
+from kafka_shim.protocol.headers import encode_request_frame
 from kafka_shim.security.tls.authority import CertificateAuthority
 from kafka_shim.targets import requests
 from kafka_shim.targets.secured import SecuredKafka, SecuredShim
-from kafka_shim.wire_client import Connection, check
+from kafka_shim.wire_client import Connection, check, parse_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from multiprocessing.synchronize import Event
     from pathlib import Path
 
     from bench.rounds import Figures, Pace
     from kafka_shim.targets.secured import SecuredTarget
 
-ACLS = 10_000
+ACLS, STRANGERS = 10_000, 5000
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 KINDS = {"shim": SecuredShim, "kafka": SecuredKafka}
 
@@ -108,6 +112,39 @@ def allowed_among_many(side: Side, pace: Pace) -> Figures:
     return allowed(side, pace)
 
 
+def beside_strangers(side: Side, pace: Pace) -> Figures:
+    """`allowed` while 5,000 clients connect to the same listener, name a mechanism and stay, without a password."""
+    count = STRANGERS // 10 if pace.is_small else STRANGERS
+    # A process of its own: in a thread they would hold the interpreter of the client that is measured.
+    context = multiprocessing.get_context("fork")
+    done = context.Event()
+    strangers = context.Process(target=_stay, args=(side.kept["addresses"]["SASL_PLAINTEXT"], count, done))
+    strangers.start()
+    try:
+        figures = allowed(side, pace)
+    finally:
+        done.set()
+        strangers.join()
+    if strangers.exitcode:
+        raise RuntimeError("a broker refused a connection")
+    return figures
+
+
+def _stay(address: str, count: int, done: Event) -> None:
+    hello = encode_request_frame(requests.make("ApiVersions"), 3, 1, "stranger")
+    mechanism = encode_request_frame(requests.make("SaslHandshake", mechanism="PLAIN"), 1, 2, "stranger")
+    with ExitStack() as stack:
+        opened = [
+            stack.enter_context(socket.create_connection(parse_address(address), timeout=60)) for _ in range(count)
+        ]
+        for one in opened:
+            one.sendall(hello + mechanism)
+        for one in opened:
+            if not one.recv(65536):
+                raise ConnectionError("the broker closed a connection")
+        done.wait()
+
+
 def prepare(side: Side, secured: SecuredTarget, setup: Setup) -> None:
     side.kept |= {"addresses": secured.addresses, "setup": setup}
     with Connection(side.target.bootstrap, timeout_s=60) as client:
@@ -121,6 +158,7 @@ def cases(megabytes: int) -> list[Case]:
         Case("tls single", tls_single, "p50_us"),
         Case("one acl", allowed, "p50_us"),
         Case("many acls", allowed_among_many, "p50_us"),
+        Case("strangers", beside_strangers, "p50_us"),
     ]
 
 
