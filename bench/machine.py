@@ -104,6 +104,7 @@ def description() -> dict[str, Any]:
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
         "java": java_version(),
+        "tcp": next(iter(_lines("/proc/sys/net/ipv4/tcp_congestion_control")), "unknown"),
     }
 
 

@@ -275,6 +275,11 @@ def conditions(figures: Mapping[str, Any]) -> str:
         f"Load of the machine when a case began: {min(loads, default=0):g} to {max(loads, default=0):g}.",
         f"Not stable after the warm-up: {'; '.join(unstable) or 'none'}.",
     ]
+    if "tcp" in machine:
+        flatters = ", whose pacing the shim's listeners on loopback do without and Kafka's cannot"
+        lines.append(
+            f"TCP congestion control of the system: {machine['tcp']}{flatters if machine['tcp'] == 'bbr' else ''}."
+        )
     for began, parts in figures.get("later", {}).items():
         lines.append(f"Taken in a run of these parts alone, {began}: {', '.join(parts)}.")
     if figures.get("failed"):
