@@ -248,6 +248,22 @@ def test_a_large_partition_is_read_in_steps_and_says_so(
     assert node.state("g") == "Empty", "its session began with the reading"
 
 
+def test_a_deleted_topic_is_not_read_any_further(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kafka_shim.group.replay.STEP_RECORDS", 10)
+    monkeypatch.setattr("kafka_shim.group.loader.READ_AT_ONCE_BYTES", 20_000)
+    for offset in range(300):
+        node.commit("g", "t", offset)
+    partition = node.groups.partition_for("g")
+    node.crash()
+    assert _code_on_loop(node, lambda: node.groups.find("g")) is E.COORDINATOR_LOAD_IN_PROGRESS
+    assert partition in node.loader.reading
+    node.metadata.delete_topic(TOPIC)
+    for _ in range(100):
+        node.advance(1000)
+    assert node.groups.all_groups() == []
+    assert node.loader.reading == {}
+
+
 def test_groups_of_an_offline_partition_are_not_taken_for_empty(node: Node) -> None:
     small = next(name for name in "abcdef" if node.groups.partition_for(name) != node.groups.partition_for("g"))
     for group in ("g", small):
