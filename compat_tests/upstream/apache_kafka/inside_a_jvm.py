@@ -30,7 +30,11 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
         "org.apache.kafka.tools.ClusterToolTest.testListEndpointsWithBootstrapController[1]",
         "org.apache.kafka.tools.ClusterToolTest.testUnregisterWithBootstrapController[1]",
         "org.apache.kafka.tools.FeatureCommandTest.testDowngradeMetadataVersionWithKRaft[1]",
+        "kafka.server.DescribeQuorumRequestTest.testDescribeQuorum",
         *(f"{_QUORUM}{what}Successful[{number}]" for what in ("Replication", "Status") for number in (1, 3, 5)),
+    ),
+    "a controller that is a node of its own, without the broker's authorizer": (
+        "kafka.server.DescribeUserScramCredentialsRequestNotAuthorizedTest.testDescribeNotAuthorized",
     ),
     # Kafka's kit formats the quorum in that node's directory alone, and starts no combined node on it.
     "a controller that is a node of its own, with a dynamic quorum in its directory": (

@@ -606,6 +606,8 @@ def test_what_cannot_be_written_after_the_decision_is_tried_again(node: Node, wr
     node.faults.arm("log.before_write", "error", "KAFKA_STORAGE_ERROR", nth=write)
     assert node.end("app", producer, True) == (producer[0], 1)
     assert state_of(node).state is PREPARE_COMMIT
+    told = "cannot write the end, trying on: " if write == 3 else "marker for orders-0 refused with "
+    assert any(told in line for line in node.coordinator.explanations.lines("app"))
     node.clock.advance(100)
     assert state_of(node).state is COMPLETE_COMMIT
     assert node.visible("orders", 0) == ["a"]
