@@ -60,8 +60,7 @@ class PartitionLog(PlainLog):
         Produce API version. `checked` is what a thread has found of it; it holds by the options that it was checked by.
 
         Raises KafkaError with the error codes of A3-A10 and B9. A `RecordsError` lists the invalid records."""
-        appended = None if checked is not None else self.append_plain(records, now_ms, verification)
-        if appended is not None:
+        if checked is None and (appended := self.append_plain(records, now_ms, verification)) is not None:
             return appended
         return self.append_checked(records, now_ms=now_ms, version=version, verification=verification, checked=checked)
 
@@ -129,12 +128,9 @@ class PartitionLog(PlainLog):
 
         If the batch has a producer id, its epoch is checked. Sequence numbers are not checked because the batch has
         none. The caller must make sure that the partition is in the transaction."""
-        appended = self.append_own(batch, now_ms, is_limited)
-        return appended if appended is not None else self._append_own_checked(batch, now_ms, verification, is_limited)
+        return self.append_own(batch, now_ms, is_limited) or self._put(batch, now_ms, verification, is_limited)
 
-    def _append_own_checked(
-        self, batch: bytearray, now_ms: int, verification: Verification | None, is_limited: bool
-    ) -> Appended:
+    def _put(self, batch: bytearray, now_ms: int, verification: Verification | None, is_limited: bool) -> Appended:
         """As `append_batch`, whatever the batch is."""
         config = self.config
         self._require_online()
@@ -168,14 +164,12 @@ class PartitionLog(PlainLog):
         """Append a transaction marker. Raises INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED (rules in
         B11)."""
         marker, batch = self._services.marker_of(producer_id, producer_epoch, coordinator_epoch, commit, now_ms)
-        appended = self.mark_plain(marker, batch, transaction_version)
-        if appended is None:
-            appended = self._mark_checked(marker, batch, transaction_version)
+        appended = self.mark_plain(marker, batch, transaction_version) or self._mark(marker, batch, transaction_version)
         for hook in self._services.on_marker:
             hook(self, producer_id, producer_epoch, commit, appended.base_offset)
         return appended
 
-    def _mark_checked(self, marker: Marker, batch: bytearray, transaction_version: int) -> Appended:
+    def _mark(self, marker: Marker, batch: bytearray, transaction_version: int) -> Appended:
         """Append a marker, whatever it is."""
         now_ms = marker.timestamp_ms
         self._require_online()
