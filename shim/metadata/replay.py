@@ -1,9 +1,13 @@
 """Applies records of the metadata log to an `Image`, at start-up and at each commit. No other code changes an image.
 
+A record is applied whole, or can be applied again after memory ended on the way: what needs memory comes first.
 A metadata transaction (KIP-868) takes effect at its EndTransactionRecord, or not at all if it is aborted.
 """
 
 from __future__ import annotations
+
+import logging
+from collections import deque
 
 from kafka_shim.metadata.image import RESOURCE_TOPIC, Image, Partition, Topic
 from kafka_shim.turns import at_once
@@ -13,9 +17,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
+    from kafka_shim.clock import Clock
     from kafka_shim.turns import Steps
 
+logger = logging.getLogger(__name__)
+
 NO_LEADER_CHANGE = -2
+# How often a record is applied for which there is no memory, and when again.
+APPLY_TRIES = 3
+APPLY_RETRY_MS = 1000
 
 _shared: dict[tuple[Any, ...], tuple[Any, ...]] = {}
 
@@ -36,11 +46,13 @@ class Replayer:
     """Applies records to one image in order. The records of an open metadata transaction are held back until it
     ends."""
 
-    __slots__ = ("_held", "image")
+    __slots__ = ("_held", "image", "rest")
 
     def __init__(self, image: Image) -> None:
         self.image = image
         self._held: list[Any] | None = None
+        # What a commit has appended and not applied yet: records, or all that they make in an image of their own.
+        self.rest: deque[Any] = deque()
 
     @property
     def in_transaction(self) -> bool:
@@ -76,6 +88,25 @@ class Replayer:
                 _named(self.image, record.topic_name)
             yield
 
+    def apply_rest(self, clock: Clock) -> None:
+        """Apply what is in the log alone. What finds no memory is tried again: at once, later, and before the next
+        commit, because no other change may come before it."""
+        rest = self.rest
+        tries = APPLY_TRIES
+        while rest:
+            try:
+                if isinstance(rest[0], Image):
+                    self.adopt(rest[0])
+                else:
+                    self.apply(rest[0])
+                del rest[0]  # without a call: it must not come again
+            except MemoryError:
+                tries -= 1
+                if not tries:
+                    logger.exception("no memory is left to apply a change of the metadata, trying on")
+                    clock.call_later(APPLY_RETRY_MS, self.apply_rest, clock)
+                    raise
+
     def adopt(self, made: Image) -> None:
         """Apply records that made all this in an image of their own (`prepared_changes.state_made`)."""
         image = self.image
@@ -84,9 +115,9 @@ class Replayer:
         image.configs.update(made.configs)
         image.quotas.update(made.quotas)
         image.scram.update(made.scram)
-        image.partition_count += made.partition_count
         for unified, names in made.colliding_names.items():
             image.colliding_names.setdefault(unified, set()).update(names)
+        image.partition_count += made.partition_count
 
     def apply(self, record: Any) -> None:
         """Apply one record message. Raises ReplayError if it names a topic or partition that does not exist."""
@@ -169,16 +200,17 @@ def _topic(image: Image, record: Any) -> None:
 
 def _remove_topic(image: Image, record: Any) -> None:
     topic = _topic_of(image, record)
-    del image.topics_by_id[record.topic_id]
-    del image.topics[topic.name]
-    image.configs.pop((RESOURCE_TOPIC, topic.name), None)
-    image.partition_count -= len(topic.partitions)
+    left = image.partition_count - len(topic.partitions)
     unified = topic.name.replace(".", "_")
     names = image.colliding_names.get(unified)
     if names is not None:
         names.discard(topic.name)
         if not names:
             del image.colliding_names[unified]
+    image.configs.pop((RESOURCE_TOPIC, topic.name), None)
+    image.topics.pop(topic.name, None)
+    del image.topics_by_id[record.topic_id]
+    image.partition_count = left
 
 
 def _partition(image: Image, record: Any) -> None:
@@ -200,8 +232,9 @@ def _partition(image: Image, record: Any) -> None:
     # Kafka writes the partitions of a topic in hash map order, so the numbers need not ascend.
     missing = number + 1 - len(topic.partitions)
     if missing > 0:
+        count = image.partition_count + missing
         topic.partitions.extend([partition] * missing)
-        image.partition_count += missing
+        image.partition_count = count
     topic.partitions[number] = partition
 
 
@@ -210,7 +243,7 @@ def _partition_change(image: Image, record: Any) -> None:
     if not 0 <= record.partition_id < len(partitions):
         raise _no_partition(record)
     # Each change creates a new object, because readers in steps and the writer of a snapshot hold the old one.
-    partitions[record.partition_id] = partition = partitions[record.partition_id].copy()
+    partition = partitions[record.partition_id].copy()
     if record.isr is not None:
         partition.isr = share(record.isr)
     if record.replicas is not None:
@@ -231,6 +264,7 @@ def _partition_change(image: Image, record: Any) -> None:
     if record.leader_recovery_state >= 0:
         partition.leader_recovery_state = record.leader_recovery_state
     partition.partition_epoch += 1
+    partitions[record.partition_id] = partition
 
 
 def _config(image: Image, record: Any) -> None:
@@ -263,9 +297,10 @@ def _clear_elr(image: Image, record: Any) -> None:
     for topic in topics:
         for number, before in enumerate(topic.partitions):
             if before.elr or before.last_known_elr:
-                topic.partitions[number] = partition = before.copy()
+                partition = before.copy()
                 partition.elr = partition.last_known_elr = ()
                 partition.partition_epoch += 1
+                topic.partitions[number] = partition
 
 
 def _acl(image: Image, record: Any) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from base64 import urlsafe_b64decode
+from collections import deque
 from pathlib import Path
 
 from kafka_shim.errors import ErrorCode, KafkaError
@@ -230,22 +231,23 @@ class MetadataStore(ReplicationControl):
         faults = self._faults
         if faults.armed:
             faults.reach("metadata.before_commit")
+        replayer = self._replayer
+        replayer.apply_rest(self._clock)
         lines: list[str] = []
+        made = None if prepared is None else prepared.made
+        rest = deque(records if made is None else (made,))
         if prepared is None:
             self._replayer.check(records)
             level = self._level
             values = [encode_metadata(record, record_version(record, level)) for record in records]
-            first = self._log.append(values, now_ms)
             lines = announcements(records, self.image)
+            first = self._log.append(values, now_ms)
         else:
             first = self._log.append_batch(prepared.batch, now_ms)
+        replayer.rest = rest  # without a call, which may find no memory: the log has it
         if faults.armed:
             faults.reach("metadata.after_append")
-        if prepared is not None and prepared.made is not None:
-            self._replayer.adopt(prepared.made)
-        else:
-            for record in records:
-                self._replayer.apply(record)
+        replayer.apply_rest(self._clock)
         announce(lines)
         self.image.last_offset = first + len(records) - 1
         self.image.last_epoch = self._log.epoch

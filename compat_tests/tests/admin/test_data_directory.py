@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
 import pytest
 
 from kafka_shim.clock import RealClock
+from kafka_shim.compat.groups.process import wait_until
 from kafka_shim.config import BrokerConfig
 from kafka_shim.errors import ErrorCode
 from kafka_shim.faults import Faults
@@ -53,8 +53,10 @@ def delete(connection: Connection, name: str) -> None:
 def await_topic(connection: Connection, name: str, *, is_there: bool) -> None:
     """Kafka answers before its broker has seen the controller's record."""
     request = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=False)
-    while (connection.request(request).topics[0].error_code == ErrorCode.NONE) != is_there:
-        time.sleep(0.01)
+    wait_until(
+        lambda: (connection.request(request).topics[0].error_code == ErrorCode.NONE) is is_there,
+        f"topic {name} {'is' if is_there else 'is not'} there",
+    )
 
 
 def set_cluster_option(connection: Connection, name: str, value: str) -> None:
@@ -118,12 +120,17 @@ def fill(target: Target) -> None:
 def fresh_producer_id(target: Target) -> int:
     with Connection(target.bootstrap) as connection:
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
+        answers = [connection.request(request)]
+
+        def is_given() -> bool:
+            answers.append(connection.request(request))
+            return answers[-1].error_code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
         # Kafka asks its controller for a block of ids after it has answered the first request so.
-        answer = connection.request(request)
-        while answer.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-            answer = connection.request(request)
-        check(answer.error_code)
-        return int(answer.producer_id)
+        if answers[0].error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            wait_until(is_given, "a producer id")
+        check(answers[-1].error_code)
+        return int(answers[-1].producer_id)
 
 
 @pytest.mark.timeout(300)

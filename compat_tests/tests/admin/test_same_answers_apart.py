@@ -5,10 +5,12 @@ from __future__ import annotations
 import shutil
 import time
 from base64 import urlsafe_b64decode
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from kafka_shim.compat.groups.process import wait_until
 from kafka_shim.compat.tests.admin.compare import Pair, plain
 from kafka_shim.compat.tests.admin.test_data_directory import await_topic
 from kafka_shim.java_hash import internal_partition
@@ -38,8 +40,8 @@ def rare() -> Iterator[Pair]:
 def pair(shim: Target, kafka: Target) -> Iterator[Pair]:
     both = Pair(shim.bootstrap, kafka.bootstrap)
     for connection in (both.shim, both.kafka):
-        while connection.request(ask.make("FindCoordinator", key="g", key_type=0), 3).error_code:
-            time.sleep(0.02)
+        find = partial(connection.request, ask.make("FindCoordinator", key="g", key_type=0), 3)
+        wait_until(lambda find=find: not find().error_code, "a coordinator")
         ask.create_topic(connection, "known")
         await_topic(connection, "known", is_there=True)
     yield both

@@ -1,0 +1,120 @@
+"""Memory ends between the append of a change and what follows it: the image becomes what the log says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka_shim.cext.records import iterate
+from kafka_shim.internal_topics import CLUSTER_METADATA_TOPIC as TOPIC
+from kafka_shim.metadata.image import RESOURCE_TOPIC, Image
+from kafka_shim.metadata.replay import APPLY_TRIES, Replayer
+from kafka_shim.protocol.record_frames import decode_metadata
+from kafka_shim.protocol.records.config_record import ConfigRecord
+from kafka_shim.protocol.records.no_op_record import NoOpRecord
+from kafka_shim.protocol.records.partition_change_record import PartitionChangeRecord
+from kafka_shim.tests.metadata.opened import Opened
+from kafka_shim.tests.no_memory import runs_out
+
+# More calls than any change makes behind its append.
+MOST_CALLS = 600
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[Opened]:
+    made = Opened(tmp_path).start()
+    yield made
+    made.stop()
+
+
+def create(node: Opened, name: str) -> None:
+    node.store.create_topic(name, 3, 1, {"retention.ms": "7"})
+
+
+def grow(node: Opened, name: str) -> None:
+    node.store.create_topic(name, 1, 1)
+    node.store.create_partitions(name, 3)
+
+
+def delete(node: Opened, name: str) -> None:
+    node.store.create_topic(name, 2, 1, {"retention.ms": "7"})
+    node.store.delete_topic(name)
+
+
+def alter(node: Opened, name: str) -> None:
+    node.store.create_topic(name, 1, 1)
+    record = ConfigRecord(resource_type=RESOURCE_TOPIC, resource_name=name, name="retention.ms", value="9")
+    node.store.alter_configs([record])
+
+
+def elect(node: Opened, name: str) -> None:
+    topic = node.store.create_topic(name, 1, 1)
+    node.store.commit([PartitionChangeRecord(topic_id=topic.topic_id, partition_id=0, leader=1)])
+
+
+def take_producer_ids(node: Opened, name: str) -> None:
+    node.store.next_producer_id_block()
+
+
+def stored(node: Opened) -> Image:
+    """What a start would find."""
+    replayer = Replayer(Image())
+    for buffer, batch in node.store.partition_log.batches():
+        for record in () if batch.is_control else iterate(buffer):
+            replayer.apply(decode_metadata(record.value or b"")[0])
+    return replayer.image
+
+
+def content(image: Image) -> dict[str, Any]:
+    kept = ("configs", "features", "next_producer_id", "partition_count", "colliding_names")
+    shown: dict[str, Any] = {name: getattr(image, name) for name in kept}
+    shown["topics"] = {name: _topic(topic) for name, topic in image.topics.items()}
+    shown["by id"] = {topic_id: topic.name for topic_id, topic in image.topics_by_id.items()}
+    return shown
+
+
+def _topic(topic: Any) -> object:
+    return [[getattr(one, field) for field in one.__slots__] for one in topic.partitions]
+
+
+@pytest.mark.parametrize(
+    ("change", "append"), [(create, 0), (grow, 1), (delete, 1), (alter, 1), (elect, 1), (take_producer_ids, 0)]
+)
+def test_the_image_is_what_the_log_says(node: Opened, change: Callable[[Opened, str], None], append: int) -> None:
+    for call in range(MOST_CALLS):
+        name = f"{change.__name__}.{call}"
+        is_reached = runs_out(change, node, name, appends="append_batch", topic=TOPIC, append=append, call=call)
+        # No other change comes before one that is in the log alone.
+        node.store.commit([NoOpRecord()])
+        assert content(node.store.image) == content(stored(node)), call
+        if not is_reached:
+            break
+    assert 1 < call < MOST_CALLS - 1
+
+
+@pytest.mark.parametrize("is_later", [False, True])
+def test_what_could_not_be_applied_comes_before_the_next_change(
+    node: Opened, monkeypatch: pytest.MonkeyPatch, is_later: bool
+) -> None:
+    left = [APPLY_TRIES]
+    apply = Replayer.apply
+
+    def apply_some(replayer: Replayer, record: Any) -> None:
+        if left[0]:
+            left[0] -= 1
+            raise MemoryError
+        apply(replayer, record)
+
+    monkeypatch.setattr(Replayer, "apply", apply_some)
+    with pytest.raises(MemoryError):
+        node.store.create_topic("t", 2, 1)
+    assert "t" not in node.store.image.topics
+    if is_later:
+        node.clock.advance(1000)
+    else:
+        node.store.commit([NoOpRecord()])
+    assert content(node.store.image) == content(stored(node))
+    assert len(node.store.image.topics["t"].partitions) == 2
