@@ -304,8 +304,8 @@ def test_produce_of_null_records(each) -> None:
         return str(caught.value)
 
     ours, theirs = each(why)
-    assert "timed out" not in ours
-    assert "timed out" in theirs
+    assert "no answer from" not in ours
+    assert "no answer from" in theirs
 
 
 def test_broker_loggers(each) -> None:
@@ -376,7 +376,7 @@ def test_a_subscription_that_claims_a_huge_array(each) -> None:
 
     ours, theirs = each(code_of)
     assert ours == ErrorCode.NONE
-    assert "timed out" in str(theirs)
+    assert "no answer from" in str(theirs)
 
 
 def test_ids_that_no_member_uses(each) -> None:
