@@ -17,6 +17,7 @@ from pathlib import Path
 
 import click
 
+MAKES_SPEC = "PyInstaller.utils.cliutils.makespec"
 ROOT = Path(__file__).resolve().parent.parent
 ENTRY = "import sys\nfrom kafka_shim.cli import main\nsys.exit(main())\n"
 # Imported by name, or late, where PyInstaller does not see it; and what the broker does not run.
@@ -52,6 +53,15 @@ def modules_of(python: Path) -> list[str]:
     return run(python, "-c", walk, cwd=Path("/")).split()
 
 
+def do_not_compress(spec: Path) -> None:
+    """Have the libraries stored as they are: a start takes far longer to decompress them than to copy them."""
+    text = spec.read_text()
+    name = "    name='kafka-shim',\n"
+    if text.count(name) != 1:
+        raise click.ClickException(f"PyInstaller has written another form of {spec.name}:\n{text[-2000:]}")
+    spec.write_text(text.replace(name, f"{name}    cdict={{}},\n"))
+
+
 def build(wheel: Path, python: Path, out: Path) -> tuple[Path, str]:
     """Returns the executable and the oldest glibc that it runs on."""
     with tempfile.TemporaryDirectory() as name:
@@ -60,13 +70,15 @@ def build(wheel: Path, python: Path, out: Path) -> tuple[Path, str]:
         made = place / "env" / "bin" / "python"
         run(made, "-m", "pip", "install", "--quiet", f"{wheel}[metrics]", "pyinstaller>=6.10")
         (place / "kafka-shim.py").write_text(ENTRY)
-        line: list[str | Path] = [made, "-m", "PyInstaller", "--noconfirm", "--name", "kafka-shim", "--strip"]
+        line: list[str | Path] = [made, "-m", MAKES_SPEC, "--name", "kafka-shim", "--strip", "--onefile"]
         for module in modules_of(made):
             line += ["--hidden-import", module]
         for module in (*LEFT_OUT, *UNUSED):
             line += ["--exclude-module", module]
         line += ["--collect-data", "kafka_shim.console", "--copy-metadata", "kafka-shim", "kafka-shim.py"]
-        run(*line, "--onefile", "--distpath", "file", cwd=place)
+        run(*line, cwd=place)
+        do_not_compress(place / "kafka-shim.spec")
+        run(made, "-m", "PyInstaller", "--noconfirm", "--distpath", "file", "kafka-shim.spec", cwd=place)
         out.mkdir(parents=True, exist_ok=True)
         target = Path(shutil.copy2(place / "file" / "kafka-shim", out))
         return target, oldest_glibc(made, target)
