@@ -15,7 +15,7 @@ from kafka_shim.cext.wire import EncodeError
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group import records
 from kafka_shim.group.announcements import announce, announcements
-from kafka_shim.group.decision import CANCEL
+from kafka_shim.group.decision import CANCEL, SESSION
 from kafka_shim.group.loader import CoordinatorLoader
 from kafka_shim.group.records import offset_entries
 from kafka_shim.group.timers import Timers
@@ -290,8 +290,9 @@ class CoordinatorRuntime:
                 self._set_refreshes(groups, decision)
             if decision.describers:
                 self._set_describers(groups, decision)
-            self.move_timers(decision.timers)
-            if len(decision.replies) > REPLIES_PER_TURN:
+            is_large = len(decision.replies) > REPLIES_PER_TURN
+            self.move_timers(self._defer_sessions(decision.timers) if is_large else decision.timers)
+            if is_large:
                 self._answer_in_turns(decision, flushes)
             else:
                 for token, response in decision.replies:
@@ -306,14 +307,26 @@ class CoordinatorRuntime:
             else:
                 self.timers.schedule((group_id, kind, member_id), delay_ms, only_if_absent)
 
+    def _defer_sessions(self, moves: TimerMoves) -> TimerMoves:
+        """Have the timers of sessions started with the answers to their members. Returns the other moves."""
+        others = []
+        for move in moves:
+            group_id, kind, member_id, delay_ms, only_if_absent = move
+            if kind == SESSION and delay_ms != CANCEL and not only_if_absent:
+                self.timers.defer((group_id, kind, member_id), delay_ms)
+            else:
+                others.append(move)
+        return others
+
     def _answer_in_turns(self, decision: Decision, flushes: Flushes) -> None:
-        """All have their response now, whatever happens to the group later. They are sent it on several turns."""
+        """All have their response now, whatever happens to the group later. They are sent it on several turns, on which
+        the timers of their sessions are started too."""
         self._completed += [token for token, response in decision.replies if token.complete(response, flushes)]
         if not self.scheduler.is_scheduled("answers"):
             self.scheduler.in_slices("answers", self._wake_completed())
 
     def _wake_completed(self) -> Generator[None, None, None]:
-        while self._completed:
+        while self.timers.schedule_deferred(REPLIES_PER_TURN) or self._completed:
             for _ in range(min(REPLIES_PER_TURN, len(self._completed))):
                 self._completed.popleft().wake()
             yield

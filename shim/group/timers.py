@@ -5,6 +5,7 @@ assignment.
 from __future__ import annotations
 
 import logging
+from itertools import islice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class Timers:
     """Owned by the coordinator, which is called with the key of each due timer. A key has one timer. If the call
     raises, the error is logged, `on_error` is called with the key, and the other timers are called all the same."""
 
-    __slots__ = ("_called", "_clock", "_entries", "_late", "_on_due", "is_alive", "on_error")
+    __slots__ = ("_called", "_clock", "_deferred", "_entries", "_late", "_on_due", "is_alive", "on_error")
 
     def __init__(self, clock: Clock, on_due: Callable[[Key], None]) -> None:
         self._clock = clock
@@ -51,15 +52,21 @@ class Timers:
         self.is_alive: Callable[[Key], bool] = _nobody
         self.on_error: Callable[[Key], None] = _nothing
         self._entries: dict[Key, _Entry] = {}
+        # Timers that are started or moved on one of the next turns: when they are due, and their delays.
+        self._deferred: dict[Key, tuple[float, float]] = {}
         # For this turn of the loop: the number of timers called, and those that wait for the next turn.
         self._called = 0
         self._late: list[tuple[Key, _Entry]] = []
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._entries.keys() | self._deferred.keys())
 
     def schedule(self, key: Key, delay_ms: float, only_if_absent: bool = False) -> None:
         """Start or move a timer."""
+        if self._deferred:
+            if only_if_absent and key in self._deferred:
+                return
+            self._deferred.pop(key, None)
         due_ms = self._clock.monotonic_ms() + delay_ms
         entry = self._entries.get(key)
         if entry is not None:
@@ -78,6 +85,20 @@ class Timers:
             self._arm(key, entry, delay_ms)
             self._entries[key] = entry
 
+    def defer(self, key: Key, delay_ms: float) -> None:
+        """As `schedule`, but `schedule_deferred` does it: for those of very many members at once. Cancelling and
+        starting a thousand timers of the loop takes milliseconds."""
+        self._deferred[key] = self._clock.monotonic_ms() + delay_ms, delay_ms
+
+    def schedule_deferred(self, count: int) -> bool:
+        """Start or move `count` of the timers that were deferred. Returns whether there were any."""
+        keys = list(islice(self._deferred, count))
+        for key in keys:
+            due_ms, delay_ms = self._deferred.pop(key)
+            self.schedule(key, due_ms - self._clock.monotonic_ms())
+            self._entries[key].delay_ms = delay_ms
+        return bool(keys)
+
     def _arm(self, key: Key, entry: _Entry, delay_ms: float) -> None:
         entry.timer = self._clock.call_later(delay_ms, self._call, key, entry)
         entry.armed_ms = entry.due_ms
@@ -92,6 +113,8 @@ class Timers:
     def _call_due(self, key: Key, entry: _Entry) -> None:
         if self._entries.get(key) is not entry:
             return
+        if key in self._deferred:
+            entry.due_ms, entry.delay_ms = self._deferred.pop(key)
         left_ms = entry.due_ms - self._clock.monotonic_ms()
         if left_ms <= 0 and self._clock.is_virtual and self.is_alive(key):
             entry.due_ms = max(entry.due_ms, self._clock.heard_until_ms() + entry.delay_ms)
@@ -121,6 +144,7 @@ class Timers:
 
     def cancel(self, key: Key) -> None:
         """Stop a timer. Does nothing if it is not running."""
+        self._deferred.pop(key, None)
         entry = self._entries.pop(key, None)
         if entry is not None:
             entry.timer.cancel()
@@ -132,6 +156,8 @@ class Timers:
 
     def due_in_ms(self, key: Key) -> float | None:
         """Returns the time until the timer is due in milliseconds, or None if it is not running."""
+        if key in self._deferred:
+            return self._deferred[key][0] - self._clock.monotonic_ms()
         entry = self._entries.get(key)
         return None if entry is None else entry.due_ms - self._clock.monotonic_ms()
 
@@ -140,6 +166,7 @@ class Timers:
         for entry in self._entries.values():
             entry.timer.cancel()
         self._entries.clear()
+        self._deferred.clear()
 
 
 def _nobody(key: Key) -> bool:

@@ -76,6 +76,34 @@ def test_many_that_are_due_together_are_called_some_a_turn() -> None:
     run(scenario)
 
 
+def test_timers_that_are_deferred_start_a_part_at_a_time_and_are_due_as_if_they_had_started() -> None:
+    async def scenario(clock: VirtualClock, timers: Timers, called: list[Key]) -> None:
+        timers.schedule(key(0), 1000)
+        for number in range(6):
+            timers.defer(key(number), 100)
+        assert (len(timers), timers.due_in_ms(key(0)), timers.due_in_ms(key(5))) == (6, 100, 100)
+        timers.schedule(key(1), 50)
+        timers.schedule(key(2), 10, only_if_absent=True)
+        timers.cancel(key(3))
+        clock.advance(30)
+        assert [timers.schedule_deferred(3) for _ in range(3)] == [True, True, False]
+        assert [timers.due_in_ms(key(number)) for number in range(6)] == [70, 20, 70, None, 70, 70]
+        clock.advance(70)
+        assert called == [key(1), key(0), key(2), key(4), key(5)]
+        # One that is due before it was moved sees that it is.
+        timers.schedule(key(7), 10)
+        timers.defer(key(7), 100)
+        clock.advance(99)
+        assert (called[5:], timers.schedule_deferred(1)) == ([], False)
+        clock.advance(1)
+        assert called[5:] == [key(7)]
+        timers.defer(key(8), 100)
+        timers.stop()
+        assert (timers.schedule_deferred(1), len(timers)) == (False, 0)
+
+    run(scenario)
+
+
 def test_stopped_timers_are_not_called() -> None:
     async def scenario(clock: VirtualClock, timers: Timers, called: list[Key]) -> None:
         for number in range(2 * CALLS_PER_TURN):

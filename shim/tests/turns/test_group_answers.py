@@ -7,7 +7,7 @@ from typing import Any
 
 from kafka_shim.embedded import Broker
 from kafka_shim.group import runtime
-from kafka_shim.group.decision import Decision
+from kafka_shim.group.decision import SESSION, SYNC, Decision
 from kafka_shim.group.purgatory import DelayedResponse
 from kafka_shim.targets.requests import make
 from kafka_shim.tests.turns.harness import (
@@ -33,7 +33,12 @@ def test_members_of_a_large_group_have_their_answers_at_once_and_are_sent_them_i
         decision = Decision()
         for number, each in enumerate(waiting):
             decision.reply(each, f"answer {number}")
+            decision.schedule("g", SESSION, f"m{number}", 60_000)
+        decision.schedule("g", SYNC, "", 60_000)
         groups.carry_out(0, groups.loader.groups(0), decision, 0)
+        # The timers of their sessions are started with the answers, that of the group at once.
+        assert len(groups.timers._entries) == 1 + runtime.REPLIES_PER_TURN
+        assert len(groups.timers) == 1 + count
         assert all(each.outcome is not None for each in waiting)
         waiting[-1].fail(None)  # type: ignore[arg-type]
         turns = []
@@ -43,6 +48,7 @@ def test_members_of_a_large_group_have_their_answers_at_once_and_are_sent_them_i
             turns.append(len(woken) - before)
         assert max(turns) <= runtime.REPLIES_PER_TURN
         assert [await task for task in tasks] == [f"answer {number}" for number in range(count)]
+        assert len(groups.timers._entries) == 1 + count
         # A stop sends the rest at once.
         last = [DelayedResponse(lambda code: code) for _ in range(count)]
         tasks = [asyncio.ensure_future(member(each, number)) for number, each in enumerate(last)]
