@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
     Response = TxnOffsetCommitResponse | Outcome[TxnOffsetCommitResponse]
     Answer = Response | Coroutine[Any, Any, Response]
+    # By the names of the topics.
+    TopicIds = dict[str, bytes]
 
 KEY, MIN, MAX = 28, 0, 5
 REQUEST, RESPONSE = TxnOffsetCommitRequest, TxnOffsetCommitResponse
@@ -66,7 +68,8 @@ def handle(context: Context, request: TxnOffsetCommitRequest) -> Answer | Steps[
 def _in_steps(context: Context, request: TxnOffsetCommitRequest) -> Steps[Answer]:
     """What exists of the request is one commit, whole or not at all. A large one is prepared before the transaction is
     looked at."""
-    unknown = yield from _split(context, request)
+    topic_ids: TopicIds = {}
+    unknown = yield from _split(context, request, topic_ids)
     if unknown:
         yield from _explain(context, request, unknown)
     if not request.topics:
@@ -77,10 +80,10 @@ def _in_steps(context: Context, request: TxnOffsetCommitRequest) -> Steps[Answer
         return (yield from _answer(context, unknown, refused))
     prepared = None
     if context.is_large:
-        prepared = yield from context.broker.groups.offsets.prepare_transactional(request)
+        prepared = yield from context.broker.groups.offsets.prepare_transactional(request, topic_ids)
     admitted, flushes = _admit(context, request)
     if flushes:
-        return _commit_later(context, request, unknown, flushes, prepared)
+        return _commit_later(context, request, unknown, topic_ids, flushes, prepared)
     return (yield from _commit(context, request, unknown, admitted, prepared))
 
 
@@ -88,14 +91,18 @@ async def _commit_later(
     context: Context,
     request: TxnOffsetCommitRequest,
     unknown: list[TxnOffsetCommitResponseTopic],
+    topic_ids: TopicIds,
     flushes: Flushes,
     prepared: PreparedTxnCommit | None,
 ) -> Response:
     """Commit once the disk has the coordinator's record, as `flush.messages` requires. Otherwise offsets without that
-    record would stay pending for ever after a power cut. The transaction may have ended meanwhile."""
+    record would stay pending for ever after a power cut. The transaction may have ended meanwhile, and topics may have
+    been deleted."""
     while flushes:
         await wait_for(flushes)
         admitted, flushes = _admit(context, request)
+    if prepared is None:
+        unknown += _take_deleted(context, request, topic_ids)
     return await context.broker.turns.run(_commit(context, request, unknown, admitted, prepared), context.throttle)
 
 
@@ -123,6 +130,27 @@ def _commit(
             topics = yield from _failed(request, error.code)
     yield from _explain(context, request, topics)
     return Outcome((yield from _answer(context, unknown, topics)), flushes)
+
+
+def _take_deleted(
+    context: Context, request: TxnOffsetCommitRequest, topic_ids: TopicIds
+) -> list[TxnOffsetCommitResponseTopic]:
+    """Take the topics out of the request that were deleted since it came: their offsets were removed before, and these
+    would be those of a later topic of the name. Returns their entries of the response."""
+    topics = context.broker.metadata.image.topics
+    deleted: list[TxnOffsetCommitRequestTopic] = []
+    there: list[TxnOffsetCommitRequestTopic] = []
+    for topic in request.topics:
+        now = topics.get(topic.name)
+        (deleted if now is None or now.topic_id != topic_ids.get(topic.name) else there).append(topic)
+    request.topics = there
+    return [
+        TxnOffsetCommitResponseTopic(
+            name=topic.name,
+            partitions=[_refusal(part, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) for part in topic.partitions],
+        )
+        for topic in deleted
+    ]
 
 
 def _explain(
@@ -169,8 +197,11 @@ def _admit(context: Context, request: TxnOffsetCommitRequest) -> tuple[Admission
     return admitted, flushes
 
 
-def _split(context: Context, request: TxnOffsetCommitRequest) -> Steps[list[TxnOffsetCommitResponseTopic]]:
-    """Leave in the request the topics that exist. Returns the entries for those that are not authorised or do not."""
+def _split(
+    context: Context, request: TxnOffsetCommitRequest, topic_ids: TopicIds
+) -> Steps[list[TxnOffsetCommitResponseTopic]]:
+    """Leave in the request the topics that exist, and their ids in `topic_ids`. Returns the entries for those that are
+    not authorised or do not."""
     image = context.broker.metadata.image
     names = (topic.name for topic in request.topics)
     allowed = yield from authorized_in_steps(context, AclOperation.READ, ResourceType.TOPIC, names)
@@ -187,6 +218,8 @@ def _split(context: Context, request: TxnOffsetCommitRequest) -> Steps[list[TxnO
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_allowed else ErrorCode.TOPIC_AUTHORIZATION_FAILED
         exist: list[TxnOffsetCommitRequestPartition] = []
         missing = TxnOffsetCommitResponseTopic(name=topic.name)
+        if is_allowed and topic.name in image.topics:
+            topic_ids.setdefault(topic.name, image.topics[topic.name].topic_id)
         for start in range(0, len(topic.partitions), PARTITIONS_PER_STEP):
             for part in topic.partitions[start : start + PARTITIONS_PER_STEP]:
                 if is_allowed and image.partition(topic.name, part.partition_index) is not None:

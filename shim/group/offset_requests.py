@@ -122,16 +122,18 @@ class OffsetRequests:
             return Outcome(txn_commit_failure(request, error.code))
         return Outcome(response, flushes)
 
-    def prepare_transactional(self, request: TxnOffsetCommitRequest) -> Steps[PreparedTxnCommit]:
-        """Make the records of a TxnOffsetCommit of thousands of offsets. The transaction is verified or extended
-        afterwards, then `write_transactional` decides."""
+    def prepare_transactional(
+        self, request: TxnOffsetCommitRequest, topic_ids: dict[str, bytes]
+    ) -> Steps[PreparedTxnCommit]:
+        """Make the records of a TxnOffsetCommit of thousands of offsets to topics that had these ids when it came. The
+        transaction is verified or extended afterwards, then `write_transactional` decides."""
         from kafka_shim.group import large_offsets, offset_rules
 
         runtime = self._runtime
         now_ms = runtime.clock.now_ms()
         limit = runtime.config.offset_metadata_max_bytes
         prepared = large_offsets.PreparedTxnCommit(request, now_ms)
-        prepared.topic_ids = {topic.name: self._topic_id_of(topic.name) for topic in request.topics}
+        prepared.topic_ids = topic_ids
         try:
             offset_rules.check_transactional(runtime.groups_of(request.group_id), request)
             yield from large_offsets.counted(request, runtime.check_offset_count, offset_rules.MANY_OFFSETS)
@@ -165,8 +167,8 @@ class OffsetRequests:
                 topic_id = self._topic_id_of(topic.name)
                 for each in topic.partitions:
                     offset_rules.check_epoch(check, topic.name, topic_id, each.partition_index)
-        ids = prepared.topic_ids.items()
-        deleted = {name for name, before in ids if before == ZERO_UUID or self._topic_id_of(name) != before}
+        ids = prepared.topic_ids
+        deleted = {topic.name for topic in request.topics if self._topic_id_of(topic.name) != ids.get(topic.name)}
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         large_offsets.drop_deleted(prepared, prepared.response, deleted, code)
         producer = request.producer_id, request.producer_epoch

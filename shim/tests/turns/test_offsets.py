@@ -10,7 +10,7 @@ from kafka_shim.embedded import Broker
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group import large_offsets
 from kafka_shim.targets.requests import make
-from kafka_shim.tests.turns.harness import answer_when, begun, producer, steps_of, topics
+from kafka_shim.tests.turns.harness import answer_when, begun, context_of, producer, steps_of, topics
 from kafka_shim.tests.waiting import until
 from kafka_shim.wire_client import Connection
 
@@ -261,3 +261,54 @@ def test_a_topic_that_is_deleted_while_its_commit_is_prepared_keeps_no_offset(
         until(broker, lambda: "t" not in broker.state.groups._runtime.groups_of("g").offsets.of_group("g"))
         answer = client.request(fetch, 8).groups[0]
         assert {topic.name: len(topic.partitions) for topic in answer.topics} == {"other": 2}
+
+
+def test_a_topic_that_is_made_anew_while_a_transactional_commit_looks_at_its_topics_keeps_no_offset(
+    broker: Broker,
+) -> None:
+    topics(broker, t=MANY, other=2)
+    with Connection(broker.bootstrap_servers, timeout_s=60) as client:
+        load(client)
+        other = {"name": "other", "partitions": [{"partition_index": n, "committed_offset": 5} for n in range(2)]}
+        who = producer(client, "x")
+        assert client.request(make("AddOffsetsToTxn", **who, group_id="g"), 3).error_code == 0
+        commit = make("TxnOffsetCommit", **who, group_id="g", generation_id=-1, topics=[*rows_of(7), other])
+
+        def run(state: Any) -> dict[str, set[int]]:
+            steps = begun(state, commit, 3, 3)
+            state.metadata.delete_topic("t")
+            state.metadata.create_topic("t", MANY)
+            (outcome, _) = steps_of(steps)
+            return {topic.name: {part.error_code for part in topic.partitions} for topic in outcome.response.topics}
+
+        assert broker.call(run, broker.state) == {"t": {3}, "other": {0}}
+
+
+@pytest.mark.parametrize("is_made_anew", [False, True])
+def test_a_topic_that_is_deleted_while_a_transactional_commit_waits_for_the_disk_keeps_no_offset(
+    is_made_anew: bool,
+) -> None:
+    """A consumer of a later topic of the name would begin at its offset."""
+    options = {"auto_create_topics_enable": False, "log_flush_interval_messages": 1}
+    with Broker(**options) as broker, Connection(broker.bootstrap_servers, timeout_s=60) as client:  # type: ignore[arg-type]
+        topics(broker, t=1, other=1)
+        load(client)
+        who = producer(client, "x")
+        rows = [
+            {"name": name, "partitions": [{"partition_index": 0, "committed_offset": 5}]} for name in ("t", "other")
+        ]
+        commit = make("TxnOffsetCommit", **who, group_id="g", generation_id=-1, topics=rows)
+
+        async def run(state: Any) -> dict[str, set[int]]:
+            from kafka_shim.api import k28_txn_offset_commit as api
+
+            waiting = api.handle(context_of(state, commit, 5), commit)
+            state.metadata.delete_topic("t")
+            if is_made_anew:
+                state.metadata.create_topic("t", 1)
+            outcome = await waiting  # type: ignore[misc]
+            return {topic.name: {part.error_code for part in topic.partitions} for topic in outcome.response.topics}
+
+        assert broker.call(run, broker.state) == {"t": {3}, "other": {0}}
+        offsets = broker.state.groups._runtime.groups_of("g").offsets
+        assert offsets.pending_partitions("g") == [("other", 0)]
