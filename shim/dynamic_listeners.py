@@ -6,13 +6,15 @@ AbstractKafkaConfig.listenerListToEndPoints of Kafka 4.3.1.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
+import socket
 from copy import copy
 from ipaddress import ip_address
 
 from kafka_shim.config import ConfigError, is_listener_security
-from kafka_shim.listeners import listeners_of, printable
+from kafka_shim.listeners import cannot_listen, has_name, listeners_of, printable
 from kafka_shim.metadata.registration import SECURITY_PROTOCOLS
 
 TYPE_CHECKING = False
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
     from kafka_shim.broker import Broker
     from kafka_shim.config import BrokerConfig
+    from kafka_shim.listeners import Address
     from kafka_shim.session import Listener
 
 logger = logging.getLogger("kafka_shim.server")
@@ -41,11 +44,19 @@ class DynamicListeners:
     """Of one running broker, owned by its server. Event-loop thread only. The listeners that the broker starts with
     are not its concern until `listeners` is stored without them."""
 
-    def __init__(self, broker: Broker, open_one: Callable[[Listener], None], close_one: Callable[[Listener], None]):
-        """`open_one` binds and serves a listener, and raises OSError or ConfigError; `close_one` is its opposite."""
+    def __init__(
+        self,
+        broker: Broker,
+        open_one: Callable[[Listener, Sequence[Address]], None],
+        close_one: Callable[[Listener], None],
+    ) -> None:
+        """`open_one` binds and serves a listener, on the first of these addresses if there are any, and raises OSError
+        or ConfigError; `close_one` is its opposite."""
         self._broker = broker
         self._open = open_one
         self._close = close_one
+        # Listeners whose host is looked up, by name.
+        self._looked_up: dict[str, asyncio.Task[None]] = {}
 
     def check(self, proposed: Mapping[str, str]) -> set[str]:
         """Return the names of the listeners that the broker has with the `proposed` dynamic options. Raise ConfigError
@@ -65,9 +76,10 @@ class DynamicListeners:
         wanted, _ = listeners_of(after)
         return {one.name for one in wanted}
 
-    def apply(self) -> None:
+    def apply(self, *, may_block: bool) -> None:
         """Close the listeners that the options in force do not have any more, and open the others. A listener stays as
-        it is while its name does, whatever its address. One that cannot be opened is logged, as by Kafka."""
+        it is while its name does, whatever its address. One whose host is a name is opened when the system has found
+        its address, which blocks the event loop only if it may. One that cannot be opened is logged, as by Kafka."""
         broker = self._broker
         try:
             wanted, _ = listeners_of(_with(broker.config, broker.config.dynamic))
@@ -79,16 +91,52 @@ class DynamicListeners:
             broker.listeners.remove(listener)
             self._close(listener)
             logger.info("closed the listener %s", printable(listener))
-        known = {one.name for one in broker.listeners}
+        for name in [name for name in self._looked_up if name not in names]:
+            self._looked_up.pop(name).cancel()
+        known = {one.name for one in broker.listeners} | self._looked_up.keys()
         for listener in (one for one in wanted if one.name not in known):
-            try:
-                self._open(listener)
-            except (OSError, ConfigError) as err:
-                why = err.strerror if isinstance(err, OSError) and err.filename is None else err
-                logger.error("the listener %s is not opened: %s", listener.name, why or err)  # noqa: TRY400 likewise
+            if not may_block and has_name(listener):
+                task = asyncio.get_running_loop().create_task(self._look_up(listener))
+                self._looked_up[listener.name] = task
             else:
-                broker.listeners.append(listener)
-                logger.info("opened the listener %s", printable(listener))
+                self._open_logged(listener, ())
+
+    def stop(self) -> None:
+        """Open no listener any more whose host is being looked up."""
+        for task in self._looked_up.values():
+            task.cancel()
+        self._looked_up.clear()
+
+    async def _look_up(self, listener: Listener) -> None:
+        """Find the addresses of the listener's host in a thread, and open it."""
+        loop, clock = asyncio.get_running_loop(), self._broker.clock
+        clock.begin_work()
+        try:
+            found = await loop.getaddrinfo(
+                listener.host, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            )
+        except OSError as err:
+            _log_unopened(listener, cannot_listen(listener, err))
+        else:
+            self._open_logged(listener, found)
+        finally:
+            clock.end_work()
+            if self._looked_up.get(listener.name) is asyncio.current_task():
+                del self._looked_up[listener.name]
+
+    def _open_logged(self, listener: Listener, addresses: Sequence[Address]) -> None:
+        try:
+            self._open(listener, addresses)
+        except (OSError, ConfigError) as err:
+            _log_unopened(listener, err)
+        else:
+            self._broker.listeners.append(listener)
+            logger.info("opened the listener %s", printable(listener))
+
+
+def _log_unopened(listener: Listener, err: Exception) -> None:
+    why = err.strerror if isinstance(err, OSError) and err.filename is None else err
+    logger.error("the listener %s is not opened: %s", listener.name, why or err)
 
 
 def _with(config: BrokerConfig, dynamic: Mapping[str, str]) -> BrokerConfig:

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from kafka_shim.metadata.store import MetadataStore
     from kafka_shim.security.delegation_tokens import DelegationTokens
 
+    # As `socket.getaddrinfo` returns them.
+    Address = tuple[int, int, int, str, Any]
+
 logger = logging.getLogger("kafka_shim.server")
 
 # The security protocols that a listener's name may be, besides PLAINTEXT.
@@ -212,15 +215,13 @@ def warn_of_strange_prefixes(listeners: Sequence[Listener], config: BrokerConfig
         logger.warning("without effect, there is no such listener (names are lower case here): %s", ", ".join(strange))
 
 
-def bind(listener: Listener, config: BrokerConfig) -> socket.socket:
-    """Returns a listening socket and sets `listener.port` to the bound port. Raises OSError, whose message names the
-    listener."""
+def bind(listener: Listener, config: BrokerConfig, addresses: Sequence[Address] = ()) -> socket.socket:
+    """Returns a listening socket and sets `listener.port` to the bound port. `addresses` are those of its host, which
+    are looked up else: that blocks if the host is a name. Raises OSError, whose message names the listener."""
     try:
-        sock = _bind(listener)
+        sock = _bind(listener, addresses)
     except OSError as err:
-        raise OSError(
-            err.errno, f"cannot listen on {printable(listener)}: {why_not_bound(err, listener.port)}"
-        ) from err
+        raise cannot_listen(listener, err) from err
     # Accepted sockets inherit these. Without uvloop, asyncio would leave Nagle's algorithm on. Kafka's default buffer
     # sizes would only slow down a local socket.
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -267,14 +268,30 @@ def _send_unpaced(sock: socket.socket) -> None:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
 
 
-def _bind(listener: Listener) -> socket.socket:
+def cannot_listen(listener: Listener, err: OSError) -> OSError:
+    """Returns the error with the name of the listener."""
+    return OSError(err.errno, f"cannot listen on {printable(listener)}: {why_not_bound(err, listener.port)}")
+
+
+def has_name(listener: Listener) -> bool:
+    """Whether its host is a name, which the system may ask others for."""
+    if not listener.host:
+        return False
+    try:
+        socket.getaddrinfo(listener.host, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+    except OSError:
+        return True
+    return False
+
+
+def _bind(listener: Listener, addresses: Sequence[Address]) -> socket.socket:
     if not listener.host:
         sock = _bind_everywhere(listener.port)
         listener.host = "0.0.0.0"
         return sock
-    family, _, _, _, address = socket.getaddrinfo(
-        listener.host, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    )[0]
+    if not addresses:
+        addresses = socket.getaddrinfo(listener.host, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    family, _, _, _, address = addresses[0]
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

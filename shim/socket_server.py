@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from kafka_shim.broker import Broker
     from kafka_shim.dynamic_listeners import DynamicListeners
+    from kafka_shim.listeners import Address
     from kafka_shim.registry import Registry
     from kafka_shim.session import Listener
     from kafka_shim.tls_handshakes import TlsHandshakes
@@ -89,7 +90,7 @@ class SocketServer:
             for sock in sockets:
                 sock.close()
             raise
-        self._follow_options()
+        self._follow_options(is_start=True)
 
     def reload(self) -> None:
         """Take over changed options of the broker."""
@@ -101,6 +102,8 @@ class SocketServer:
         """Stop accepting connections. Those that are open stay. Listeners that one of them asks for now are opened by
         the next start."""
         self._is_closed = True
+        if self._dynamic is not None:
+            self._dynamic.stop()
         for acceptor in self._acceptors.values():
             acceptor.close()
 
@@ -116,11 +119,11 @@ class SocketServer:
 
     # --- while the broker runs
 
-    def _follow_options(self) -> None:
+    def _follow_options(self, *, is_start: bool = False) -> None:
         if self._budget is None or self._is_closed:
             return
         if self._dynamic is not None or "listeners" in self._broker.config.dynamic:
-            self._dynamic_listeners().apply()
+            self._dynamic_listeners().apply(may_block=is_start)
 
     def _check(self, dynamic: Mapping[str, str]) -> None:
         staying = self.listeners
@@ -136,10 +139,10 @@ class SocketServer:
             self._dynamic = DynamicListeners(self._broker, self._open, self._remove)
         return self._dynamic
 
-    def _open(self, listener: Listener) -> None:
-        """Serve one more listener. Raises ConfigError, OSError."""
+    def _open(self, listener: Listener, addresses: Sequence[Address]) -> None:
+        """Serve one more listener, on the first of these addresses if there are any. Raises ConfigError, OSError."""
         self._secure([listener])
-        sock = bind(listener, self._broker.config)
+        sock = bind(listener, self._broker.config, addresses)
         try:
             self._accept(listener, sock)
         except BaseException:

@@ -3,9 +3,12 @@ compat_tests/tests/admin/test_dynamic_listeners.py."""
 
 from __future__ import annotations
 
+import asyncio
 import socket
+import threading
 from collections.abc import Iterator
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -19,6 +22,7 @@ from kafka_shim.targets.base import free_ports
 from kafka_shim.tests.api.admin import alter
 from kafka_shim.tests.produced import batch, make_topic, metadata, produce
 from kafka_shim.tests.security.test_tls import tls_connection
+from kafka_shim.tests.waiting import PATIENCE_S, until
 from kafka_shim.wire_client import Connection, WireClientError
 
 BROKER = 4
@@ -46,6 +50,68 @@ def client(broker: Broker) -> Iterator[Connection]:
 
 def extra(port: int) -> str:
     return f"{FIRST},EXTRA://127.0.0.1:{port}"
+
+
+@pytest.fixture
+def resolver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Resolver]:
+    made = Resolver(monkeypatch)
+    yield made
+    made.may_answer.set()
+
+
+class Resolver:
+    """The system's resolver, which answers for `slow.test` only when it may, and never on the loop's thread."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.may_answer, self.asked = threading.Event(), threading.Event()
+        self.threads: set[str] = set()
+        self._found = socket.getaddrinfo
+        monkeypatch.setattr(socket, "getaddrinfo", self._answer)
+
+    def _answer(self, host: str, port: Any, family: int = 0, type: int = 0, proto: int = 0, flags: int = 0) -> Any:
+        if host != "slow.test" or flags & socket.AI_NUMERICHOST:
+            return self._found(host, port, family, type, proto, flags)
+        self.threads.add(threading.current_thread().name)
+        self.asked.set()
+        assert self.may_answer.wait(PATIENCE_S)
+        return self._found("127.0.0.1", port, family, type, proto, flags)
+
+
+def test_a_listener_whose_name_is_looked_up_holds_up_nobody(resolver):
+    """A name server that does not answer blocks who asks for many seconds."""
+    options = {"listener_security_protocol_map": MAP, "advertised_listeners": FIRST}
+    running = Broker(loop_factory=asyncio.new_event_loop, **options)
+    with running as broker, Connection(broker.bootstrap_servers) as client:
+        (port, gone) = free_ports(2)
+        assert listen(client, f"{FIRST},EXTRA://slow.test:{port}") == (0, None)
+        assert resolver.asked.wait(PATIENCE_S)
+        metadata(client)
+        assert not is_open(port)
+        resolver.may_answer.set()
+        until(broker, lambda: is_open(port))
+        with Connection(f"127.0.0.1:{port}") as other:
+            metadata(other)
+        assert "kafka-shim" not in resolver.threads
+        # One that is removed while its name is looked up is never opened.
+        resolver.may_answer.clear()
+        resolver.asked.clear()
+        assert listen(client, FIRST) == (0, None)
+        assert listen(client, f"{FIRST},EXTRA://slow.test:{gone}") == (0, None)
+        assert resolver.asked.wait(PATIENCE_S)
+        assert listen(client, FIRST) == (0, None)
+        resolver.may_answer.set()
+        metadata(client)
+        assert not is_open(gone)
+        assert [one.name for one in broker.state.listeners] == ["PLAINTEXT"]
+
+
+def test_a_listener_whose_name_is_not_found_is_logged(caplog):
+    running = Broker(listener_security_protocol_map=MAP, advertised_listeners=FIRST)
+    with running as broker, Connection(broker.bootstrap_servers) as client:
+        (port,) = free_ports(1)
+        assert listen(client, f"{FIRST},EXTRA://no-such-host.invalid:{port}") == (0, None)
+        line = f"the listener EXTRA is not opened: cannot listen on EXTRA://no-such-host.invalid:{port}: "
+        until(broker, lambda: any(record.getMessage().startswith(line) for record in caplog.records))
 
 
 def test_a_listener_that_is_added_answers_before_the_answer_and_one_removed_is_closed(broker, client):
