@@ -5,6 +5,7 @@ It looks again when a log grows, when a member gives records of a share partitio
 
 from __future__ import annotations
 
+from kafka_shim.turns import at_once
 from kafka_shim.waiters import Waiter
 
 TYPE_CHECKING = False
@@ -36,7 +37,8 @@ async def wait_for_records(
         while True:
             is_loading = reads.refresh()
             left_ms = deadline_ms - clock.monotonic_ms()
-            answers = reads.try_answer(is_last=left_ms <= 0 or broker.stopping)
+            answer = reads.try_answer(is_last=left_ms <= 0 or broker.stopping)
+            answers = await broker.turns.run(answer, context.throttle) if reads.is_large else at_once(answer)
             if answers is not None:
                 return answers
             await waiter.wait(min(left_ms, LOAD_RETRY_MS) if is_loading else left_ms)

@@ -22,7 +22,7 @@ from kafka_shim.api.share_acknowledgements import (
     tell_leader,
     watch_connection,
 )
-from kafka_shim.api.share_fetch_reads import ShareFetchReads
+from kafka_shim.api.share_fetch_reads import MANY, ShareFetchReads
 from kafka_shim.cext.messages import encode_response_frame
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.outcome import Outcome
@@ -34,6 +34,7 @@ from kafka_shim.protocol.messages.share_fetch_response import (
     ShareFetchResponse,
 )
 from kafka_shim.share.share_sessions import FINAL_EPOCH, INITIAL_EPOCH, CachedSharePartition, next_epoch
+from kafka_shim.turns import at_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
     from kafka_shim.context import Context
     from kafka_shim.share.share_sessions import ShareSession, TopicIdPartition
+    from kafka_shim.turns import Steps
 
     Answers = dict[TopicIdPartition, PartitionData]
 
@@ -103,13 +105,28 @@ def handle(
             request.max_bytes = int(most_bytes)
     if not wanted or request.max_records == 0 or request.max_bytes == 0:
         return _outcome(context, fetch, {})
-    for one in _rotated(wanted, request.share_session_epoch):
-        assert one.topic is not None
-        reads.find(one.key, one.topic)
-    answers = reads.try_answer(is_last=request.max_wait_ms <= 0 or context.broker.stopping)
+    finding = reads.find_all(_rotated(wanted, request.share_session_epoch))
+    if len(wanted) > MANY:
+        return _answer_many(context, request, fetch, finding)
+    at_once(finding)
+    answers = at_once(reads.try_answer(is_last=request.max_wait_ms <= 0 or context.broker.stopping))
     if answers is not None:
         return _outcome(context, fetch, answers)
     return _answer_later(context, request, fetch)
+
+
+async def _answer_many(
+    context: Context, request: ShareFetchRequest, fetch: _Fetch, finding: Steps[None]
+) -> Outcome[ShareFetchResponse]:
+    """As a fetch of few partitions, in steps."""
+    turns, reads = context.broker.turns, fetch.reads
+    reads.is_large = True
+    await turns.run(finding, context.throttle)
+    is_last = request.max_wait_ms <= 0 or context.broker.stopping
+    answers = await turns.run(reads.try_answer(is_last=is_last), context.throttle)
+    if answers is not None:
+        return _outcome(context, fetch, answers)
+    return await _answer_later(context, request, fetch)
 
 
 async def _answer_later(context: Context, request: ShareFetchRequest, fetch: _Fetch) -> Outcome[ShareFetchResponse]:

@@ -13,7 +13,7 @@ from kafka_shim.storage.file_records import FileRecords
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from typing import Any
 
     from kafka_shim.cext.batch import Batch
@@ -21,13 +21,17 @@ if TYPE_CHECKING:
     from kafka_shim.protocol.messages.share_fetch_request import ShareFetchRequest
     from kafka_shim.share.share_partition import SharePartition
     from kafka_shim.share.share_partitions import SharePartitions
-    from kafka_shim.share.share_sessions import TopicIdPartition
+    from kafka_shim.share.share_sessions import CachedSharePartition, TopicIdPartition
     from kafka_shim.storage.segments import Segment
+    from kafka_shim.turns import Steps
 
 # The number of stored bytes that a response holds in memory. Further bytes are read from the files as the response is
 # sent.
 COPY_BYTES = 64 * 1024
 RECORD_LIMIT = 1  # share acquire mode
+# Partitions that are found, read and acquired in one turn without looking at the time.
+MANY = 256
+PARTITIONS_PER_STEP = 16
 
 
 class PartitionRead:
@@ -55,6 +59,7 @@ class ShareFetchReads:
         "_request",
         "failed",
         "group_id",
+        "is_large",
         "member_id",
         "shares",
         "sizes",
@@ -75,6 +80,8 @@ class ShareFetchReads:
         # The size of the records in each partition of the response.
         self.sizes: dict[TopicIdPartition, int] = {}
         self._copied_bytes = 0
+        # Whether the partitions are served in steps, on several turns of the loop.
+        self.is_large = False
 
     def find(self, key: TopicIdPartition, topic: str) -> None:
         """Add a partition."""
@@ -82,6 +89,14 @@ class ShareFetchReads:
             self.shares[key] = self._partitions.get((self.group_id, *key), topic)
         except KafkaError as error:
             self.failed[key] = error
+
+    def find_all(self, wanted: Iterable[CachedSharePartition]) -> Steps[None]:
+        """Add very many partitions."""
+        for number, one in enumerate(wanted, 1):
+            assert one.topic is not None
+            self.find(one.key, one.topic)
+            if number % PARTITIONS_PER_STEP == 0:
+                yield
 
     def refresh(self) -> bool:
         """Look again for share partitions whose state was not read yet. Returns whether some still wait for the share
@@ -96,24 +111,35 @@ class ShareFetchReads:
                 waits = waits or (found is not None and found.state is PartitionState.EMPTY)
         return waits
 
-    def try_answer(self, *, is_last: bool) -> dict[TopicIdPartition, PartitionData] | None:
+    def try_answer(self, *, is_last: bool) -> Steps[dict[TopicIdPartition, PartitionData] | None]:
         """Returns the response's partitions if there is enough for it, or if this is the last attempt; else None, and
-        nothing was acquired."""
+        nothing was acquired. Of very many partitions each is read again in the step that acquires its records: other
+        members, retention and deletions may have come in between."""
         ready = {key: share for key, share in self.shares.items() if share.can_acquire()}
         reads: dict[TopicIdPartition, PartitionRead] = {}
-        if ready:
-            max_bytes = self._limit_bytes() // len(ready) or 1
-            is_empty = True
-            for key, share in ready.items():
-                reads[key] = one = self._read(share, max_bytes, at_least_one=is_empty)
-                is_empty = is_empty and not one.size_bytes
+        max_bytes = self._limit_bytes() // (len(ready) or 1) or 1
+        first = None
+        for number, (key, share) in enumerate(ready.items(), 1):
+            reads[key] = one = self._read(share, max_bytes, at_least_one=first is None)
+            if first is None and one.size_bytes:
+                first = key
+            if number % PARTITIONS_PER_STEP == 0:
+                yield
         if not is_last and not self._is_enough(reads):
             return None
         answers: dict[TopicIdPartition, PartitionData] = {}
         count = 0
-        for key, one in reads.items():
+        for number, key in enumerate(reads, 1):
             answer = PartitionData(partition_index=key[1], records=b"")
+            if number % PARTITIONS_PER_STEP == 0:
+                yield
+            one = reads[key]
             try:
+                if self.is_large:
+                    if not ready[key].can_acquire():
+                        answers[key] = answer
+                        continue
+                    one = self._read(ready[key], max_bytes, at_least_one=key == first)
                 count += self._fill(answer, key, one, count)
             except KafkaError as raised:
                 self.failed[key] = raised

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import errno
+from typing import Any
 
 import pytest
 
+from kafka_shim import turns
+from kafka_shim.api import k78_share_fetch, share_fetch_reads
 from kafka_shim.embedded import Broker
 from kafka_shim.errors import ErrorCode
 from kafka_shim.share.share_partition import PartitionState
@@ -434,3 +437,55 @@ def test_nothing_is_acquired_that_cannot_be_read(
             broker.clock.advance(1000)
             (answer,) = other.fetch((1,)).responses[0].partitions
     assert ranges(answer) == [(0, 0, 1)]
+
+
+def test_very_many_partitions_are_served_in_steps_and_read_again_when_they_are_acquired(
+    broker: Broker, client: Connection, monkeypatch: pytest.MonkeyPatch
+):
+    """A turn of the loop that found, read and acquired 5,000 partitions took 88 ms."""
+    count = 12
+    topic_id = make_topic(client, "many", count, retention_ms="-1")
+    for number in range(count):
+        open_share(broker, GROUP, topic_id, number)
+        produce(client, "many", number, batch(b"a", b"b"))
+    monkeypatch.setattr(k78_share_fetch, "MANY", count - 1)
+    monkeypatch.setattr(share_fetch_reads, "PARTITIONS_PER_STEP", 1)
+    monkeypatch.setattr(turns, "STEPS_BETWEEN_LOOKS", 1)
+    monkeypatch.setattr(turns, "MOST_LOOKS", 1)
+    shares: list[int] = [0]
+    took, read = turns.Turns._take_share, share_fetch_reads.ShareFetchReads._read
+    reads: list[int] = []
+
+    def take_share(self: Any, steps: Any) -> None:
+        shares.append(0)
+        took(self, steps)
+
+    def read_one(self: Any, share: Any, *arguments: Any, **how: Any) -> Any:
+        shares[-1] += 1
+        reads.append(share.log.partition)
+        if len(reads) == count:  # all were read, none was acquired
+            broker.state.logs.get("many", 5).release_before(1, broker.clock.now_ms())
+        return read(self, share, *arguments, **how)
+
+    monkeypatch.setattr(turns.Turns, "_take_share", take_share)
+    monkeypatch.setattr(share_fetch_reads.ShareFetchReads, "_read", read_one)
+    with ShareMember(broker, GROUP, "m1", topic_id) as member:
+        response = member.fetch(range(count), max_wait_ms=60_000)
+        assert {one.partition_index: ranges(one) for one in response.responses[0].partitions} == {
+            number: [] if number == 5 else [(0, 1, 1)] for number in range(count)
+        }
+        assert sorted(reads) == sorted([*range(count), *range(count)])
+        assert max(shares) <= 2
+        response = member.fetch(range(count), max_wait_ms=60_000)
+        assert [ranges(one) for one in response.responses[0].partitions if one.records] == [[(1, 1, 1)]]
+        # One that waits is served in steps too.
+        reads.clear()
+        request = member.fetch_request(range(count), max_wait_ms=60_000)
+        member.connection.send(request, 2)
+        until(broker, lambda: len(reads) >= count)
+        produce(client, "many", 7, batch(b"c"))
+        _, response = member.connection.receive(78, 2)
+        assert [(one.partition_index, ranges(one)) for one in response.responses[0].partitions if one.records] == [
+            (7, [(2, 2, 1)])
+        ]
+        assert max(shares) <= 2

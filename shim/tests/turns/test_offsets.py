@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kafka_shim import turns
 from kafka_shim.embedded import Broker
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group import large_offsets
@@ -312,3 +313,44 @@ def test_a_topic_that_is_deleted_while_a_transactional_commit_waits_for_the_disk
         assert broker.call(run, broker.state) == {"t": {3}, "other": {0}}
         offsets = broker.state.groups._runtime.groups_of("g").offsets
         assert offsets.pending_partitions("g") == [("other", 0)]
+
+
+@pytest.mark.parametrize("api", ["OffsetCommit", "OffsetDelete", "TxnOffsetCommit", "AddPartitionsToTxn"])
+def test_many_entries_that_take_little_memory_are_served_in_steps_too(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch, api: str
+) -> None:
+    """10,000 partitions of four bytes each held the loop for 25 ms."""
+    count = 4500
+    topics(broker, t=count)
+    shares: list[int] = []
+    take = turns.Turns._take_share
+
+    def take_share(self: Any, steps: Any) -> None:
+        shares.append(1)
+        take(self, steps)
+
+    with Connection(broker.bootstrap_servers, timeout_s=60) as client:
+        load(client)
+        who = producer(client, "x")
+        assert client.request(make("AddOffsetsToTxn", **who, group_id="g"), 3).error_code == 0
+        commits = [{"name": "t", "partitions": [{"partition_index": n, "committed_offset": 5} for n in range(count)]}]
+        deletes = [{"name": "t", "partitions": [{"partition_index": n} for n in range(count)]}]
+        first = {f"v3_and_below_{name}": text for name, text in who.items()}
+        added = [{"name": "t", "partitions": list(range(count))}]
+        fields, version = {
+            "OffsetCommit": ({"group_id": "g", "topics": commits}, 8),
+            "OffsetDelete": ({"group_id": "g", "topics": deletes}, 0),
+            "TxnOffsetCommit": ({**who, "group_id": "g", "generation_id": -1, "topics": commits}, 3),
+            "AddPartitionsToTxn": ({**first, "v3_and_below_topics": added}, 3),
+        }[api]
+        request = make(api, **fields)
+        monkeypatch.setattr(turns.Turns, "_take_share", take_share)
+        monkeypatch.setattr(turns, "STEPS_BETWEEN_LOOKS", 1)
+        monkeypatch.setattr(turns, "MOST_LOOKS", 1)
+        answer = client.request(request, version)
+        found = answer.results_by_topic_v3_and_below if api == "AddPartitionsToTxn" else answer.topics
+        (topic,) = found
+        parts = topic.results_by_partition if api == "AddPartitionsToTxn" else topic.partitions
+        assert len(parts) == count
+        # A step has 64 partitions.
+        assert len(shares) > count / 64 / 4
