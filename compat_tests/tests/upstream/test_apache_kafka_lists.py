@@ -23,6 +23,10 @@ SOURCES = {
     "kafka/Middle.java": "package kafka; public abstract class Middle extends kafka.server.QuorumTestHarness {}",
     "kafka/OnABrokerTest.java": "package kafka; class OnABrokerTest extends Middle "
     "{ long wide = 5_000_000_000L; double real = 0.1; @org.junit.jupiter.api.Test void one() {} }",
+    "org/apache/kafka/streams/integration/utils/EmbeddedKafkaCluster.java": "package "
+    "org.apache.kafka.streams.integration.utils; public class EmbeddedKafkaCluster {}",
+    "kafka/StreamsTest.java": "package kafka; class StreamsTest { @org.junit.jupiter.api.Test void one() "
+    "{ new org.apache.kafka.streams.integration.utils.EmbeddedKafkaCluster(); } }",
     "kafka/UnitTest.java": "package kafka; class UnitTest { @org.junit.jupiter.api.Test void one() {} }",
     "kafka/Helper.java": "package kafka; class Helper extends Middle {}",
 }
@@ -47,9 +51,9 @@ def jar(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "some-test.jar"
 
 
-def test_a_class_counts_when_it_inherits_from_a_harness_and_has_tests(jar: Path) -> None:
+def test_a_class_counts_when_it_has_tests_and_inherits_from_a_harness_or_starts_a_cluster(jar: Path) -> None:
     found = scan({"some": jar})["some"]
-    assert found.counted == ["kafka.OnABrokerTest"]
+    assert found.counted == ["kafka.OnABrokerTest", "kafka.StreamsTest"]
     assert found.left_out == ["kafka.UnitTest"]
 
 

@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kafka_shim.compat.upstream.apache_kafka.scan import Scan, scan
-from kafka_shim.targets.kafka_jars import KAFKA_VERSION, TEST_ARTIFACTS, test_libs
+from kafka_shim.targets.kafka_jars import (
+    FRAMEWORK_TEST_ARTIFACTS,
+    KAFKA_VERSION,
+    TEST_ARTIFACTS,
+    framework_test_libs,
+    test_libs,
+)
 
 LISTS = Path(__file__).resolve().parent / "lists"
 SAMPLE = LISTS / "sample.txt"
@@ -43,14 +49,17 @@ SUITES = (
     Suite("server", "kafka-server"),
     Suite("storage", "kafka-storage"),
     Suite("harness", "kafka-test-common-runtime"),
+    Suite("streams", "kafka-streams-integration-tests"),
+    Suite("connect", "connect-runtime"),
+    Suite("mirror", "connect-mirror"),
 )
 
 
 @functools.cache
 def scans() -> dict[str, Scan]:
     """Return the scan of each test jar, by artifact."""
-    libs = test_libs()
-    return scan({name: libs / f"{name}-{KAFKA_VERSION}-test.jar" for _, name, _, _ in TEST_ARTIFACTS})
+    folders = ((test_libs(), TEST_ARTIFACTS), (framework_test_libs(), FRAMEWORK_TEST_ARTIFACTS))
+    return scan({row[1]: libs / f"{row[1]}-{KAFKA_VERSION}-test.jar" for libs, rows in folders for row in rows})
 
 
 def sample() -> list[str]:

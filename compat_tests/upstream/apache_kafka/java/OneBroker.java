@@ -38,8 +38,10 @@ public final class OneBroker {
     private static final Set<String> OF_ONE_NODE = Set.of(
         "testDescribeClusterByControllers", "testDescribeMetadataQuorum", "testDescribeMetadataQuorumByControllers",
         "testIncrementalAlterConfigsByControllers", "testQuotaConfigsIsReadOnlyShouldBeFalse");
-    /** The brokers that the running test asked for. */
+    /** The brokers that the running test, or its class before its first test, asked for. */
     private static volatile int asked = 1;
+    /** The brokers that the class asked for; 0 until its first test. */
+    private static volatile int askedByClass;
 
     private OneBroker() {
     }
@@ -67,6 +69,11 @@ public final class OneBroker {
         agent = at(agent, topic, isConstructor().and(takesArgument(1, Map.class)), Assignment.class);
         agent = at(agent, "kafka.server.KafkaConfig", isConstructor().and(takesArguments(Map.class, boolean.class)),
             Options.class);
+        // They compare the factor that a test asks for with their brokers.
+        for (String cluster : List.of("org.apache.kafka.streams.integration.utils.EmbeddedKafkaCluster",
+            "org.apache.kafka.connect.util.clusters.EmbeddedKafkaCluster")) {
+            agent = at(agent, cluster, named("createTopic").and(takesArgument(2, int.class)), Replication.class);
+        }
         agent.installOn(ByteBuddyAgent.install());
         // A class that is loaded first while another one is being transformed would be left as it is.
         for (String type : List.of(CLUSTER, kit, topic, "kafka.utils.TestUtils$", "kafka.server.KafkaConfig")) {
@@ -81,8 +88,18 @@ public final class OneBroker {
             builder.visit(Advice.to(advice).on(method)));
     }
 
+    /** A class begins. */
     static void reset() {
         asked = 1;
+        askedByClass = 0;
+    }
+
+    /** A class that starts a cluster for all of its tests has asked for its brokers before the first one. */
+    static void beginTest() {
+        if (askedByClass == 0) {
+            askedByClass = asked;
+        }
+        asked = askedByClass;
     }
 
     public static boolean isCombined(String method, boolean asked) {
@@ -99,7 +116,11 @@ public final class OneBroker {
 
     /** A factor that the cluster asked for could have had is 1 now; one that it must refuse stays. */
     public static Optional<Short> factor(Optional<Short> factor) {
-        return factor.map(value -> value > 1 && value <= asked ? (short) 1 : value);
+        return factor.map(value -> (short) factor(value.intValue()));
+    }
+
+    public static int factor(int factor) {
+        return factor > 1 && factor <= asked ? 1 : factor;
     }
 
     public static Map<Integer, List<Integer>> assignment(Map<Integer, List<Integer>> assignment) {
@@ -179,6 +200,13 @@ public final class OneBroker {
     public static final class Factor {
         @Advice.OnMethodEnter
         static void enter(@Advice.Argument(value = 2, readOnly = false) Optional<Short> factor) {
+            factor = OneBroker.factor(factor);
+        }
+    }
+
+    public static final class Replication {
+        @Advice.OnMethodEnter
+        static void enter(@Advice.Argument(value = 2, readOnly = false) int factor) {
             factor = OneBroker.factor(factor);
         }
     }

@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Properties;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 
@@ -47,6 +48,8 @@ import scala.Option;
 public final class Replacement {
     /** Cluster id -> its servers. */
     private static final Map<String, Cluster> CLUSTERS = new ConcurrentHashMap<>();
+    /** Those that the test's class started for all of its tests. */
+    private static final Set<String> OF_CLASS = ConcurrentHashMap.newKeySet();
 
     private Replacement() {
     }
@@ -63,10 +66,26 @@ public final class Replacement {
                     (SharedServer) context.arguments().get(0), (BootstrapMetadata) context.arguments().get(2)))));
     }
 
-    /** Ends what the last test left. */
+    static void beginTest() {
+        OF_CLASS.addAll(CLUSTERS.keySet());
+    }
+
+    /** Ends what the last test left, but not what its class started. */
+    static void endTest() {
+        CLUSTERS.entrySet().removeIf(entry -> {
+            boolean isLeft = !OF_CLASS.contains(entry.getKey());
+            if (isLeft) {
+                entry.getValue().end();
+            }
+            return isLeft;
+        });
+    }
+
+    /** Ends what a class left. */
     static void reset() {
         ShimNode.stopAll();
         CLUSTERS.clear();
+        OF_CLASS.clear();
     }
 
     static final class Cluster {
@@ -91,6 +110,12 @@ public final class Replacement {
 
         void start(KafkaConfig config) {
             node(config).start(bootstrap, controller);
+        }
+
+        synchronized void end() {
+            if (node != null) {
+                node.stop(true);
+            }
         }
 
         synchronized int port(ListenerName listener) {

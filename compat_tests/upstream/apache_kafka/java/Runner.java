@@ -216,9 +216,15 @@ public final class Runner {
         @Override
         public void executionStarted(TestIdentifier test) {
             began.put(test.getUniqueId(), System.currentTimeMillis());
+            if (isOfAClass(test)) {
+                OneBroker.reset();
+            }
             if (test.isTest()) {
                 NotApplicable.reset();
-                OneBroker.reset();
+                OneBroker.beginTest();
+                if (isShim) {
+                    Replacement.beginTest();
+                }
                 runningSinceMs = System.currentTimeMillis();
                 running = name(test.getUniqueIdObject());
             }
@@ -232,6 +238,9 @@ public final class Runner {
         @Override
         public void executionFinished(TestIdentifier test, TestExecutionResult result) {
             boolean isGood = result.getStatus() == TestExecutionResult.Status.SUCCESSFUL;
+            if (isShim && isOfAClass(test)) {
+                Replacement.reset();
+            }
             if (test.isTest()) {
                 running = null;
             } else if (isGood) {
@@ -247,8 +256,12 @@ public final class Runner {
             double seconds = (System.currentTimeMillis() - began.get(test.getUniqueId())) / 1000.0;
             write(name(test.getUniqueIdObject()), outcome, seconds, text.toString());
             if (test.isTest() && isShim) {
-                Replacement.reset();
+                Replacement.endTest();
             }
+        }
+
+        private static boolean isOfAClass(TestIdentifier test) {
+            return test.getUniqueIdObject().getLastSegment().getType().equals("class");
         }
 
         private synchronized void write(String test, String outcome, double seconds, String message) {
