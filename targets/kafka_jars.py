@@ -83,37 +83,20 @@ TEST_NEEDS = (
     # The KDC names a class of it, and depends on it nowhere.
     ("org.apache.directory.api", "api-ldap-codec-standalone", "1.0.0"),
 )
-# The integration tests of Kafka Streams, Kafka Connect and MirrorMaker, which need the jars of the two tables above.
-FRAMEWORK_TEST_ARTIFACTS = tuple(
+# The integration tests of Kafka Streams, which need the jars of the two tables above, too.
+STREAMS_TEST_ARTIFACTS = tuple(
     ("org.apache.kafka", name, KAFKA_VERSION, TEST_CLASSIFIER)
-    for name in (
-        "connect-api",
-        "connect-file",
-        "connect-mirror",
-        "connect-runtime",
-        "kafka-streams",
-        "kafka-streams-integration-tests",
-    )
+    for name in ("kafka-streams", "kafka-streams-integration-tests")
 )
-FRAMEWORK_TEST_NEEDS = tuple(
-    ("org.apache.kafka", name, KAFKA_VERSION)
-    for name in (
-        "connect-file",
-        "connect-mirror",
-        "connect-runtime",
-        "connect-test-plugins",
-        "kafka-streams",
-        "kafka-streams-test-utils",
-    )
-)
+STREAMS_TEST_NEEDS = (("org.apache.kafka", "kafka-streams-test-utils", KAFKA_VERSION),)
 # What these bring along and what is older than, or in the way of, the jars above.
 UNWANTED = ("bcprov-jdk15on-", "logback-classic-", "logback-core-")
 ROOT = Path(__file__).resolve().parent.parent
 LIBS = ROOT / ".cache" / f"kafka-{KAFKA_VERSION}" / "libs"
 # A folder for each content of the two tables: one more dependency is fetched where an older folder stands.
 _TESTS_KEY = hashlib.sha256(repr((TEST_ARTIFACTS, TEST_NEEDS)).encode()).hexdigest()[:8]
-_FRAMEWORKS_KEY = hashlib.sha256(repr((FRAMEWORK_TEST_ARTIFACTS, FRAMEWORK_TEST_NEEDS)).encode()).hexdigest()[:8]
-FRAMEWORK_TEST_LIBS = ROOT / ".cache" / f"kafka-{KAFKA_VERSION}-frameworks-{_FRAMEWORKS_KEY}" / "libs"
+_STREAMS_KEY = hashlib.sha256(repr((STREAMS_TEST_ARTIFACTS, STREAMS_TEST_NEEDS)).encode()).hexdigest()[:8]
+STREAMS_TEST_LIBS = ROOT / ".cache" / f"kafka-{KAFKA_VERSION}-streams-tests-{_STREAMS_KEY}" / "libs"
 STREAMS_LIBS = ROOT / ".cache" / f"kafka-{KAFKA_VERSION}-streams" / "libs"
 TEST_LIBS = ROOT / ".cache" / f"kafka-{KAFKA_VERSION}-tests-{_TESTS_KEY}" / "libs"
 
@@ -129,10 +112,10 @@ def test_libs() -> Path:
     return fetched(TEST_LIBS, (*TEST_ARTIFACTS, *TEST_NEEDS))
 
 
-def framework_test_libs() -> Path:
-    """The folder of the test jars of Kafka Streams, Kafka Connect and MirrorMaker, and of what they need beside
-    `test_libs`. Fetches and raises like `kafka_libs`."""
-    return fetched(FRAMEWORK_TEST_LIBS, (*FRAMEWORK_TEST_ARTIFACTS, *FRAMEWORK_TEST_NEEDS))
+def streams_test_libs() -> Path:
+    """The folder of the test jars of Kafka Streams, and of what they need beside `test_libs`. Fetches and raises like
+    `kafka_libs`."""
+    return fetched(STREAMS_TEST_LIBS, (*STREAMS_TEST_ARTIFACTS, *STREAMS_TEST_NEEDS))
 
 
 def streams_libs() -> Path:

@@ -50,6 +50,10 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
         f"{_RECONFIGURATION}testUpdatesUsingConfigProvider",
         "kafka.server.KafkaMetricReporterExceptionHandlingTest.testBothReportersAreInvoked",
     ),
+    "an exporter of clients' metrics, a class of the test that keeps them in the JVM": tuple(
+        f"org.apache.kafka.streams.integration.KafkaStreamsTelemetryIntegrationTest.shouldPush{what}ToBroker"
+        for what in ("GlobalThreadMetrics", "Metrics")
+    ),
     "a second broker, created after the first": (
         "kafka.server.epoch.LeaderEpochIntegrationTest.shouldIncreaseLeaderEpochBetweenLeaderRestarts",
     ),

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kafka_shim.targets import jvm
-from kafka_shim.targets.kafka_jars import ROOT, framework_test_libs, test_libs
+from kafka_shim.targets.kafka_jars import ROOT, streams_test_libs, test_libs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ PASSED, FAILED, NOT_APPLICABLE, SKIPPED, ABORTED = "passed", "failed", "not appl
 OPTIONS = ("-Xmx768m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xlog:cds=off")
 # Kafka's MiniKdc makes the JVM read its configuration again.
 OPENED = ("--add-exports=java.security.jgss/sun.security.krb5=ALL-UNNAMED",)
-# Packages of the tests that need more jars.
-OF_FRAMEWORKS = ("org.apache.kafka.connect.", "org.apache.kafka.streams.")
+# The tests that need more jars.
+OF_STREAMS = "org.apache.kafka.streams."
 # The runner's status when a test did not react to its time limit and took the JVM with it.
 GIVEN_UP = 3
 
@@ -106,8 +106,8 @@ def _end_of(target: str, lines: Sequence[str], results: Path, scratch: Path, lim
     shim = "\t".join([sys.executable, "-m", "kafka_shim", "serve"])
     line = ["java", *OPTIONS, *OPENED, f"-Djava.io.tmpdir={scratch}", f"-Dkafkashim.logs={scratch}"]
     folders, level = [classes(), test_libs() / "*"], "error"
-    if any(test.startswith(OF_FRAMEWORKS) for test in lines):
-        folders.append(framework_test_libs() / "*")
+    if any(test.startswith(OF_STREAMS) for test in lines):
+        folders.append(streams_test_libs() / "*")
         level = "info"  # They assert on what Kafka Streams and the clients log.
     line += [f"-Dkafkashim.command={shim}", f"-Dlog4j2.configurationFile={jvm.log4j_configuration(level)}"]
     line += ["-cp", os.pathsep.join(map(str, folders)), "kafkashim.Runner"]

@@ -12,15 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-# A class that inherits from the first, names the second or one of the clusters below, or has the annotation of a
-# cluster, runs a broker.
+# A class that inherits from the first, names one of the next two, or has the annotation of a cluster, runs a broker.
 QUORUM_HARNESS = "kafka.server.QuorumTestHarness"
 TEST_KIT = "org.apache.kafka.common.test.KafkaClusterTestKit"
-# Of Kafka Streams, and of Kafka Connect and MirrorMaker.
-CLUSTERS = (
-    "org.apache.kafka.streams.integration.utils.EmbeddedKafkaCluster",
-    "org.apache.kafka.connect.util.clusters.Embedded",
-)
+STREAMS_CLUSTER = "org.apache.kafka.streams.integration.utils.EmbeddedKafkaCluster"
 _API = "Lorg/apache/kafka/common/test/api/"
 CLUSTER_ANNOTATIONS = frozenset(
     {f"{_API}ClusterTest;", f"{_API}ClusterTests;", f"{_API}ClusterTemplate;"},
@@ -90,6 +85,6 @@ def _runs_a_broker(one: ClassFile, everything: Mapping[str, ClassFile]) -> bool:
     return any(
         each.name == QUORUM_HARNESS
         or each.texts & CLUSTER_ANNOTATIONS
-        or any(name.startswith((TEST_KIT, *CLUSTERS)) for name in each.classes)
+        or any(name.startswith((TEST_KIT, STREAMS_CLUSTER)) for name in each.classes)
         for each in _parts(one, everything)
     )

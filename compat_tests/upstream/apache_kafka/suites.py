@@ -8,10 +8,10 @@ from pathlib import Path
 
 from kafka_shim.compat.upstream.apache_kafka.scan import Scan, scan
 from kafka_shim.targets.kafka_jars import (
-    FRAMEWORK_TEST_ARTIFACTS,
     KAFKA_VERSION,
+    STREAMS_TEST_ARTIFACTS,
     TEST_ARTIFACTS,
-    framework_test_libs,
+    streams_test_libs,
     test_libs,
 )
 
@@ -50,15 +50,13 @@ SUITES = (
     Suite("storage", "kafka-storage"),
     Suite("harness", "kafka-test-common-runtime"),
     Suite("streams", "kafka-streams-integration-tests"),
-    Suite("connect", "connect-runtime"),
-    Suite("mirror", "connect-mirror"),
 )
 
 
 @functools.cache
 def scans() -> dict[str, Scan]:
     """Return the scan of each test jar, by artifact."""
-    folders = ((test_libs(), TEST_ARTIFACTS), (framework_test_libs(), FRAMEWORK_TEST_ARTIFACTS))
+    folders = ((test_libs(), TEST_ARTIFACTS), (streams_test_libs(), STREAMS_TEST_ARTIFACTS))
     return scan({row[1]: libs / f"{row[1]}-{KAFKA_VERSION}-test.jar" for libs, rows in folders for row in rows})
 
 

@@ -38,10 +38,11 @@ public final class OneBroker {
     private static final Set<String> OF_ONE_NODE = Set.of(
         "testDescribeClusterByControllers", "testDescribeMetadataQuorum", "testDescribeMetadataQuorumByControllers",
         "testIncrementalAlterConfigsByControllers", "testQuotaConfigsIsReadOnlyShouldBeFalse");
-    /** The brokers that the running test, or its class before its first test, asked for. */
+    /** The brokers that the running test asked for, or its class. */
     private static volatile int asked = 1;
-    /** The brokers that the class asked for; 0 until its first test. */
-    private static volatile int askedByClass;
+    /** The brokers of a cluster that the class starts for all of its tests. */
+    private static volatile int askedByClass = 1;
+    private static volatile boolean isBeforeTests = true;
 
     private OneBroker() {
     }
@@ -69,11 +70,9 @@ public final class OneBroker {
         agent = at(agent, topic, isConstructor().and(takesArgument(1, Map.class)), Assignment.class);
         agent = at(agent, "kafka.server.KafkaConfig", isConstructor().and(takesArguments(Map.class, boolean.class)),
             Options.class);
-        // They compare the factor that a test asks for with their brokers.
-        for (String cluster : List.of("org.apache.kafka.streams.integration.utils.EmbeddedKafkaCluster",
-            "org.apache.kafka.connect.util.clusters.EmbeddedKafkaCluster")) {
-            agent = at(agent, cluster, named("createTopic").and(takesArgument(2, int.class)), Replication.class);
-        }
+        // It compares the factor that a test asks for with its brokers.
+        agent = at(agent, "org.apache.kafka.streams.integration.utils.EmbeddedKafkaCluster",
+            named("createTopic").and(takesArgument(2, int.class)), Replication.class);
         agent.installOn(ByteBuddyAgent.install());
         // A class that is loaded first while another one is being transformed would be left as it is.
         for (String type : List.of(CLUSTER, kit, topic, "kafka.utils.TestUtils$", "kafka.server.KafkaConfig")) {
@@ -89,16 +88,14 @@ public final class OneBroker {
     }
 
     /** A class begins. */
-    static void reset() {
+    static void beginClass() {
         asked = 1;
-        askedByClass = 0;
+        askedByClass = 1;
+        isBeforeTests = true;
     }
 
-    /** A class that starts a cluster for all of its tests has asked for its brokers before the first one. */
     static void beginTest() {
-        if (askedByClass == 0) {
-            askedByClass = asked;
-        }
+        isBeforeTests = false;
         asked = askedByClass;
     }
 
@@ -112,6 +109,14 @@ public final class OneBroker {
             return 1;
         }
         return count;
+    }
+
+    /** Of a cluster that starts. */
+    public static int started(int count) {
+        if (isBeforeTests) {
+            askedByClass = Math.max(askedByClass, count);
+        }
+        return brokers(count);
     }
 
     /** A factor that the cluster asked for could have had is 1 now; one that it must refuse stays. */
@@ -158,7 +163,7 @@ public final class OneBroker {
     public static final class Brokers {
         @Advice.OnMethodEnter
         static void enter(@Advice.Argument(value = 0, readOnly = false) int count) {
-            count = OneBroker.brokers(count);
+            count = OneBroker.started(count);
         }
     }
 

@@ -217,7 +217,7 @@ public final class Runner {
         public void executionStarted(TestIdentifier test) {
             began.put(test.getUniqueId(), System.currentTimeMillis());
             if (isOfAClass(test)) {
-                OneBroker.reset();
+                OneBroker.beginClass();
             }
             if (test.isTest()) {
                 NotApplicable.reset();
