@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import time
 
 from kafka_shim.api import TABLE
@@ -27,6 +28,7 @@ from kafka_shim.registry import Registry
 from kafka_shim.share.persister import ShareStatePersister
 from kafka_shim.socket_server import SocketServer
 from kafka_shim.storage.batch_checks import BatchChecks
+from kafka_shim.storage.data_dir import CLEAN_SHUTDOWN
 from kafka_shim.storage.logs import Logs
 from kafka_shim.storage.open_files import raise_limit
 from kafka_shim.turns import Turns
@@ -301,7 +303,8 @@ class Server:
         if self._console is not None:
             self._console.close()
         broker.logs.stop()
-        logger.info("stopped in %.0f ms, all logs are closed", (time.monotonic_ns() - started_ns) / 1e6)
+        state = "all logs are closed" if _is_clean(broker.logs) else "the next start recovers the logs named above"
+        logger.info("stopped in %.0f ms, %s", (time.monotonic_ns() - started_ns) / 1e6, state)
 
     async def _drain(self) -> None:
         connections = self._registry.connections
@@ -318,3 +321,8 @@ class Server:
                 for connection in list(connections):
                     connection.abort()
                 await asyncio.wait(pending, timeout=FLUSH_SECONDS)
+
+
+def _is_clean(logs: Logs) -> bool:
+    """Whether the stop could mark every directory as closed."""
+    return all(os.path.exists(f"{one.path}/{CLEAN_SHUTDOWN}") for one in logs.dirs)  # noqa: PTH110 pathlib costs a start

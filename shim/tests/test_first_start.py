@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.machinery
+import logging
 import os
 import shutil
 import signal
@@ -93,6 +94,7 @@ def test_a_full_disk_is_told_at_the_start_and_while_producing_until_it_has_room(
     assert said.startswith(f"the data directory {data} cannot be used: No space left on device; free some space there")
     filler.unlink()
     with Broker(data_dir=data) as broker:
+        caplog.set_level(logging.INFO)
         broker.produce("t", "before")
         filler = fill(small_disk)
         lines = small_disk.parent / "lines"
@@ -103,6 +105,12 @@ def test_a_full_disk_is_told_at_the_start_and_while_producing_until_it_has_room(
         assert f"t-0 refuses what is written: No space left on device ({data}/t-0)" in caplog.text
         filler.unlink()
         broker.produce("t", "after")
+        assert [one.text for one in broker.consume("t", count=2)] == ["before", "after"]
+        fill(small_disk)
+    # What could not be written at the end is not said to be.
+    assert [one.getMessage() for one in caplog.records][-1].endswith("ms, the next start recovers the logs named above")
+    filler.unlink()
+    with Broker(data_dir=data) as broker:
         assert [one.text for one in broker.consume("t", count=2)] == ["before", "after"]
 
 
