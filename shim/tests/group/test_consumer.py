@@ -451,6 +451,14 @@ def test_a_classic_group_is_upgraded_by_a_modern_member_and_goes_back_when_it_le
     assert node.state("g") == "Stable"
 
 
+def test_classic_members_of_an_upgraded_group_need_a_protocol_in_common(node: Node, topic_id: bytes) -> None:
+    classic_group(node)
+    node.modern("g", "modern", subscribed_topic_names=["four"])
+    assert node.groups.find("g").TYPE == "consumer"
+    for name, code in (("roundrobin", E.INCONSISTENT_GROUP_PROTOCOL), ("range", E.NONE)):
+        assert node.member("g", protocols=((name, subscription("four")),)).error_code == code
+
+
 def test_a_classic_member_that_does_not_follow_is_removed(node: Node, topic_id: bytes) -> None:
     old = classic_group(node)
     join(node, "a")
