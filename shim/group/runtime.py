@@ -15,7 +15,7 @@ from kafka_shim.cext.wire import EncodeError
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group import records
 from kafka_shim.group.announcements import announce, announcements
-from kafka_shim.group.decision import CANCEL, SESSION
+from kafka_shim.group.decision import CANCEL
 from kafka_shim.group.loader import CoordinatorLoader
 from kafka_shim.group.records import offset_entries
 from kafka_shim.group.timers import Timers
@@ -291,7 +291,7 @@ class CoordinatorRuntime:
             if decision.describers:
                 self._set_describers(groups, decision)
             is_large = len(decision.replies) > REPLIES_PER_TURN
-            self.move_timers(self._defer_sessions(decision.timers) if is_large else decision.timers)
+            self.move_timers(self.timers.defer_sessions(decision.timers) if is_large else decision.timers)
             if is_large:
                 self._answer_in_turns(decision, flushes)
             else:
@@ -306,17 +306,6 @@ class CoordinatorRuntime:
                 self.timers.cancel((group_id, kind, member_id))
             else:
                 self.timers.schedule((group_id, kind, member_id), delay_ms, only_if_absent)
-
-    def _defer_sessions(self, moves: TimerMoves) -> TimerMoves:
-        """Have the timers of sessions started with the answers to their members. Returns the other moves."""
-        others = []
-        for move in moves:
-            group_id, kind, member_id, delay_ms, only_if_absent = move
-            if kind == SESSION and delay_ms != CANCEL and not only_if_absent:
-                self.timers.defer((group_id, kind, member_id), delay_ms)
-            else:
-                others.append(move)
-        return others
 
     def _answer_in_turns(self, decision: Decision, flushes: Flushes) -> None:
         """All have their response now, whatever happens to the group later. They are sent it on several turns, on which

@@ -7,11 +7,14 @@ from __future__ import annotations
 import logging
 from itertools import islice
 
+from kafka_shim.group.decision import CANCEL, SESSION
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kafka_shim.clock import Clock, Timer
+    from kafka_shim.group.decision import TimerMoves
 
     # (group id, kind, member id)
     Key = tuple[str, str, str]
@@ -89,6 +92,17 @@ class Timers:
         """As `schedule`, but `schedule_deferred` does it: for those of very many members at once. Cancelling and
         starting a thousand timers of the loop takes milliseconds."""
         self._deferred[key] = self._clock.monotonic_ms() + delay_ms, delay_ms
+
+    def defer_sessions(self, moves: TimerMoves) -> TimerMoves:
+        """Defer the timers of sessions. Returns the other moves."""
+        others = []
+        for move in moves:
+            group_id, kind, member_id, delay_ms, only_if_absent = move
+            if kind == SESSION and delay_ms != CANCEL and not only_if_absent:
+                self.defer((group_id, kind, member_id), delay_ms)
+            else:
+                others.append(move)
+        return others
 
     def schedule_deferred(self, count: int) -> bool:
         """Start or move `count` of the timers that were deferred. Returns whether there were any."""
