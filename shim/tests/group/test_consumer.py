@@ -459,6 +459,15 @@ def test_classic_members_of_an_upgraded_group_need_a_protocol_in_common(node: No
         assert node.member("g", protocols=((name, subscription("four")),)).error_code == code
 
 
+def test_the_epochs_of_an_upgraded_group_go_on_from_its_generation(node: Node, topic_id: bytes) -> None:
+    old = classic_group(node)
+    for generation in (2, 3, 4):
+        again = node.join("g", old.member_id, protocols=(("range", subscription("four")),))
+        assert again.generation_id == generation
+        node.sync("g", again, {old.member_id: classic_assignment("four", 0, 1, 2, 3)})
+    assert join(node, "a").member_epoch == 5
+
+
 def test_a_classic_member_that_does_not_follow_is_removed(node: Node, topic_id: bytes) -> None:
     old = classic_group(node)
     join(node, "a")
