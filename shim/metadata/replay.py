@@ -10,6 +10,7 @@ import logging
 from collections import deque
 
 from kafka_shim.metadata.image import RESOURCE_TOPIC, Image, Partition, Topic
+from kafka_shim.scheduler import Scheduler
 from kafka_shim.turns import at_once
 
 TYPE_CHECKING = False
@@ -104,7 +105,7 @@ class Replayer:
                 tries -= 1
                 if not tries:
                     logger.exception("no memory is left to apply a change of the metadata, trying on")
-                    clock.call_later(APPLY_RETRY_MS, self.apply_rest, clock)
+                    Scheduler(clock).after("metadata", APPLY_RETRY_MS, self.apply_rest, clock)
                     raise
 
     def adopt(self, made: Image) -> None:
