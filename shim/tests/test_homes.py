@@ -78,7 +78,6 @@ TIMERS = {
     "storage/services.py": "removals, each with its own delay",
     "storage/cleaner.py": "the next look depends on the last round",
     "txn/completion.py": "retries of single transactions",
-    "metadata/replay.py": "tries a change again that found no memory",
 }
 
 
