@@ -54,6 +54,11 @@ def _is_too_long(metadata: str, limit: int) -> bool:
     return len(metadata) * 2 > limit and utf16_length(metadata) > limit
 
 
+def _java_sum(first: int, second: int) -> int:
+    """Returns the sum of two longs in Java, which is negative beyond the largest."""
+    return (first + second + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
 def commit(
     groups: Groups,
     request: OffsetCommitRequest,
@@ -67,7 +72,7 @@ def commit(
     if no batch could hold them."""
     moves: TimerMoves = []
     check = check_commit(groups, request, version, moves)
-    expire_ms = -1 if request.retention_time_ms == -1 else now_ms + request.retention_time_ms
+    expire_ms = -1 if request.retention_time_ms == -1 else _java_sum(now_ms, request.retention_time_ms)
     changes: Changes = []
     response = OffsetCommitResponse()
     names_bytes = 0

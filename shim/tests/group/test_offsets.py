@@ -518,6 +518,14 @@ def test_a_commit_may_bring_its_own_retention(node: Node) -> None:
     assert node.committed("g", "t") == NO_OFFSET
 
 
+def test_a_retention_that_no_time_can_hold_has_passed_as_in_java(node: Node) -> None:
+    assert node.commit("g", "t", 5, version=4, retention_time_ms=2**63 - 1) == E.NONE
+    assert node.committed("g", "t") == (5, 0)
+    node.crash()
+    node.advance(601_000)
+    assert node.committed("g", "t") == NO_OFFSET
+
+
 def test_a_pending_commit_keeps_the_group(node: Node) -> None:
     node.commit_in_transaction("g", "t", 5, PRODUCER)
     node.advance(8 * DAY_MS)
