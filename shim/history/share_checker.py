@@ -300,7 +300,8 @@ def _locks(record: _Record, closed: dict[str, float], lock_ms: float) -> Iterato
     """Deliveries while another delivery was neither acknowledged nor over."""
     for one in record.deliveries:
         fetch = one.fetch
-        ends = [fetch.begin_ms + lock_ms, closed.get(fetch.member, float("inf"))]
+        # The broker counts whole milliseconds, so a lock may be shorter by less than one.
+        ends = [fetch.begin_ms + lock_ms - 1, closed.get(fetch.member, float("inf"))]
         ends += [
             given.operation.begin_ms
             for given in record.acknowledgements
