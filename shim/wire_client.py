@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 MAX_FRAME_BYTES = 1 << 30
+LENGTH_BYTES = 4
 HIGHEST_PORT = 65535
 # The first bytes of an answer in another protocol: a status line, an alert, a handshake. None is the length of an
 # answer to ApiVersions or to a login.
@@ -184,18 +185,25 @@ class Connection:
 
     def receive_frame(self) -> bytes:
         """Returns the next response frame without its four-byte length."""
+        # Ctrl-C may end a read anywhere: what was received stays in the buffer until the frame is whole.
+        buffer = self._buffer
         is_first = not self._was_answered
-        head = self._read(4)
+        self._fill(LENGTH_BYTES)
+        head = bytes(buffer[:LENGTH_BYTES])
         if is_first and (other := next((name for begin, name in OTHERS.items() if head.startswith(begin)), None)):
             raise OtherProtocolError(f"{self._address} answers in {other}, not in Kafka's protocol", other)
         length = int.from_bytes(head, signed=True)
         if not 0 <= length <= self._max_frame_bytes:
             raise WireClientError(f"the broker announced an answer of {length} bytes")
-        frame = self._read(length)
+        end = LENGTH_BYTES + length
+        self._fill(end)
+        frame = bytes(memoryview(buffer)[LENGTH_BYTES:end])
+        del buffer[:end]
         self._answers += 1
         return frame
 
-    def _read(self, count: int) -> bytes:
+    def _fill(self, count: int) -> None:
+        """Receive until so many bytes are in the buffer."""
         buffer = self._buffer
         while len(buffer) < count:
             try:
@@ -209,9 +217,6 @@ class Connection:
                 raise WireClientError(f"the broker closed the connection{when}")
             self._was_answered = True
             buffer += data
-        taken = bytes(buffer[:count])
-        del buffer[:count]
-        return taken
 
     def _broken(self, err: OSError) -> WireClientError:
         if isinstance(err, TimeoutError):

@@ -116,6 +116,31 @@ def test_an_answer_that_nobody_waited_for_is_passed_over() -> None:
             assert [one.name for one in client.request(MetadataRequest(topics=None)).topics] == ["t"]
 
 
+class InterruptedSocket(socket.socket):
+    """Ctrl-C comes when ten bytes of an answer were received."""
+
+    reads = 0
+
+    def recv(self, size: int, flags: int = 0) -> bytes:
+        self.reads += 1
+        if self.reads == 2:
+            raise KeyboardInterrupt
+        return super().recv(10 if self.reads == 1 else size, flags)
+
+
+def test_the_rest_of_an_answer_that_was_interrupted_is_passed_over() -> None:
+    with Broker() as broker:
+        broker.produce("t", "a")
+        with Connection(broker.bootstrap_servers) as client:
+            client.ranges()
+            client._socket = InterruptedSocket(fileno=client._socket.detach())
+            client._socket.settimeout(60)
+            request = MetadataRequest(topics=None)
+            with pytest.raises(KeyboardInterrupt):
+                client.request(request)
+            assert [one.name for one in client.request(request).topics] == ["t"]
+
+
 @pytest.mark.parametrize("words", [(), ("--group", "people")])
 def test_ctrl_c_ends_a_reader_that_waits_without_a_word_and_leaves_its_group(words: tuple[str, ...]) -> None:
     with Broker() as broker:
