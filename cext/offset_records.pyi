@@ -6,15 +6,9 @@ All other records of the topic are written by the generated classes; a test comp
 from collections.abc import Sequence
 
 class Committed:
-    """One committed offset. `record_offset` is the offset of its record in the log. `expire_ms` is -1 if
-    `offsets.retention.minutes` applies. `topic_id` (16 bytes) is zero if the commit did not contain it."""
+    """One committed offset; only `record_offset`, the offset of its record in the log, may be set later. `expire_ms` is
+    -1 if `offsets.retention.minutes` applies. `topic_id` (16 bytes) is zero if the commit did not contain it."""
 
-    offset: int
-    leader_epoch: int
-    metadata: str
-    commit_ms: int
-    expire_ms: int
-    topic_id: bytes
     record_offset: int
 
     def __init__(
@@ -27,6 +21,18 @@ class Committed:
         topic_id: bytes = ...,
         record_offset: int = -1,
     ) -> None: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def leader_epoch(self) -> int: ...
+    @property
+    def metadata(self) -> str: ...
+    @property
+    def commit_ms(self) -> int: ...
+    @property
+    def expire_ms(self) -> int: ...
+    @property
+    def topic_id(self) -> bytes: ...
 
 def encode_offset_key(group_id: str, topic: str, partition: int) -> bytes:
     """Returns the key of one partition's offset. Raises EncodeError for a name that no record can hold: names may be

@@ -20,15 +20,16 @@ cdef const char* _ZERO_UUID = b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
 
 
 cdef class Committed:
-    cdef public int64_t offset
-    cdef public int32_t leader_epoch
-    cdef public str metadata
-    cdef public int64_t commit_ms
-    cdef public int64_t expire_ms
-    cdef public bytes topic_id
+    cdef readonly int64_t offset
+    cdef readonly int32_t leader_epoch
+    cdef readonly str metadata
+    cdef readonly int64_t commit_ms
+    cdef readonly int64_t expire_ms
+    cdef readonly bytes topic_id
     cdef public int64_t record_offset
 
-    def __init__(
+    # Not __init__, which a caller may leave out: `_value` reads UUID_BYTES of the topic id unchecked.
+    def __cinit__(
         self, int64_t offset, int32_t leader_epoch, str metadata not None, int64_t commit_ms,
         int64_t expire_ms=NO_EXPIRY, bytes topic_id not None=bytes(UUID_BYTES), int64_t record_offset=-1
     ):

@@ -99,6 +99,11 @@ def test_an_offset_that_no_record_can_hold_is_refused(group: str, topic: str, me
     assert caught.value.code == E.UNKNOWN_SERVER_ERROR
     with pytest.raises(ValueError, match="topic id of 15 bytes"):
         offset_records.Committed(1, 0, "", 0, -1, bytes(15))
+    # Whoever could leave these out would have bytes of other objects written.
+    with pytest.raises(TypeError):
+        offset_records.Committed.__new__(offset_records.Committed)
+    with pytest.raises(AttributeError):
+        committed.topic_id = b""
 
 
 KEY, VALUE = b"\0\1\0\1g\0\1t\0\0\0\2", b"\0\0" + (5).to_bytes(8, "big") + b"\0\1m" + bytes(8)
