@@ -43,9 +43,9 @@ class Groups:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         """Raises NOT_COORDINATOR instead of MemoryError: the client asks again, and the partition is read again."""
-        if kind is None or not issubclass(kind, (MemoryError, NotAppliedError)):
-            self.is_current = True
-        elif kind is MemoryError:
+        # Also set to False: a block inside this one has ended, and set it to True.
+        self.is_current = kind is None or not issubclass(kind, (MemoryError, NotAppliedError))
+        if kind is MemoryError:
             raise NotAppliedError(ErrorCode.NOT_COORDINATOR, "no memory was left to apply the records") from error
 
     def commit(self, group_id: str, topic: str, partition: int, committed: Committed | None, producer_id: int) -> None:

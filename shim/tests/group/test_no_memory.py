@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kafka_shim.group.groups import Groups, NotAppliedError
 from kafka_shim.internal_topics import GROUP_METADATA_TOPIC as TOPIC
 from kafka_shim.tests.group.harness import REBALANCE_MS, Later, Node
 from kafka_shim.tests.no_memory import runs_out
@@ -101,3 +102,12 @@ def test_what_is_served_is_what_the_log_says(
         if not is_reached:
             break
     assert 1 < call < MOST_CALLS - 1
+
+
+def test_a_block_that_fails_behind_one_inside_it_leaves_nothing_current() -> None:
+    groups = Groups()
+    with pytest.raises(NotAppliedError), groups:
+        with groups:
+            pass
+        raise MemoryError
+    assert not groups.is_current
