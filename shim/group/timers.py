@@ -165,7 +165,7 @@ class Timers:
 
     def cancel_those(self, is_meant: Callable[[str], bool]) -> None:
         """Stop the timers of the groups that are meant."""
-        for key in [one for one in self._entries if is_meant(one[0])]:
+        for key in [one for one in self._entries.keys() | self._deferred.keys() if is_meant(one[0])]:
             self.cancel(key)
 
     def due_in_ms(self, key: Key) -> float | None:

@@ -98,6 +98,9 @@ def test_timers_that_are_deferred_start_a_part_at_a_time_and_are_due_as_if_they_
         clock.advance(1)
         assert called[5:] == [key(7)]
         timers.defer(key(8), 100)
+        timers.cancel_those(lambda group_id: group_id == key(8)[0])
+        assert timers.schedule_deferred(1) is False
+        timers.defer(key(8), 100)
         timers.stop()
         assert (timers.schedule_deferred(1), len(timers)) == (False, 0)
 
