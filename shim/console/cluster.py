@@ -55,6 +55,8 @@ class Cluster:
         self._is_closed = False
         # All topics of a large cluster, and until when they will do.
         self._topics: tuple[float, Any] | None = None
+        # How often they were changed from here.
+        self._changes = 0
 
     def close(self) -> None:
         """Close what is idle; what is in use is closed after its use."""
@@ -105,7 +107,7 @@ class Cluster:
         kept = self._topics
         if names is None and kept is not None and time.monotonic() < kept[0]:
             return kept[1]
-        began_s = time.monotonic()
+        began_s, changes = time.monotonic(), self._changes
         topics = None if names is None else [MetadataRequestTopic(name=name) for name in names]
         answer = self.ask(MetadataRequest(topics=topics, allow_auto_topic_creation=False))
         if len(answer.brokers) > 1:
@@ -115,12 +117,17 @@ class Cluster:
             self._addresses = {}
         if names is None and len(answer.topics) >= LARGE_TOPICS:
             now_s = time.monotonic()
-            self._topics = now_s + min(LONGEST_PAUSE_S, PAUSE_FACTOR * (now_s - began_s)), answer
+            until_s = now_s + min(LONGEST_PAUSE_S, PAUSE_FACTOR * (now_s - began_s))
+            with self._lock:
+                if changes == self._changes:  # else the answer may be of before the change
+                    self._topics = until_s, answer
         return answer
 
     def forget(self) -> None:
         """Ask for the topics anew: they were changed from here."""
-        self._topics = None
+        with self._lock:
+            self._changes += 1
+            self._topics = None
 
     def leaders(self, topic: str) -> dict[int, int]:
         """Return partition -> leader of a topic. Raises RequestError if there is no such topic."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from kafka_shim.client.offsets import commit_offsets
 from kafka_shim.client.requests import make
 from kafka_shim.console import metrics
 from kafka_shim.console.app import Console
+from kafka_shim.console.cluster import Cluster as AskedCluster
 from kafka_shim.console.metrics import MetricsReader, described, sums_of
 from kafka_shim.embedded import Broker
 from kafka_shim.protocol.messages.metadata_request import MetadataRequest
@@ -218,3 +220,24 @@ def test_all_topics_of_a_large_cluster_are_asked_for_now_and_then(
     assert request(console, "/api/topic/new", "POST", words, **OWN).status == 200
     assert names() == ["a", "b", "c"], "what is changed here is seen here"
     console.close()
+
+
+class OvertakenCluster(AskedCluster):
+    """A change is made while the broker answers."""
+
+    def ask(self, *arguments: Any, **named: Any) -> Any:
+        answer = super().ask(*arguments, **named)
+        self.forget()
+        return answer
+
+
+def test_an_answer_that_a_change_has_overtaken_is_not_kept(
+    broker: Broker, client: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kafka_shim.console.cluster.LARGE_TOPICS", 0)
+    monkeypatch.setattr("kafka_shim.console.cluster.PAUSE_FACTOR", 1e9)
+    cluster = OvertakenCluster(broker.bootstrap_servers)
+    assert cluster.metadata(None).topics == []
+    make_topic(client, "a")
+    assert [one.name for one in cluster.metadata(None).topics] == ["a"]
+    cluster.close()
