@@ -20,10 +20,11 @@ class FrameEnd:
     is_closing: bool
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Returns where the next read goes: the buffer that all connections share, unless a frame is incomplete."""
+        """Returns where the next read goes: the buffer that all connections share, or what `_get_rest` says while a
+        frame is incomplete."""
 
     def buffer_updated(self, nbytes: int) -> None:
-        """So many bytes were read into it."""
+        """So many bytes were read into it: `_consume`, or `_rest_updated` while a frame is incomplete."""
 
     def _consume(self, data: memoryview, size_bytes: int) -> None:
         """Handle every complete frame of `data` and keep the rest: calls `_handle_now` (`_handle` until the client has

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 class Context(ContextEnd):
     """One request, valid from its decoding until its response. `node_id` is an attribute and not a constant, so that
-    one process can hold several nodes later. `is_large`: the request has very many entries, and its bytes are then its
-    own, not those of the receive buffer. `throttle` counts what the request uses, while a client has a quota."""
+    one process can hold several nodes later. `is_large`: the request has very many entries, and is served in steps; it
+    holds nothing of the receive buffer. `throttle` counts what the request uses, while a client has a quota."""
 
     __slots__ = ()
 

@@ -15,6 +15,7 @@ from kafka_shim.memory_pool import LARGE_BYTES, uncounted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from kafka_shim.clock import Clock
     from kafka_shim.dispatch import Dispatcher
     from kafka_shim.memory_pool import ReceiveMemory
     from kafka_shim.registry import Registry
@@ -45,7 +46,7 @@ class FrameReceiver(FrameEnd, asyncio.BufferedProtocol):
     def __init__(self, dispatcher: Dispatcher, listener: Listener, memory: ReceiveMemory, registry: Registry) -> None:
         # Constant for the life of the connection.
         self._dispatcher: Dispatcher = dispatcher
-        self._clock = dispatcher.broker.clock
+        self._clock: Clock = dispatcher.broker.clock
         self._listener = listener
         self._memory: ReceiveMemory = memory
         self._registry = registry
