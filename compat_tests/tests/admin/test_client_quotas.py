@@ -358,4 +358,5 @@ def test_a_client_gets_the_rate_that_it_gets_from_kafka(
     ours, theirs = rates.values()
     assert abs(ours - theirs) < 0.1 * theirs
     # Java's consumer asks again some time after each pause is over, on both brokers.
-    assert 0.5 * SUSTAINED_RATE < ours < 1.25 * SUSTAINED_RATE
+    least = 0.5 if measured is sustained_by_java else 0.75
+    assert least * SUSTAINED_RATE < ours < 1.25 * SUSTAINED_RATE
