@@ -115,7 +115,7 @@ class DynamicListeners:
             found = await loop.getaddrinfo(
                 listener.host, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
             )
-        except OSError as err:
+        except (OSError, UnicodeError) as err:
             _log_unopened(listener, cannot_listen(listener, err))
         else:
             self._open_logged(listener, found)

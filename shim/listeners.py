@@ -220,7 +220,7 @@ def bind(listener: Listener, config: BrokerConfig, addresses: Sequence[Address] 
     are looked up else: that blocks if the host is a name. Raises OSError, whose message names the listener."""
     try:
         sock = _bind(listener, addresses)
-    except OSError as err:
+    except (OSError, UnicodeError) as err:
         raise cannot_listen(listener, err) from err
     # Accepted sockets inherit these. Without uvloop, asyncio would leave Nagle's algorithm on. Kafka's default buffer
     # sizes would only slow down a local socket.
@@ -268,8 +268,10 @@ def _send_unpaced(sock: socket.socket) -> None:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
 
 
-def cannot_listen(listener: Listener, err: OSError) -> OSError:
+def cannot_listen(listener: Listener, err: OSError | UnicodeError) -> OSError:
     """Returns the error with the name of the listener."""
+    if isinstance(err, UnicodeError):  # Python asks no resolver for what can be no name: `a..b`
+        err = socket.gaierror(socket.EAI_NONAME, "Name or service not known")
     return OSError(err.errno, f"cannot listen on {printable(listener)}: {why_not_bound(err, listener.port)}")
 
 
@@ -279,7 +281,7 @@ def has_name(listener: Listener) -> bool:
         return False
     try:
         socket.getaddrinfo(listener.host, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
-    except OSError:
+    except (OSError, UnicodeError):
         return True
     return False
 

@@ -119,6 +119,8 @@ class Connection:
             self._socket = socket.create_connection((host, port), timeout=timeout_s)
         except OSError as err:
             raise WireClientError(f"cannot connect to {host}:{port}: {err.strerror or err}") from err
+        except UnicodeError as err:  # of what can be no name: `a..b`
+            raise WireClientError(f"cannot connect to {host}:{port}: no host has such a name") from err
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if security is not None:
             try:

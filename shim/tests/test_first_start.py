@@ -58,7 +58,11 @@ def test_a_port_in_use_is_named_with_what_shows_its_user() -> None:
 
 @pytest.mark.parametrize(
     ("listen", "advice"),
-    [("192.0.2.1:9092", "no interface of this machine"), ("no-such-host.invalid:9092", "the host is not known here")],
+    [
+        ("192.0.2.1:9092", "no interface of this machine"),
+        ("no-such-host.invalid:9092", "the host is not known here"),
+        ("no..name:9092", "the host is not known here"),
+    ],
 )
 def test_an_address_of_another_machine_is_told(listen: str, advice: str) -> None:
     assert advice in error_of("--memory", "--listen", listen)

@@ -71,6 +71,11 @@ def test_a_server_of_another_protocol_is_recognised(
         assert error_of(address, capsys).startswith(f"{address} {said}")
 
 
+def test_an_address_that_can_be_no_name_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    said = error_of("no..name:9092", capsys)
+    assert said.startswith("cannot connect to no..name:9092: no host has such a name (is it running? name another with")
+
+
 def test_a_server_that_waits_for_more_is_told_by_the_time_it_had() -> None:
     with HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
         address = f"127.0.0.1:{server.server_port}"
