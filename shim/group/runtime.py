@@ -18,7 +18,7 @@ from kafka_shim.group.announcements import announce, announcements
 from kafka_shim.group.decision import CANCEL
 from kafka_shim.group.loader import CoordinatorLoader
 from kafka_shim.group.records import offset_entries
-from kafka_shim.group.timers import Timers
+from kafka_shim.group.timers import NO_MEMORY_RETRY_MS, Timers
 from kafka_shim.internal_topics import GROUP_METADATA_TOPIC
 from kafka_shim.java_hash import internal_partition
 from kafka_shim.line_limit import LineLimit
@@ -286,10 +286,8 @@ class CoordinatorRuntime:
                 change()
             if lines:
                 announce(lines)
-            if decision.refreshes:
-                self._set_refreshes(groups, decision)
-            if decision.describers:
-                self._set_describers(groups, decision)
+            if decision.refreshes or decision.describers:
+                self._set_resolutions(groups, decision)
             is_large = len(decision.replies) > REPLIES_PER_TURN
             self.move_timers(self.timers.defer_sessions(decision.timers) if is_large else decision.timers)
             if is_large:
@@ -309,30 +307,32 @@ class CoordinatorRuntime:
 
     def _answer_in_turns(self, decision: Decision, flushes: Flushes) -> None:
         """All have their response now, whatever happens to the group later. They are sent it on several turns, on which
-        the timers of their sessions are started too."""
+        the timers of their sessions are started too. What finds no memory is tried again: nobody else does it."""
         self._completed += [token for token, response in decision.replies if token.complete(response, flushes)]
         if not self.scheduler.is_scheduled("answers"):
-            self.scheduler.in_slices("answers", self._wake_completed())
+            self._begin_answers()
+
+    def _begin_answers(self) -> None:
+        self.scheduler.in_slices("answers", self._wake_completed())
 
     def _wake_completed(self) -> Generator[None, None, None]:
-        while self.timers.schedule_deferred(REPLIES_PER_TURN) or self._completed:
-            for _ in range(min(REPLIES_PER_TURN, len(self._completed))):
-                self._completed.popleft().wake()
-            yield
+        try:
+            while self.timers.schedule_deferred(REPLIES_PER_TURN) or self._completed:
+                for _ in range(min(REPLIES_PER_TURN, len(self._completed))):
+                    self._completed[0].wake()
+                    del self._completed[0]
+                yield
+        except MemoryError:
+            self.scheduler.after("answers", NO_MEMORY_RETRY_MS, self._begin_answers)
 
     @staticmethod
-    def _set_refreshes(groups: Groups, decision: Decision) -> None:
+    def _set_resolutions(groups: Groups, decision: Decision) -> None:
         from kafka_shim.group.kinds import KINDS
 
         for group_id, deadline_ms, epoch in decision.refreshes:
             group = groups.by_id.get(group_id)
             if group is not None:
                 KINDS[group.TYPE].set_refresh(group, deadline_ms, epoch)
-
-    @staticmethod
-    def _set_describers(groups: Groups, decision: Decision) -> None:
-        from kafka_shim.group.kinds import KINDS
-
         for group_id, may_describe in decision.describers:
             group = groups.by_id.get(group_id)
             if group is not None:

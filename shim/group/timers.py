@@ -105,11 +105,16 @@ class Timers:
         return others
 
     def schedule_deferred(self, count: int) -> bool:
-        """Start or move `count` of the timers that were deferred. Returns whether there were any."""
+        """Start or move `count` of the timers that were deferred. Returns whether there were any. One for which memory
+        does not suffice stays deferred."""
         keys = list(islice(self._deferred, count))
         for key in keys:
-            due_ms, delay_ms = self._deferred.pop(key)
-            self.schedule(key, due_ms - self._clock.monotonic_ms())
+            due_ms, delay_ms = deferred = self._deferred[key]
+            try:
+                self.schedule(key, due_ms - self._clock.monotonic_ms())
+            except MemoryError:
+                self._deferred[key] = deferred  # without a timer its member would never be given up
+                raise
             self._entries[key].delay_ms = delay_ms
         return bool(keys)
 

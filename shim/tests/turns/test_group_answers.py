@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from typing import Any
+
+import pytest
 
 from kafka_shim.embedded import Broker
 from kafka_shim.group import runtime
 from kafka_shim.group.decision import SESSION, SYNC, Decision
 from kafka_shim.group.purgatory import DelayedResponse
+from kafka_shim.group.timers import Timers
 from kafka_shim.targets.requests import make
 from kafka_shim.tests.turns.harness import (
     answer_when,
@@ -61,9 +65,56 @@ def test_members_of_a_large_group_have_their_answers_at_once_and_are_sent_them_i
         groups.dismiss()
         assert {await asyncio.wait_for(task, 60) for task in tasks} == {"last"}
 
+    run_in_broker(run)
+
+
+def run_in_broker(run: Callable[[Any], Coroutine[Any, Any, None]]) -> None:
     with Broker() as running:
         with Connection(running.bootstrap_servers, timeout_s=60) as client:
             client.request(make("FindCoordinator", key_type=0, coordinator_keys=["g"]), 4)
             describe = make("DescribeGroups", groups=["g"])
             answer_when(client, describe, 5, lambda answer: answer.groups[0].error_code != 14)
         running.call(run, running.state)
+
+
+@pytest.mark.parametrize("call", [0, 1, runtime.REPLIES_PER_TURN - 1, runtime.REPLIES_PER_TURN + 1])
+@pytest.mark.parametrize("what", ["answer", "timer"])
+def test_members_have_their_answers_and_their_timers_also_if_memory_ends_on_the_way(
+    monkeypatch: pytest.MonkeyPatch, what: str, call: int
+) -> None:
+    """Nobody would have looked at the rest until the next large answer: clients waited, and members that went away were
+    not given up."""
+    count = 3 * runtime.REPLIES_PER_TURN
+
+    async def run(state: Any) -> None:
+        groups = state.groups._runtime
+        waiting = [DelayedResponse(lambda code: code) for _ in range(count)]
+        tasks = [asyncio.ensure_future(each.wait()) for each in waiting]
+        await asyncio.sleep(0)
+        decision = Decision()
+        for number, each in enumerate(waiting):
+            decision.reply(each, number)
+            decision.schedule("g", SESSION, f"m{number}", 60_000)
+        left = call
+
+        def failing(function: Callable[..., Any]) -> Callable[..., Any]:
+            def called(*arguments: Any) -> Any:
+                nonlocal left
+                left -= 1
+                if left == -1:
+                    raise MemoryError
+                return function(*arguments)
+
+            return called
+
+        if what == "answer":
+            monkeypatch.setattr(DelayedResponse, "wake", failing(DelayedResponse.wake))
+        else:
+            monkeypatch.setattr(Timers, "_arm", failing(Timers._arm))
+        groups.carry_out(0, groups.loader.groups(0), decision, 0)
+        outcomes = await asyncio.wait_for(asyncio.gather(*tasks), 60)
+        assert [each.response for each in outcomes] == list(range(count))
+        assert len(groups.timers._entries) == count
+        assert left < 0
+
+    run_in_broker(run)
