@@ -264,7 +264,7 @@ class Registry:
         now_ms = self._broker.clock.monotonic_ms()
         late = [connection for connection, login in self._logins.items() if login[0] <= now_ms]
         for connection in late:
-            self.closing.run(connection.abort)
+            self.closing.run(partial(self._abort_late_login, connection))
         if late:
             logger.warning(
                 "closing %d connections, the first %s: they did not authenticate within kafka.shim.login.timeout.ms "
@@ -273,6 +273,10 @@ class Registry:
                 late[0],
                 self._broker.config.kafka_shim_login_timeout_ms,
             )
+
+    def _abort_late_login(self, connection: FrameReceiver) -> None:
+        if connection in self._logins:  # else it has authenticated since
+            connection.abort()
 
     # --- groups
 
@@ -297,10 +301,8 @@ class Registry:
         for connection in list(self.connections):
             if connection.has_taken_some():
                 connection.last_active_ms = self._broker.clock.monotonic_ms()
-            elif connection.last_active_ms < oldest_ms and (connection.task is None or connection.is_muted):
-                logger.debug("closing %s: idle", connection)
-                # `close` would wait for a client that never reads its responses, and hold them that long.
-                self.closing.run(connection.abort)
+            elif _is_idle(connection, oldest_ms):
+                self.closing.run(partial(_abort_idle, connection, oldest_ms))
 
     def stop(self) -> None:
         """Stop the timers. The server closes the connections."""
@@ -310,3 +312,15 @@ class Registry:
         for timer in (self._timer, self._login_timer):
             if timer is not None:
                 timer.cancel()
+
+
+def _is_idle(connection: Connection, oldest_ms: int) -> bool:
+    return connection.last_active_ms < oldest_ms and (connection.task is None or connection.is_muted)
+
+
+def _abort_idle(connection: Connection, oldest_ms: int) -> None:
+    """Close a connection, unless it has sent a request since it was found idle: its answer would be lost."""
+    if _is_idle(connection, oldest_ms):
+        logger.debug("closing %s: idle", connection)
+        # `close` would wait for a client that never reads its responses, and hold them that long.
+        connection.abort()

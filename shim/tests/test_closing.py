@@ -92,3 +92,33 @@ def test_no_turn_of_the_loop_ends_more_connections_than_its_share(way: str) -> N
             assert sum(turns) == COUNT
             assert max(turns) <= CLOSES_PER_TURN
             metadata(client)
+
+
+@pytest.mark.parametrize("way", ["idle", "login"])
+def test_a_connection_that_is_used_again_before_its_turn_stays(way: str) -> None:
+    """A request that came in between was carried out, and its answer was lost."""
+    with Broker() as broker, ExitStack() as stack:
+        registry = broker._server._registry
+        address = broker.bootstrap_servers.rpartition(":")
+        for _ in range(COUNT):
+            stack.enter_context(socket.create_connection((address[0], int(address[2])), timeout=PATIENCE_S))
+
+        async def run() -> int:
+            while len(registry.connections) < COUNT:  # noqa: ASYNC110 nobody tells
+                await asyncio.sleep(0.01)
+            for each in registry.connections:
+                if way == "idle":
+                    each.last_active_ms = -(1 << 60)
+                else:
+                    registry._logins[each] = [-(1 << 60), 0]
+            (registry._close_idle if way == "idle" else registry._close_late_logins)()
+            used = [each for each in registry.connections if not each.is_closing]
+            for each in used:
+                each.last_active_ms = broker.state.clock.monotonic_ms()
+                registry.logged_in(each)
+            while len(registry.connections) > len(used) or registry.closing._late:  # noqa: ASYNC110 nobody tells
+                await asyncio.sleep(0)
+            assert registry.connections == set(used)
+            return len(used)
+
+        assert broker.call(run) == COUNT - CLOSES_PER_TURN
