@@ -46,7 +46,7 @@ def test_a_turn_closes_its_share_and_the_next_turns_the_rest(loop_factory: Calla
         runner.run(main())
 
 
-@pytest.mark.parametrize("way", ["clients go", "listener goes"])
+@pytest.mark.parametrize("way", ["clients go", "listener goes", "clients are idle", "clients do not log in"])
 def test_no_turn_of_the_loop_ends_more_connections_than_its_share(way: str) -> None:
     listen = "PLAINTEXT://127.0.0.1:0,OTHER://127.0.0.1:0"
     options = {"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,OTHER:PLAINTEXT"}
@@ -70,6 +70,16 @@ def test_no_turn_of_the_loop_ends_more_connections_than_its_share(way: str) -> N
                 if way == "listener goes":
                     broker.state.listeners.remove(other)
                     server._socket_server._remove(other)
+                late = [one for one in registry.connections if one.session.listener is other]
+                if way == "clients are idle":
+                    for one in late:
+                        one.last_active_ms -= 2 * broker.state.config.connections_max_idle_ms
+                    registry._close_idle()
+                if way == "clients do not log in":
+                    for one in late:
+                        registry.await_login(one)
+                        registry._logins[one][0] = 0
+                    registry._close_late_logins()
                 turns, before = [], COUNT + 1
                 while before > 1:
                     await asyncio.sleep(0)
