@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from kafka_shim.clock import VirtualClock
 from kafka_shim.group.groups import Groups, NotAppliedError
+from kafka_shim.group.purgatory import DelayedResponse
+from kafka_shim.group.timers import NO_MEMORY_RETRY_MS, Timers
 from kafka_shim.internal_topics import GROUP_METADATA_TOPIC as TOPIC
 from kafka_shim.tests.group.harness import REBALANCE_MS, Later, Node
 from kafka_shim.tests.no_memory import runs_out
+from kafka_shim.tests.waiting import PATIENCE_S
 
 # More calls than any request makes behind an append.
 MOST_CALLS = 600
@@ -111,3 +116,55 @@ def test_a_block_that_fails_behind_one_inside_it_leaves_nothing_current() -> Non
             pass
         raise MemoryError
     assert not groups.is_current
+
+
+def test_a_timer_that_finds_no_memory_is_called_later() -> None:
+    async def main() -> None:
+        clock, called = VirtualClock(), list[tuple[str, str, str]]()
+        timers = Timers(clock, called.append)
+        timers.schedule(("g", "session", "m"), 100)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Timers, "_call_due", no_memory)
+            clock.advance(100)
+        clock.advance(NO_MEMORY_RETRY_MS - 1)
+        assert called == []
+        clock.advance(1)
+        assert called == [("g", "session", "m")]
+
+    asyncio.run(main())
+
+
+def test_a_partition_that_finds_no_memory_when_it_is_loaded_unasked_is_loaded_by_the_next_question(node: Node) -> None:
+    node.commit("g", "t", 7)
+    partition = node.groups.partition_for("g")
+    node.crash()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("kafka_shim.group.replay.replay", no_memory)
+        node.advance(1000)
+    assert partition not in node.loader.by_partition
+    assert node.loader.reading == {}
+    assert node.committed("g", "t") == (7, 0)
+
+
+def test_who_has_a_response_that_found_no_memory_on_its_way_is_sent_it_when_the_partition_is_dropped(
+    node: Node,
+) -> None:
+    runtime = node.groups._runtime
+    delayed = DelayedResponse(lambda code: code)
+
+    async def main() -> object:
+        answer = runtime.answer(delayed, "g")
+        assert asyncio.iscoroutine(answer)
+        waiting = asyncio.ensure_future(answer)
+        await asyncio.sleep(0)
+        delayed.complete("response")
+        groups = runtime.groups_of("g")
+        groups.is_current = False
+        assert runtime.groups_of("g") is not groups
+        return (await asyncio.wait_for(waiting, PATIENCE_S)).response
+
+    assert node.loop.run_until_complete(main()) == "response"
+
+
+def no_memory(*_: object) -> None:
+    raise MemoryError
