@@ -6,6 +6,8 @@ Readers on the event loop must not change its objects and must not keep them lon
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 TYPE_CHECKING = False  # spelled out: importing typing costs start-up time
 if TYPE_CHECKING:
     from typing import Any
@@ -72,6 +74,14 @@ class Topic:
         self.name = name
         self.topic_id = topic_id
         self.partitions: list[Partition] = []
+
+
+class Position(NamedTuple):
+    """Where the log ends behind a commit."""
+
+    last_offset: int
+    last_epoch: int
+    last_timestamp_ms: int
 
 
 class Image:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 from collections import deque
 
-from kafka_shim.metadata.image import RESOURCE_TOPIC, Image, Partition, Topic
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.metadata.image import RESOURCE_TOPIC, Image, Partition, Position, Topic
 from kafka_shim.scheduler import Scheduler
 from kafka_shim.turns import at_once
 
@@ -52,7 +53,8 @@ class Replayer:
     def __init__(self, image: Image) -> None:
         self.image = image
         self._held: list[Any] | None = None
-        # What a commit has appended and not applied yet: records, or all that they make in an image of their own.
+        # What a commit has appended and not applied yet: records, or all that they make in an image of their own, and
+        # the position behind them.
         self.rest: deque[Any] = deque()
 
     @property
@@ -89,6 +91,18 @@ class Replayer:
                 _named(self.image, record.topic_name)
             yield
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the image is that of `last_offset`: no transaction is open, and nothing is in the log alone."""
+        return self._held is None and not self.rest
+
+    def begin(self, clock: Clock) -> None:
+        """Called before a commit. Raises NOT_CONTROLLER, which the client tries again, if it was decided without what
+        was in the log alone."""
+        if self.rest:
+            self.apply_rest(clock)
+            raise KafkaError(ErrorCode.NOT_CONTROLLER, "the change before this one had no memory, and is made now")
+
     def apply_rest(self, clock: Clock) -> None:
         """Apply what is in the log alone. What finds no memory is tried again: at once, later, and before the next
         commit, because no other change may come before it."""
@@ -98,6 +112,8 @@ class Replayer:
             try:
                 if isinstance(rest[0], Image):
                     self.adopt(rest[0])
+                elif isinstance(rest[0], Position):
+                    self.image.last_offset, self.image.last_epoch, self.image.last_timestamp_ms = rest[0]
                 else:
                     self.apply(rest[0])
                 del rest[0]  # without a call: it must not come again

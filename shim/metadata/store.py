@@ -26,7 +26,7 @@ from kafka_shim.metadata.features import (
     supported_levels,
     unsupported_level,
 )
-from kafka_shim.metadata.image import RESOURCE_BROKER, RESOURCE_TOPIC, Image, Topic
+from kafka_shim.metadata.image import RESOURCE_BROKER, RESOURCE_TOPIC, Image, Position, Topic
 from kafka_shim.metadata.log import MetadataLog, MetadataLogError
 from kafka_shim.metadata.partition_logs import PartitionLogs
 from kafka_shim.metadata.prepared_changes import PreparedChange, announced, state_made
@@ -232,27 +232,25 @@ class MetadataStore(ReplicationControl):
         if faults.armed:
             faults.reach("metadata.before_commit")
         replayer = self._replayer
-        replayer.apply_rest(self._clock)
+        replayer.begin(self._clock)
         lines: list[str] = []
         made = None if prepared is None else prepared.made
         rest = deque(records if made is None else (made,))
+        rest.append(Position(self._log.next_offset + len(records) - 1, self._log.epoch, now_ms))
         if prepared is None:
-            self._replayer.check(records)
+            replayer.check(records)
             level = self._level
             values = [encode_metadata(record, record_version(record, level)) for record in records]
             lines = announcements(records, self.image)
-            first = self._log.append(values, now_ms)
+            self._log.append(values, now_ms)
         else:
-            first = self._log.append_batch(prepared.batch, now_ms)
+            self._log.append_batch(prepared.batch, now_ms)
         replayer.rest = rest  # without a call, which may find no memory: the log has it
         if faults.armed:
             faults.reach("metadata.after_append")
         replayer.apply_rest(self._clock)
         announce(lines)
-        self.image.last_offset = first + len(records) - 1
-        self.image.last_epoch = self._log.epoch
-        self.image.last_timestamp_ms = now_ms
-        if not self._replayer.in_transaction:
+        if replayer.is_whole:
             self._snapshots.committed(self.image, now_ms)
         return self._log.flushing
 
@@ -277,7 +275,7 @@ class MetadataStore(ReplicationControl):
 
     def run_periodically(self) -> None:
         """Start the timer of snapshots. With the real clock it needs a running event loop."""
-        self._snapshots.run_periodically(self.image, lambda: not self._replayer.in_transaction)
+        self._snapshots.run_periodically(self.image, lambda: self._replayer.is_whole)
 
     def await_snapshot(self) -> None:
         """Block until no snapshot is being written."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from kafka_shim.cext.records import iterate
+from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.internal_topics import CLUSTER_METADATA_TOPIC as TOPIC
 from kafka_shim.metadata.image import RESOURCE_TOPIC, Image
 from kafka_shim.metadata.replay import APPLY_TRIES, Replayer
@@ -76,6 +78,13 @@ def content(image: Image) -> dict[str, Any]:
     return shown
 
 
+def settle(node: Opened) -> None:
+    """One more change, which the store refuses once if there is one before it in the log alone."""
+    with contextlib.suppress(KafkaError):
+        node.store.commit([NoOpRecord()])
+    node.store.commit([NoOpRecord()])
+
+
 def _topic(topic: Any) -> object:
     return [[getattr(one, field) for field in one.__slots__] for one in topic.partitions]
 
@@ -87,8 +96,7 @@ def test_the_image_is_what_the_log_says(node: Opened, change: Callable[[Opened, 
     for call in range(MOST_CALLS):
         name = f"{change.__name__}.{call}"
         is_reached = runs_out(change, node, name, appends="append_batch", topic=TOPIC, append=append, call=call)
-        # No other change comes before one that is in the log alone.
-        node.store.commit([NoOpRecord()])
+        settle(node)
         assert content(node.store.image) == content(stored(node)), call
         if not is_reached:
             break
@@ -111,10 +119,17 @@ def test_what_could_not_be_applied_comes_before_the_next_change(
     monkeypatch.setattr(Replayer, "apply", apply_some)
     with pytest.raises(MemoryError):
         node.store.create_topic("t", 2, 1)
-    assert "t" not in node.store.image.topics
+    image = node.store.image
+    assert "t" not in image.topics
+    before = image.last_offset
     if is_later:
         node.clock.advance(1000)
     else:
-        node.store.commit([NoOpRecord()])
-    assert content(node.store.image) == content(stored(node))
-    assert len(node.store.image.topics["t"].partitions) == 2
+        # It was decided without the topic: a second one of the name would be in the log.
+        with pytest.raises(KafkaError) as refused:
+            node.store.create_topic("t", 5, 1)
+        assert refused.value.code is ErrorCode.NOT_CONTROLLER
+    assert content(image) == content(stored(node))
+    assert len(image.topics["t"].partitions) == 2
+    # A snapshot made now is of all that the image has.
+    assert before < image.last_offset == node.store.partition_log.log_end_offset - 1
