@@ -110,9 +110,9 @@ class Replayer:
         tries = APPLY_TRIES
         while rest:
             try:
-                if isinstance(rest[0], Image):
+                if (kind := rest[0].__class__) is Image:
                     self.adopt(rest[0])
-                elif isinstance(rest[0], Position):
+                elif kind is Position:
                     self.image.last_offset, self.image.last_epoch, self.image.last_timestamp_ms = rest[0]
                 else:
                     self.apply(rest[0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.machinery
+import importlib.metadata
 import logging
 import os
 import shutil
@@ -217,6 +218,15 @@ def test_a_python_without_the_compiled_modules_says_how_to_get_them(
         assert done.returncode == 1
         assert f"kafka_shim in {package} has no compiled modules for this Python (cpython 3." in done.stderr
         assert sys.executable in done.stderr
+
+
+def test_the_package_has_its_names_and_hides_no_other_missing_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert kafka_shim.__version__ == importlib.metadata.version("kafka-shim")
+    with pytest.raises(AttributeError, match="has no attribute 'Borker'"):
+        _ = kafka_shim.Borker  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "kafka_shim.embedded", None)
+    with pytest.raises(ModuleNotFoundError, match=r"kafka_shim\.embedded"):
+        _ = kafka_shim.Broker
 
 
 def test_standard_streams_that_are_closed_end_no_start() -> None:
