@@ -134,12 +134,10 @@ def _stay(address: str, count: int, done: Event) -> None:
     hello = encode_request_frame(requests.make("ApiVersions"), 3, 1, "stranger")
     mechanism = encode_request_frame(requests.make("SaslHandshake", mechanism="PLAIN"), 1, 2, "stranger")
     with ExitStack() as stack:
-        opened = [
-            stack.enter_context(socket.create_connection(parse_address(address), timeout=60)) for _ in range(count)
-        ]
-        for one in opened:
+        for _ in range(count):
+            one = stack.enter_context(socket.create_connection(parse_address(address), timeout=60))
+            # One after the other: a client that is ahead of the broker fills the backlog, and waits seconds for it.
             one.sendall(hello + mechanism)
-        for one in opened:
             if not one.recv(65536):
                 raise ConnectionError("the broker closed a connection")
         done.wait()
