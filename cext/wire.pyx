@@ -12,6 +12,8 @@ import codecs
 cdef extern from "Python.h":
     PyObject* PyUnicode_DecodeUTF8(const char* data, Py_ssize_t size, const char* errors)
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size)
+    bint PyErr_ExceptionMatches(object kind)
+    object PyErr_NoMemory()
     void PyErr_Clear()
     void Py_DECREF(PyObject* o)
     double load_double "PyFloat_Unpack8"(const char* p, int little_endian) except? -1.0
@@ -77,6 +79,8 @@ cdef object decode_string(const uint8_t* data, Py_ssize_t size_bytes):
     """As Kafka's ``new String(bytes, UTF_8)``: what is not UTF-8 is replaced by U+FFFD."""
     cdef PyObject* text = PyUnicode_DecodeUTF8(<const char*>data, size_bytes, NULL)
     if text == NULL:
+        if not PyErr_ExceptionMatches(UnicodeDecodeError):
+            return PyErr_NoMemory()
         PyErr_Clear()
         return PyBytes_FromStringAndSize(<const char*>data, size_bytes).decode("utf-8", "kafka_shim.java")
     result = <object>text
@@ -116,6 +120,8 @@ cdef int write_string(Out* out, bint compact, str value) except -1:
         return write_short_length(out, compact, -1)
     text = PyUnicode_AsUTF8AndSize(value, &length)
     if text == NULL:
+        if not PyErr_ExceptionMatches(UnicodeEncodeError):
+            return -1  # no memory for its UTF-8
         PyErr_Clear()
         raise EncodeError("a string has a lone surrogate, which UTF-8 cannot carry")
     if length > MAX_STRING_BYTES:

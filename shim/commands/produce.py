@@ -82,6 +82,7 @@ def group(
     added = tuple(_header(text) for text in headers)
     reader = Reader(key_separator, None if key is None else key.encode(), null_value, json_lines)
     with cluster_of(bootstrap_server) as cluster:
+        cluster.any()  # before the first line is read: who types learns now that nothing listens
         written = _write(
             cluster,
             topic,

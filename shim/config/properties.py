@@ -15,12 +15,21 @@ def read_properties(path: str) -> dict[str, str]:
     """Read a Java properties file; values end before the blanks at the end of their line. Raises ConfigError for a file
     that cannot be read."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        content = Path(path).read_bytes()
     except OSError as err:
         raise ConfigError(f"cannot read {path}: {err.strerror}") from None
+    if b"\0" in content:
+        raise ConfigError(f"cannot read {path}: it is not a text in UTF-8 (it has a byte 0)")
+    return {key: value.rstrip() for key, value in parse_properties(decode_properties(content)).items()}
+
+
+def decode_properties(content: bytes) -> str:
+    """Returns the text of a properties file: UTF-8, with or without a byte order mark, and ISO 8859-1 if it is not
+    UTF-8. java.util.Properties takes every file as ISO 8859-1; for UTF-8 beyond ASCII this differs."""
+    try:
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise ConfigError(f"cannot read {path}: it is not a text in UTF-8") from None
-    return {key: value.rstrip() for key, value in parse_properties(text).items()}
+        return content.decode("latin-1")
 
 
 def parse_properties(text: str) -> dict[str, str]:

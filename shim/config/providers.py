@@ -21,7 +21,7 @@ import re
 from pathlib import Path, PurePosixPath
 
 from kafka_shim.config.defaults import ConfigError
-from kafka_shim.config.properties import parse_properties
+from kafka_shim.config.properties import decode_properties, parse_properties
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -112,8 +112,8 @@ def _of_files(parameters: _Parameters) -> Provider:
         if checked is None:
             return None
         try:
-            return parse_properties(checked.read_text(encoding="utf-8")).get(key)
-        except (OSError, ValueError):  # no text in UTF-8, or no path at all
+            return parse_properties(decode_properties(checked.read_bytes())).get(key)
+        except (OSError, ValueError):  # no file that can be read, or no path at all
             raise ConfigError(f"Could not read properties from file {path}") from None
 
     return get

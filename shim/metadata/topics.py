@@ -222,20 +222,23 @@ def partition_records(
     ]
 
 
+# The least that LogConfig takes for `segment.bytes` of a topic.
+MIN_SEGMENT_BYTES = 1 << 20
 UNKNOWN_TOPIC_MESSAGE = "This server does not host this topic-partition."
 UNKNOWN_TOPIC_ID_MESSAGE = "This server does not host this topic ID."
 
 
 def internal_options(config: BrokerConfig, name: str) -> tuple[int, dict[str, str]]:
     """Return the partition count and the options of an internal topic. Raises KafkaError INVALID_TOPIC_EXCEPTION for
-    another name."""
+    another name, and INVALID_CONFIG for a size of segments that no topic may have: Apache Kafka does not start on a
+    directory with such a topic."""
     # GroupCoordinatorService.groupMetadataTopicConfigs, TransactionCoordinator.transactionStateTopicConfigs,
     # ShareCoordinatorService.shareGroupStateTopicConfigs.
     if name == GROUP_METADATA_TOPIC:
         return config.offsets_topic_num_partitions, {
             "cleanup.policy": "compact",
             "compression.type": "producer",
-            "segment.bytes": str(config.offsets_topic_segment_bytes),
+            "segment.bytes": _segment_bytes("offsets.topic.segment.bytes", config.offsets_topic_segment_bytes),
         }
     if name == TRANSACTION_STATE_TOPIC:
         return config.transaction_state_log_num_partitions, {
@@ -243,7 +246,9 @@ def internal_options(config: BrokerConfig, name: str) -> tuple[int, dict[str, st
             "compression.type": "uncompressed",
             "cleanup.policy": "compact",
             "min.insync.replicas": "1",
-            "segment.bytes": str(config.transaction_state_log_segment_bytes),
+            "segment.bytes": _segment_bytes(
+                "transaction.state.log.segment.bytes", config.transaction_state_log_segment_bytes
+            ),
         }
     if name == SHARE_GROUP_STATE_TOPIC:
         return config.share_coordinator_state_topic_num_partitions, {
@@ -251,6 +256,18 @@ def internal_options(config: BrokerConfig, name: str) -> tuple[int, dict[str, st
             "compression.type": "producer",
             "min.insync.replicas": "1",
             "retention.ms": "-1",
-            "segment.bytes": str(config.share_coordinator_state_topic_segment_bytes),
+            "segment.bytes": _segment_bytes(
+                "share.coordinator.state.topic.segment.bytes", config.share_coordinator_state_topic_segment_bytes
+            ),
         }
     raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name} is not an internal topic of this broker")
+
+
+def _segment_bytes(option: str, size_bytes: int) -> str:
+    if size_bytes < MIN_SEGMENT_BYTES:
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG,
+            f"Invalid value {size_bytes} for configuration segment.bytes: Value must be at least {MIN_SEGMENT_BYTES} "
+            f"(it comes from {option})",
+        )
+    return str(size_bytes)

@@ -292,7 +292,8 @@ class LocalLog(LogEnd):
         space (`REFUSALS`), the request fails and the partition stays online, unless `torn` says that the files are
         inconsistent."""
         if err.errno in REFUSALS and not torn:
-            logger.warning("%s refuses what is written: %s (%s)", self.name, err.strerror, self.directory)
+            refusals = self._services.refusals
+            refusals.write("%s refuses what is written: %s (%s)", self.name, err.strerror, self.directory)
         elif not self.is_offline:
             self.is_offline = True
             logger.error("%s is offline, to be opened again soon: %s (%s)", self.name, err, self.directory)

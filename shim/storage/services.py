@@ -5,10 +5,12 @@ Kafka passes them to each UnifiedLog one by one (Scheduler, Time, LogDirFailureC
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from functools import lru_cache
 
 from kafka_shim.cext.records import build_marker
+from kafka_shim.line_limit import LineLimit
 from kafka_shim.storage.flusher import Flusher
 from kafka_shim.storage.open_files import OpenFiles
 from kafka_shim.storage.producers import Marker
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from kafka_shim.faults import Faults
     from kafka_shim.storage.local_log import LocalLog
     from kafka_shim.storage.log import PartitionLog
+
+logger = logging.getLogger(__name__)
 
 MarkerHook = Callable[["PartitionLog", int, int, bool, int], None]
 
@@ -40,6 +44,7 @@ class LogServices:
         "marker_of",
         "offline",
         "on_marker",
+        "refusals",
         "reopen_wanted",
         "start_offset_raised",
     )
@@ -56,6 +61,8 @@ class LogServices:
         # one: each is written before the next is stamped.
         self.marker_of = lru_cache(maxsize=1)(_marker)
         self.offline: set[LocalLog] = set()
+        # What the log says of appends that the system refuses: a full disk refuses those of every request.
+        self.refusals = LineLimit(logger, clock)
         # Called when a partition is added to `offline` or could not be loaded, to schedule the next attempt.
         self.reopen_wanted: Callable[[], None] = nothing
         # Partitions that have `flush.ms` set and unflushed data.

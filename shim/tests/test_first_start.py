@@ -176,7 +176,11 @@ def test_a_bad_value_of_a_file_is_told_with_the_file(tmp_path: Path, text: str, 
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [(None, "No such file or directory"), (b"\xff\xfe\x00", "it is not a text in UTF-8"), ("folder", "Is a directory")],
+    [
+        (None, "No such file or directory"),
+        (b"\xff\xfen\x00", "it is not a text in UTF-8 (it has a byte 0)"),
+        ("folder", "Is a directory"),
+    ],
 )
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, content: bytes | str | None, said: str) -> None:
     path = tmp_path / "server.properties"

@@ -18,6 +18,11 @@ from kafka_shim.protocol.messages.describe_topic_partitions_request import (
 )
 from kafka_shim.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kafka_shim.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kafka_shim.protocol.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from kafka_shim.protocol.messages.offset_for_leader_epoch_request import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
@@ -25,6 +30,10 @@ from kafka_shim.protocol.messages.offset_for_leader_epoch_request import (
 )
 from kafka_shim.tests.produced import batch, make_topic, metadata, produce
 from kafka_shim.wire_client import Connection
+
+COMMITTED = OffsetCommitRequestTopic(
+    name="t", partitions=[OffsetCommitRequestPartition(partition_index=0, committed_offset=1)]
+)
 
 # --- Metadata
 
@@ -163,6 +172,33 @@ def test_wrong_cursors_and_unknown_topics_have_errors(client):
 
 
 # --- DescribeCluster, FindCoordinator
+
+
+@pytest.mark.parametrize(
+    ("option", "kind", "name"),
+    [
+        ("offsets_topic_segment_bytes", 0, "__consumer_offsets"),
+        ("transaction_state_log_segment_bytes", 1, "__transaction_state"),
+        ("share_coordinator_state_topic_segment_bytes", 2, "__share_group_state"),
+    ],
+)
+def test_an_internal_topic_with_segments_that_no_topic_may_have_is_not_created(option, kind, name, caplog):
+    """Apache Kafka's controller refuses it (INVALID_CONFIG), and a directory that has it stops Kafka's start."""
+    key = "g:AAAAAAAAAAAAAAAAAAAAAQ:0"
+    with Broker(**{option: (1 << 20) - 1}) as broker, Connection(broker.bootstrap_servers) as client:
+        asked = FindCoordinatorRequest(key_type=kind, coordinator_keys=[key])
+        (found,) = client.request(asked, 6).coordinators
+        assert (found.error_code, found.node_id) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, -1)
+        (topic,) = metadata(client, name, version=5).topics
+        assert topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        commit = OffsetCommitRequest(group_id="g", generation_id_or_member_epoch=-1, topics=[COMMITTED])
+        make_topic(client, "t")
+        told = client.request(commit, 9).topics[0].partitions[0].error_code
+        assert told == (ErrorCode.COORDINATOR_NOT_AVAILABLE if kind == 0 else ErrorCode.NONE)
+    assert (
+        f"the topic {name} is not created on demand: INVALID_CONFIG: Invalid value 1048575 for configuration segment.bytes: "
+        f"Value must be at least 1048576 (it comes from {option.replace('_', '.')})"
+    ) in caplog.text
 
 
 def test_the_cluster_is_described_to_who_wants_brokers(broker, client):

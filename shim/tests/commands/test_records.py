@@ -53,6 +53,12 @@ def test_lines_become_records(run, broker):
     assert (status, row["count"], row["firstOffset"]) == (0, 1, None)
 
 
+def test_nothing_that_listens_is_told_before_the_first_line_is_read(run):
+    status, out, err = run("produce", "t", "--bootstrap-server", "127.0.0.1:1", given=b"")
+    assert (status, out) == (1, "")
+    assert err.startswith("error: cannot connect to 127.0.0.1:1")
+
+
 def test_records_go_out_and_come_back_as_json(run, broker):
     broker.create_topic("t", 2)
     broker.produce("t", b"\xff", None, "x", key="k", headers={"h": b"\xfe", "i": "j"}, partition=1, timestamp_ms=1000)

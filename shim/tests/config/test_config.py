@@ -250,9 +250,16 @@ def test_a_properties_file_is_read_as_java_reads_it(tmp_path):
 def test_a_properties_file_that_cannot_be_read_is_named(tmp_path):
     with pytest.raises(ConfigError, match=r"^cannot read .*nothing: No such file or directory$"):
         read_properties(str(tmp_path / "nothing"))
-    (tmp_path / "binary").write_bytes(b"\xff\xfe")
-    with pytest.raises(ConfigError, match=r"^cannot read .*binary: it is not a text in UTF-8$"):
-        read_properties(str(tmp_path / "binary"))
+    (tmp_path / "utf-16").write_bytes("num.partitions=3".encode("utf-16"))
+    with pytest.raises(ConfigError, match=r"^cannot read .*utf-16: it is not a text in UTF-8"):
+        read_properties(str(tmp_path / "utf-16"))
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "latin-1"])
+def test_a_properties_file_may_be_utf_8_with_or_without_its_mark_or_latin_1(tmp_path, encoding):
+    path = tmp_path / "server.properties"
+    path.write_bytes("num.partitions=3\n# für Prüfungen\nbroker.rack=Gebäude".encode(encoding))
+    assert read_properties(str(path)) == {"num.partitions": "3", "broker.rack": "Gebäude"}
 
 
 def test_defaults_do_not_load_the_tables():

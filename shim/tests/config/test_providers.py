@@ -62,7 +62,7 @@ def test_a_text_may_have_several_references_and_what_nobody_knows_stays(secrets:
 def test_a_file_that_cannot_be_read_and_a_class_that_there_is_not_stop_the_start(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"^Could not read properties from file /none/there$"):
         BrokerConfig.parse({**FILE, "broker.rack": "${file:/none/there:k}"})
-    (tmp_path / "binary").write_bytes(b"k=\xff\xfe")
+    (tmp_path / "binary").mkdir()
     with pytest.raises(ConfigError, match=r"Could not read properties from file .*binary"):
         resolve({**FILE, "o": f"${{file:{tmp_path}/binary:k}}"})
     with pytest.raises(ConfigError, match=r"Invalid value com\.Vault for configuration config\.providers\.v\.class"):

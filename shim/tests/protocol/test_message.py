@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import pickle
+import subprocess
 import sys
 
 import pytest
@@ -97,3 +98,23 @@ def test_construction_leaves_nothing_behind() -> None:
     gc.collect()
     after = len(gc.get_objects()), sys.getrefcount(PartitionData), sys.getrefcount(None)
     assert all(abs(now - then) < 500 for now, then in zip(after, before, strict=True))
+
+
+NO_MEMORY = """
+import resource
+from kafka_shim.cext.messages import encode
+from kafka_shim.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+request = FindCoordinatorRequest(key="\\u00e9" * (64 << 20))
+with open("/proc/self/statm") as file:
+    taken = int(file.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (taken + (16 << 20), resource.RLIM_INFINITY))
+try:
+    encode(request, 3)
+except MemoryError:
+    print("no memory")
+"""
+
+
+def test_a_string_for_which_memory_is_missing_is_not_told_as_a_wrong_one() -> None:
+    ran = subprocess.run([sys.executable, "-c", NO_MEMORY], capture_output=True, text=True, timeout=60)
+    assert (ran.stdout, ran.stderr, ran.returncode) == ("no memory\n", "", 0)

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.line_limit import MAX_LINES, PERIOD_MS
 from kafka_shim.storage import names, recovery
 from kafka_shim.storage.log import PartitionLog
 from kafka_shim.tests.storage.conftest import NOW_MS, Disk, batch, end, put, records, refused
@@ -246,6 +247,21 @@ def test_refused_write_leaves_the_partition_online(make_disk: Callable[..., Disk
         put(log, b"b")
     assert records(log) == [(0, b"a")]
     assert put(log, b"c").base_offset == 1
+
+
+def test_a_full_disk_does_not_write_a_line_for_each_request(
+    make_disk: Callable[..., Disk], caplog: pytest.LogCaptureFixture
+) -> None:
+    disk = make_disk()
+    log = disk.open()
+    disk.faults.arm("log.before_write", "oserror", "ENOSPC")
+    for _ in range(MAX_LINES + 20):
+        with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+            put(log, b"a")
+    refusals = [one.getMessage() for one in caplog.records if "refuses what is written" in one.getMessage()]
+    assert len(refusals) == MAX_LINES
+    disk.clock.advance(PERIOD_MS)
+    assert "20 further lines like those before were left out" in caplog.text
 
 
 LIMITED = """
