@@ -76,7 +76,7 @@ def serve(
         said = str(error)
         if isinstance(error, OSError) and error.strerror:  # without the number of the error
             said = error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
-            if error.errno in (errno.ENOSPC, errno.EDQUOT) and config is not None and "cannot" not in said:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT) and config is not None:
                 said = f"the data directory {', '.join(config.log_dirs)} cannot be used: {said}{what_to_do(error)}"
         sys.stderr.write(f"error: {said}\n")
         return EXIT_FAILED

@@ -48,9 +48,30 @@ OTHERS = {b"HTTP": "HTTP", b"\x15\x03": "TLS", b"\x16\x03": "TLS"}
 MOST_DIGITS = 9
 
 
+_CLOSED = "the broker closed the connection"
+
+
 class WireClientError(Exception):
     """The broker cannot be reached, closed the connection, or does not support the request. The message is for
     people."""
+
+
+class CannotConnectError(WireClientError):
+    """Nothing takes connections at the address."""
+
+
+class SilentPeerError(WireClientError):
+    """What listens there has not sent one answer in the time for it."""
+
+
+class ConnectionLostError(WireClientError):
+    """The peer closed the connection, or it broke."""
+
+    def __init__(self, text: str, *, is_unanswered: bool = False, is_after_versions: bool = False) -> None:
+        """`is_unanswered`: it had sent nothing; `is_after_versions`: its versions and nothing else."""
+        self.is_unanswered = is_unanswered
+        self.is_after_versions = is_after_versions
+        super().__init__(text)
 
 
 class OtherProtocolError(WireClientError):
@@ -118,9 +139,9 @@ class Connection:
         try:
             self._socket = socket.create_connection((host, port), timeout=timeout_s)
         except OSError as err:
-            raise WireClientError(f"cannot connect to {host}:{port}: {err.strerror or err}") from err
+            raise CannotConnectError(f"cannot connect to {host}:{port}: {err.strerror or err}") from err
         except UnicodeError as err:  # of what can be no name: `a..b`
-            raise WireClientError(f"cannot connect to {host}:{port}: no host has such a name") from err
+            raise CannotConnectError(f"cannot connect to {host}:{port}: no host has such a name") from err
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if security is not None:
             try:
@@ -213,18 +234,23 @@ class Connection:
             except OSError as err:
                 raise self._broken(err) from err
             if not data:
-                when = "" if self._was_answered else " before its first answer"
+                if not self._was_answered:
+                    raise ConnectionLostError(f"{_CLOSED} before its first answer", is_unanswered=True)
                 if self._answers == 1 and self._ranges is not None:
-                    when = " after its list of versions"
-                raise WireClientError(f"the broker closed the connection{when}")
+                    raise ConnectionLostError(f"{_CLOSED} after its list of versions", is_after_versions=True)
+                raise ConnectionLostError(_CLOSED)
             self._was_answered = True
             buffer += data
 
     def _broken(self, err: OSError) -> WireClientError:
         if isinstance(err, TimeoutError):
-            what = "no answer" if self._was_answered else "not one answer"
-            return WireClientError(f"{what} from {self._address} within {self._timeout_s:g} s")
-        return WireClientError(f"the connection broke: {err.strerror or err}")
+            within = f"from {self._address} within {self._timeout_s:g} s"
+            return (
+                WireClientError(f"no answer {within}")
+                if self._was_answered
+                else SilentPeerError(f"not one answer {within}")
+            )
+        return ConnectionLostError(f"the connection broke: {err.strerror or err}")
 
     # --- versions
 

@@ -11,7 +11,16 @@ from typing import Any, TypeVar
 
 import click
 
-from kafka_shim.wire_client import DEFAULT_BOOTSTRAP, Connection, OtherProtocolError, RequestError, WireClientError
+from kafka_shim.wire_client import (
+    DEFAULT_BOOTSTRAP,
+    CannotConnectError,
+    Connection,
+    ConnectionLostError,
+    OtherProtocolError,
+    RequestError,
+    SilentPeerError,
+    WireClientError,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -186,15 +195,15 @@ def _advice(err: WireClientError, security: object) -> str:
                 "" if security else " (give the client's properties with --command-config FILE: security.protocol=SSL)"
             )
         return " (name a listener of the broker with --bootstrap-server)"
-    if "not one answer" in str(err):
+    if isinstance(err, SilentPeerError):
         return " (is it a listener of a broker? servers of other protocols wait for more)"
-    if "cannot connect" in str(err):
+    if isinstance(err, CannotConnectError):
         return " (is it running? name another with --bootstrap-server or KAFKA_SHIM_BOOTSTRAP)"
-    if security is None and "closed the connection before its first answer" in str(err):
-        return " (if the listener has TLS or SASL, give the client's properties with --command-config FILE)"
-    if security is None and "closed the connection after its list" in str(err):
-        return " (as a listener with SASL does: give the client's properties with --command-config FILE)"
-    if "closed the connection" in str(err) or "the connection broke" in str(err):
+    if isinstance(err, ConnectionLostError):
+        if security is None and err.is_unanswered:
+            return " (if the listener has TLS or SASL, give the client's properties with --command-config FILE)"
+        if security is None and err.is_after_versions:
+            return " (as a listener with SASL does: give the client's properties with --command-config FILE)"
         return " (the broker's log says whether it has stopped)"
     return ""
 

@@ -7,7 +7,7 @@ import ssl
 
 from kafka_shim.cext.messages import decode
 from kafka_shim.protocol.headers import encode_request_frame, parse_response_header, response_class
-from kafka_shim.wire_client import WireClientError
+from kafka_shim.wire_client import ConnectionLostError, WireClientError
 from kafka_shim.wiretap.recorder import close, read_frame
 
 TYPE_CHECKING = False
@@ -66,6 +66,6 @@ class _Requests:
         self._writer.write(encode_request_frame(message, version, 0, "kafka-shim-cli"))
         frame = await read_frame(self._reader)
         if frame is None:
-            raise WireClientError("the broker closed the connection during the login")
+            raise ConnectionLostError("the broker closed the connection during the login")
         _, at = parse_response_header(message.API_KEY, version, frame)
         return decode(response_class(message.API_KEY), version, frame, at)

@@ -196,8 +196,8 @@ def test_an_internal_topic_with_segments_that_no_topic_may_have_is_not_created(o
         told = client.request(commit, 9).topics[0].partitions[0].error_code
         assert told == (ErrorCode.COORDINATOR_NOT_AVAILABLE if kind == 0 else ErrorCode.NONE)
     assert (
-        f"the topic {name} is not created on demand: INVALID_CONFIG: Invalid value 1048575 for configuration segment.bytes: "
-        f"Value must be at least 1048576 (it comes from {option.replace('_', '.')})"
+        f"the topic {name} is not created on demand: INVALID_CONFIG: Invalid value 1048575 for configuration "
+        f"segment.bytes: Value must be at least 1048576 (it comes from {option.replace('_', '.')})"
     ) in caplog.text
 
 
