@@ -28,8 +28,8 @@ if TYPE_CHECKING:
         def wait(self) -> None: ...
 
 
-# The share of a turn, and how many steps are taken between two looks at the clock. A virtual clock stands still
-# meanwhile, so that their number is bounded too.
+# The share of a turn, and the most steps that are taken between two looks at the clock: a step can be anything from a
+# microsecond to a new partition's files. A virtual clock stands still meanwhile, so that the looks are bounded too.
 SHARE_MS = 3
 STEPS_BETWEEN_LOOKS = 8
 MOST_LOOKS = 128
@@ -68,15 +68,20 @@ class Turns:
 
     def _take_share(self, steps: Steps[Any]) -> None:
         """Raises StopIteration at the end of the steps."""
-        for _ in range(STEPS_BETWEEN_LOOKS):
-            next(steps)
-        clock = self._clock
-        ends_ms = clock.monotonic_ms() + SHARE_MS
+        next(steps)  # the only one of most requests, which look at no clock
+        monotonic_ms = self._clock.monotonic_ms
+        before_ms = monotonic_ms()
+        ends_ms = before_ms + SHARE_MS
+        count = 1
         for _ in range(MOST_LOOKS):
-            for _ in range(STEPS_BETWEEN_LOOKS):
+            for _ in range(count):
                 next(steps)
-            if clock.monotonic_ms() >= ends_ms:
+            now_ms = monotonic_ms()
+            if now_ms >= ends_ms:
                 return
+            is_slow = (now_ms - before_ms) * 4 > SHARE_MS
+            count = 1 if is_slow else min(2 * count, STEPS_BETWEEN_LOOKS)
+            before_ms = now_ms
 
     async def _finish_later(self, steps: Steps[T], throttle: Throttle | None) -> T:
         result: asyncio.Future[T] = asyncio.get_running_loop().create_future()

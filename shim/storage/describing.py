@@ -3,6 +3,7 @@ ReplicaManager.describeLogDirs)."""
 
 from __future__ import annotations
 
+from kafka_shim.scheduler import Slice
 from kafka_shim.storage import recovery
 from kafka_shim.storage.partitions import SLICE
 
@@ -10,6 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from kafka_shim.clock import Clock
     from kafka_shim.storage.checkpoint import Partition
     from kafka_shim.storage.data_dir import DataDir
     from kafka_shim.storage.future_log import FutureLog
@@ -39,7 +41,7 @@ class DirStatus:
 
 
 async def describe_dirs(
-    table: Partitions, log_dirs: LogDirs, moving: Iterable[FutureLog], wanted: set[Partition] | None
+    clock: Clock, table: Partitions, log_dirs: LogDirs, moving: Iterable[FutureLog], wanted: set[Partition] | None
 ) -> list[DirStatus]:
     """Implements `Logs.describe_dirs`. `moving` are the copies of partitions that move. For a partition that is not
     loaded, the sizes come from the file system."""
@@ -47,16 +49,17 @@ async def describe_dirs(
 
     found: dict[DataDir, list[tuple[str, int, int, bool]]] = {data_dir: [] for data_dir in log_dirs.live}
     keys = [key for key in (*table.loaded, *table.unused) if wanted is None or key in wanted]
-    for at in range(0, len(keys), SLICE):
-        for key in keys[at : at + SLICE]:
-            log = table.loaded.get(key)
-            if log is not None:
-                found[table.dir_of[log]].append((*key, log.size_bytes, log.is_offline))
-                continue
-            data_dir = table.unused.get(key)
-            if data_dir is not None:  # otherwise it was deleted in the meantime
-                found[data_dir].append((*key, _stored_bytes(data_dir.partition_path(*key)), table.is_offline(key)))
-        await sleep(0)
+    part = Slice(clock, SLICE)
+    for key in keys:
+        log = table.loaded.get(key)
+        data_dir = table.unused.get(key)
+        if log is not None:
+            found[table.dir_of[log]].append((*key, log.size_bytes, log.is_offline))
+        elif data_dir is not None:  # otherwise it was deleted in the meantime
+            found[data_dir].append((*key, _stored_bytes(data_dir.partition_path(*key)), table.is_offline(key)))
+        if part.is_over():
+            await sleep(0)
+            part.begin()
     futures: dict[DataDir, list[tuple[str, int, int, int]]] = {data_dir: [] for data_dir in log_dirs.live}
     for one in moving:
         key = (one.source.topic, one.source.partition)

@@ -9,6 +9,7 @@ from contextlib import suppress
 from functools import partial
 
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.scheduler import Slice
 from kafka_shim.storage import names, recovery
 from kafka_shim.storage.data_dir import PARTITION_METADATA, read_topic_id, remove_tree
 from kafka_shim.storage.log import PartitionLog
@@ -127,7 +128,7 @@ class PartitionDirectories:
 
     async def finish_changes(self) -> None:
         """Create the directories of partitions registered by `create_later` and rename those of deleted partitions.
-        Yields to the event loop after every `SLICE` partitions. Raises KafkaError KAFKA_STORAGE_ERROR if a directory
+        Yields to the event loop after every slice of them. Raises KafkaError KAFKA_STORAGE_ERROR if a directory
         could not be created; the next use of that partition then tries again."""
         from asyncio import sleep
 
@@ -136,13 +137,15 @@ class PartitionDirectories:
             (self.retire, one) for one in self._partitions.to_retire
         ]
         work += [(self.create_now, one) for one, failed in self._partitions.to_create.items() if failed is None]
-        for at in range(0, len(work), SLICE):
-            for step, partition in work[at : at + SLICE]:
-                try:
-                    step(partition)
-                except KafkaError as err:
-                    failure = failure or err
-            await sleep(0)
+        part = Slice(self._services.clock, SLICE)
+        for step, partition in work:
+            try:
+                step(partition)
+            except KafkaError as err:
+                failure = failure or err
+            if part.is_over():
+                await sleep(0)
+                part.begin()
         if failure is not None:
             raise failure
 

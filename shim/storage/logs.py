@@ -387,5 +387,6 @@ class Logs:
 
     async def describe_dirs(self, wanted: set[Partition] | None = None) -> list[DirStatus]:
         """Return the status of each usable directory for DescribeLogDirs: path, bytes, and the sizes of all partitions
-        or of those in `wanted`. Loads nothing. Yields to the event loop after every `SLICE` partitions."""
-        return await describing.describe_dirs(self.partitions, self.log_dirs, self.moves.futures(), wanted)
+        or of those in `wanted`. Loads nothing. Yields to the event loop after every slice of them."""
+        clock = self.services.clock
+        return await describing.describe_dirs(clock, self.partitions, self.log_dirs, self.moves.futures(), wanted)

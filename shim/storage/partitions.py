@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     Lookup = Callable[[str, int], tuple[bytes, TopicConfig, int] | None]
 
-# How many partitions a periodic task handles before it yields to the event loop.
+# The most partitions that a task handles before it yields to the event loop (`scheduler.Slice`).
 SLICE = 20
 MANY = 500
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 import sys
 
-from kafka_shim.scheduler import Scheduler
+from kafka_shim.scheduler import Scheduler, Slice
 from kafka_shim.storage import reopening, retention
 from kafka_shim.storage.open_files import OUT_OF_RESOURCES
 from kafka_shim.storage.partitions import SLICE
@@ -134,7 +134,7 @@ class ScheduledTasks:
             return 0
 
     def _retain_in_slices(self) -> None:
-        """Apply retention as `retain` does, but yield to the event loop after every `SLICE` partitions and every
+        """Apply retention as `retain` does, but yield to the event loop after every slice of partitions and every
         SEGMENTS_OF_SLICE segments. A round that is under way goes on: a new one in its place would never reach the last
         of many partitions where the interval is short."""
         if not self.scheduler.is_scheduled(RETENTION):
@@ -142,11 +142,14 @@ class ScheduledTasks:
 
     def _slices_of_retention(self) -> Iterator[None]:
         now_ms = self._clock.now_ms()
-        for number, log in enumerate(self._logs.all(), 1):
+        part = Slice(self._clock, SLICE)
+        for log in self._logs.all():
             while self._retain_one(log, now_ms, SEGMENTS_OF_SLICE) == SEGMENTS_OF_SLICE:
                 yield
-            if number % SLICE == 0:
+                part.begin()
+            if part.is_over():
                 yield
+                part.begin()
 
     def expire_producers(self, now_ms: int) -> int:
         """Remove producers that were inactive for `producer.id.expiration.ms`. Returns how many."""

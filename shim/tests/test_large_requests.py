@@ -48,7 +48,7 @@ from kafka_shim.protocol.messages.offset_fetch_request import (
 from kafka_shim.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kafka_shim.session import Session
 from kafka_shim.tests.produced import batch, make_topic
-from kafka_shim.turns import MOST_LOOKS, STEPS_BETWEEN_LOOKS, Turns, at_once
+from kafka_shim.turns import MOST_LOOKS, SHARE_MS, STEPS_BETWEEN_LOOKS, Turns, at_once
 from kafka_shim.wire_client import Connection
 
 MANY = 20_000
@@ -240,7 +240,7 @@ def test_few_steps_are_taken_at_once(count: int) -> None:
 
 def test_requests_take_turns() -> None:
     """One share a turn, whatever the number of requests, and other work in between."""
-    share = STEPS_BETWEEN_LOOKS * (MOST_LOOKS + 1)
+    share = 1 + 1 + 2 + 4 + (MOST_LOOKS - 3) * STEPS_BETWEEN_LOOKS
 
     async def run() -> None:
         clock = VirtualClock()
@@ -256,6 +256,45 @@ def test_requests_take_turns() -> None:
             assert abs(len(logs[0]) - len(logs[1])) <= share
         assert 0 < most <= share
         assert [await task for task in tasks] == ["done", "done"]
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(("quick", "slow_ms"), [(0, 5), (1, 5), (0, 2), (40, 5), (40, 2)])
+def test_slow_steps_are_not_taken_many_at_a_time(quick: int, slow_ms: int) -> None:
+    """The first append to each of 10,000 partitions makes its files: 16 of them held the loop for 46 ms."""
+
+    class Clock(VirtualClock):
+        now_ms_ = 0.0
+
+        def monotonic_ms(self) -> float:
+            return self.now_ms_
+
+    async def run() -> None:
+        clock = Clock()
+        shares: list[int] = []
+
+        def steps() -> Generator[None, None, None]:
+            for number in range(quick + 200):
+                clock.now_ms_ += 0.001 if number < quick else slow_ms
+                shares[-1] += number >= quick
+                yield
+
+        class Counted(Turns):
+            __slots__ = ()
+
+            def _take_share(self, steps: Any) -> None:
+                shares.append(0)
+                super()._take_share(steps)
+
+        finished = Counted(clock).finish(steps())
+        assert finished is not None
+        await finished
+        # One that nobody looks at, and those in whose middle or at whose end the share is over.
+        most = 1 + -(-SHARE_MS // slow_ms)
+        assert max(shares[1:]) <= most
+        # Those that follow quick ones come as many at a time as these did.
+        assert shares[0] <= max(STEPS_BETWEEN_LOOKS, most) if quick > 1 else shares[0] <= most
 
     asyncio.run(run())
 

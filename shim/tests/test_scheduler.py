@@ -6,7 +6,7 @@ import gc
 import pytest
 
 from kafka_shim.clock import VirtualClock
-from kafka_shim.scheduler import Scheduler
+from kafka_shim.scheduler import SLICE_MS, Scheduler, Slice
 
 
 @pytest.fixture
@@ -118,3 +118,25 @@ def test_who_waits_for_slices_is_let_go_when_all_work_stops(clock: VirtualClock)
             await asyncio.wait_for(waiting, 10)
 
     asyncio.run(main())
+
+
+class SlowClock(VirtualClock):
+    """Each look at it takes a time."""
+
+    look_ms = 0.0
+    looked = 0
+
+    def monotonic_ms(self) -> float:
+        self.looked += 1
+        return self.looked * self.look_ms
+
+
+@pytest.mark.parametrize(("look_ms", "parts"), [(0, 20), (1, 3), (2, 2), (50, 1), (0.25, 12)])
+def test_a_slice_ends_by_its_time_and_by_its_parts(look_ms: float, parts: int):
+    assert SLICE_MS == 3
+    clock = SlowClock()
+    clock.look_ms = look_ms
+    part = Slice(clock, 20)
+    for _ in range(3):
+        assert [part.is_over() for _ in range(parts)] == [False] * (parts - 1) + [True]
+        part.begin()

@@ -11,6 +11,7 @@ import sys
 import tracemalloc
 from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -681,6 +682,33 @@ def test_start_without_descriptors_is_refused_and_no_directory_is_given_up(tmp_p
     with descriptors.none_left(), pytest.raises(StorageError, match="raise the limit of open files"):
         logs.open_dirs()
     assert logs.failed_dirs == []
+
+
+@pytest.mark.parametrize(("made_in_ms", "turns"), [(0, 2), (1, 13), (5, 40)])
+def test_directories_that_take_long_are_made_fewer_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made_in_ms: int, turns: int
+) -> None:
+    """20 new partitions held the loop for 42 ms."""
+    logs, config = make_logs(tmp_path)
+    start(logs, config)
+    logs.create_later([("t", number) for number in range(40)])
+    clock, make = logs.services.clock, DataDir.make_partition
+    now_ms = [0]
+
+    def made(*arguments: Any) -> Any:
+        now_ms[0] += made_in_ms
+        return make(*arguments)
+
+    monkeypatch.setattr(DataDir, "make_partition", made)
+    monkeypatch.setattr(type(clock), "monotonic_ms", lambda _: now_ms[0])
+    finishing = logs.finish_changes()
+    count = 0
+    with pytest.raises(StopIteration):
+        while True:
+            finishing.send(None)
+            count += 1
+    assert count == turns
+    assert len(list(tmp_path.glob("t-*"))) == 40
 
 
 def test_describing_many_partitions_loads_none_and_leaves_the_loop_to_others(tmp_path: Path) -> None:
