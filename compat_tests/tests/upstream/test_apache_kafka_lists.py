@@ -176,8 +176,11 @@ def test_what_one_target_passes_and_the_other_was_not_asked_can_be_asked_alone()
         Row("a.C.e", "not run", "passed"),
         Row("a.C.f", "passed"),
         Row("a.C.g"),
+        Row("a.RemoteC.g"),
     ]
     assert not_asked(rows, "kafka") == ["a.B.c[1]", "a.C.f"]
+    assert not_asked(rows, "kafka", at_other="failed") == ["a.B.d"]
+    assert not_asked(rows, "kafka", at_other="not run") == not_asked(rows, "shim", at_other="not run") == ["a.C.g"]
     assert not_asked(rows, "kafka", "C.f") == ["a.C.f"]
     assert not_asked(rows, "shim") == ["a.C.e"]
 

@@ -1,7 +1,7 @@
 """Apache Kafka's own integration tests on the shim and on Kafka with one broker.
 
 python -m kafka_shim.compat.upstream.apache_kafka [--suites consumer,tools] [--tests PATTERN] \
-    [--targets shim,kafka] [--not-asked] [--sample] [--update-lists] [--scan]
+    [--targets shim,kafka] [--not-asked [OUTCOME]] [--sample] [--update-lists] [--scan]
 
 Prints a row for each suite. The exit status is 0 when every test that its list says passes on the shim did.
 """
@@ -26,7 +26,13 @@ def main() -> int:
     parser.add_argument("--tests", default="", help="a part of the tests' names, with *")
     parser.add_argument("--targets", default="shim", help="shim, kafka, or both with a comma; none: only the lists")
     parser.add_argument(
-        "--not-asked", action="store_true", help="only what the other target passes and this one was not asked"
+        "--not-asked",
+        nargs="?",
+        const=jvm_run.PASSED,
+        default="",
+        choices=outcome_list.STATUSES,
+        metavar="OUTCOME",
+        help="only what this target was not asked, and has that outcome on the other one (passed)",
     )
     parser.add_argument("--sample", action="store_true", help="only the sample of `make test`, on the shim")
     parser.add_argument("--update-lists", action="store_true", help="write the outcomes into lists/")
@@ -46,7 +52,7 @@ def main() -> int:
     results = []
     for suite in (suite for suite in suites.SUITES if suite.name in names):
         results.append(
-            report.run(suite, targets, options.tests, options.logs, options.limit, is_completing=options.not_asked)
+            report.run(suite, targets, options.tests, options.logs, options.limit, not_asked_but=options.not_asked)
         )
         if options.update_lists:
             outcome_list.add_methods(results[-1].rows, jvm_run.methods(suite.classes(), options.logs / "methods"))

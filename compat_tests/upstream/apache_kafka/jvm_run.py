@@ -26,8 +26,12 @@ PASSED, FAILED, NOT_APPLICABLE, SKIPPED, ABORTED = "passed", "failed", "not appl
 OPTIONS = ("-Xmx768m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xlog:cds=off")
 # Kafka's MiniKdc makes the JVM read its configuration again.
 OPENED = ("--add-exports=java.security.jgss/sun.security.krb5=ALL-UNNAMED",)
-# The tests that need more jars.
-OF_STREAMS = "org.apache.kafka.streams."
+# The tests that need more jars: those of the tools too start a cluster of Kafka Streams' tests.
+OF_STREAMS = (
+    "org.apache.kafka.streams.",
+    "org.apache.kafka.tools.ResetIntegration",
+    "org.apache.kafka.tools.streams.",
+)
 # The runner's status when a test did not react to its time limit and took the JVM with it.
 GIVEN_UP = 3
 

@@ -108,13 +108,17 @@ def without_hope(rows: Iterable[Row]) -> list[str]:
     )
 
 
+def subject(test: str) -> str:
+    """Return what a test is about that the shim does not have, or an empty string."""
+    return next((subject for subject, pattern in SUBJECTS if pattern.search(test)), "")
+
+
 def add_methods(rows: dict[str, Row], methods: Iterable[str]) -> None:
     """Add a row for each test method of which none is there."""
     known = {row.test.partition("[")[0] for row in rows.values()}
     for name in methods:
         if name not in known:
-            subject = next((subject for subject, pattern in SUBJECTS if pattern.search(name)), "")
-            rows[name] = Row(name, cause=f"{subject}: not run yet" if subject else "not run yet")
+            rows[name] = Row(name, cause=": ".join(filter(None, [subject(name), "not run yet"])))
 
 
 def classes_not_run(rows: Iterable[Row]) -> int:
@@ -134,9 +138,9 @@ def merge(rows: dict[str, Row], target: str, outcomes: dict[str, Outcome]) -> No
         if target == "kafka":
             row.kafka = outcome.status
             continue
-        subject = subject_of(test)
-        if subject and outcome.status == FAILED:
-            row.shim, row.cause = NOT_APPLICABLE, f"not applicable: {subject}"
+        inside = subject_of(test)
+        if inside and outcome.status == FAILED:
+            row.shim, row.cause = NOT_APPLICABLE, f"not applicable: {inside}"
             continue
         if row.shim != outcome.status or not row.cause or outcome.status == NOT_APPLICABLE:
             row.cause = "" if outcome.status == PASSED else cause(test, outcome)
@@ -148,9 +152,8 @@ def cause(test: str, outcome: Outcome) -> str:
     if outcome.calls:
         call = outcome.calls[0]
         return "several brokers" if call == "several brokers" else f"not applicable: {call}"
-    for subject, pattern in SUBJECTS:
-        if pattern.search(test):
-            return subject
+    if about := subject(test):
+        return about
     lines = outcome.message.strip().splitlines() or ["no message"]
     told = next((line for line in lines if "the shim did not get ready" in line), lines[0])
     return re.sub(r"\s+", " ", told).replace(" # ", " ")[:200]

@@ -112,25 +112,27 @@ class Result:
         return [f"  {count} x {cause}" for cause, count in found.most_common()]
 
 
-def not_asked(rows: Iterable[Row], target: str, pattern: str = "") -> list[str]:
-    """Return the listed tests that match `pattern` (with `*`; empty: all), that the other target passes and `target`
-    was not asked: without them a suite is no comparison."""
+def not_asked(rows: Iterable[Row], target: str, pattern: str = "", at_other: str = PASSED) -> list[str]:
+    """Return the listed tests that match `pattern` (with `*`; empty: all), that `target` was not asked, with an outcome
+    of `at_other` at the other: without what passes there a suite is no comparison. Tests of what the shim does not
+    have are left out."""
     other = SHIM if target == KAFKA else KAFKA
     return sorted(
         row.test
         for row in rows
         if getattr(row, target) == NOT_RUN
-        and getattr(row, other) == PASSED
+        and getattr(row, other) == at_other
+        and not outcome_list.subject(row.test)
         and fnmatch.fnmatch(row.test, f"*{pattern}*")
     )
 
 
 def run(
-    suite: Suite, targets: Sequence[str], pattern: str, logs: Path, limit_s: int, *, is_completing: bool = False
+    suite: Suite, targets: Sequence[str], pattern: str, logs: Path, limit_s: int, *, not_asked_but: str = ""
 ) -> Result:
     """Run the tests of a suite that match `pattern` (with `*`; empty: all) on the targets, one after the other; on the
     shim without a pattern not those that Kafka fails, most of which wait for a second broker until their time is up.
-    With `is_completing` only the tests that are `not_asked`.
+    With `not_asked_but` only the tests that are `not_asked` and have that outcome on the other target.
 
     Results of an earlier, interrupted run in `logs` are kept, so that it goes on from there.
     """
@@ -147,8 +149,8 @@ def run(
     for target in targets:
         results = logs / f"{target}-{suite.name}.jsonl"
         at_once = CLASSES_AT_ONCE
-        if is_completing:
-            chosen, at_once = not_asked(listed.values(), target, pattern), TESTS_AT_ONCE
+        if not_asked_but:
+            chosen, at_once = not_asked(listed.values(), target, pattern, not_asked_but), TESTS_AT_ONCE
         for at in range(0, len(chosen), at_once):
             some = chosen[at : at + at_once]
             scratch = logs / f"scratch-{target}-{suite.name}"
