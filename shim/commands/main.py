@@ -40,6 +40,9 @@ NOUNS = {
 }
 
 
+HELP = {"help_option_names": ["-h", "--help"]}
+
+
 class Nouns(click.Group):
     """Imports subcommands by their names in `NOUNS`."""
 
@@ -52,9 +55,11 @@ class Nouns(click.Group):
             return None
         command: click.Command = import_module(module).group
         command.epilog = command.epilog or epilog_of(cmd_name)
+        command.context_settings = {**HELP, **command.context_settings}
         if isinstance(command, click.Group):
             for verb, each in command.commands.items():
                 each.epilog = each.epilog or epilog_of(cmd_name, verb)
+                each.context_settings = {**HELP, **each.context_settings}
         return command
 
     def resolve_command(
@@ -66,19 +71,42 @@ class Nouns(click.Group):
         return super().resolve_command(ctx, args)
 
 
-@click.group(cls=Nouns, name="kafka-shim", help="A Kafka broker that unmodified clients cannot tell from Apache Kafka.")
+@click.group(
+    cls=Nouns,
+    name="kafka-shim",
+    help="A Kafka broker that unmodified clients cannot tell from Apache Kafka.",
+    context_settings=HELP,
+)
 @click.version_option(package_name="kafka-shim", prog_name="kafka-shim")
 def main() -> None:
     pass
 
 
+def _is_of_a_command(context: click.Context, option: str) -> bool:
+    """Whether a command below that of `context` has the option, which was said too early."""
+    if not isinstance(context.command, click.Group):
+        return False
+    names = context.command.list_commands(context)
+    below = [one for name in names if (one := context.command.get_command(context, name)) is not None]
+    return any(
+        option in (*parameter.opts, *parameter.secondary_opts) for one in below for parameter in one.params
+    ) or any(_is_of_a_command(click.Context(one, context), option) for one in below)
+
+
 def _show(error: click.ClickException) -> None:
     """What click found, in the words in which all commands say errors."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        click.echo(error.format_message(), err=True)
+        return
     context = getattr(error, "ctx", None)
     if context is not None:
         click.echo(context.get_usage(), err=True)
         click.echo(f"Try '{context.command_path} --help' for help.", err=True)
     click.echo(f"error: {error.format_message()}", err=True)
+    if context is not None and isinstance(error, click.NoSuchOption) and _is_of_a_command(context, error.option_name):
+        click.echo(
+            f"Options stand behind the command: {context.command_path} COMMAND {error.option_name} ...", err=True
+        )
 
 
 def run(words: Sequence[str]) -> int:

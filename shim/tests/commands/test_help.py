@@ -79,6 +79,35 @@ def test_a_mistyped_command_has_the_nearest_named(capsys: pytest.CaptureFixture[
     assert "No such command 'zzz'.\n" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("words", [[], ["topics"]])
+def test_without_a_command_the_help_alone_is_shown(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(words) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith(f"Usage: {' '.join(['kafka-shim', *words])} [OPTIONS] COMMAND")
+    assert shown.err.count("Usage:") == 1
+    assert "error:" not in shown.err
+
+
+@pytest.mark.parametrize("words", [[], ["topics"], ["topics", "list"], ["serve"]])
+def test_help_has_a_short_name_too(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*words, "-h"]) == 0
+    short = capsys.readouterr().out
+    assert run([*words, "--help"]) == 0
+    assert short == capsys.readouterr().out
+    assert short.startswith("Usage: kafka-shim")
+
+
+def test_an_option_before_its_command_is_shown_its_place(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["topics", "--bootstrap-server", "127.0.0.1:1", "list"]) == 2
+    said = capsys.readouterr().err
+    assert "Options stand behind the command: kafka-shim topics COMMAND --bootstrap-server ...\n" in said
+    assert run(["--json", "topics", "list"]) == 2
+    assert "Options stand behind the command: kafka-shim COMMAND --json ...\n" in capsys.readouterr().err
+    assert run(["topics", "--nonsense", "list"]) == 2
+    assert "Options stand behind" not in capsys.readouterr().err
+
+
 def test_the_tools_are_named(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     assert tools_main([]) == 0
     out = capsys.readouterr().out
