@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+# What shells say of a command that SIGINT ended.
+INTERRUPTED = 130
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `kafka-shim ARGUMENTS...` (default: this process's arguments). Returns the exit status."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
@@ -22,6 +26,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         return _run(words)
+    except KeyboardInterrupt:  # also before `serve` takes the signal
+        return INTERRUPTED
     except ModuleNotFoundError as error:
         if not (error.name or "").startswith("kafka_shim.cext."):
             raise

@@ -169,6 +169,9 @@ class FrameReceiver(FrameEnd, asyncio.BufferedProtocol):
     def foreign(self, start: bytes) -> None:
         """The client does not begin with TLS where it should."""
         speaks = foreign_protocol(start) or "Kafka's protocol without TLS"
+        if speaks == "TLS":
+            self.close("the client ended TLS before it began")
+            return
         protocol = self._listener.security_protocol
         self.close(f"the client speaks {speaks}, this listener is {protocol}: set security.protocol={protocol} there")
 
@@ -229,7 +232,7 @@ class FrameReceiver(FrameEnd, asyncio.BufferedProtocol):
 
 def foreign_protocol(start: bytes) -> str | None:
     """Returns the name of another protocol than Kafka's that begins with these four bytes, or None."""
-    if start[:2] == b"\x16\x03":
+    if start[:2] in (b"\x16\x03", b"\x15\x03"):  # a handshake; an alert, of a client that has given up
         return "TLS"
     if start in (b"GET ", b"POST", b"PUT ", b"HEAD", b"OPTI", b"CONN", b"DELE", b"PRI "):
         return "HTTP"

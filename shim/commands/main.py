@@ -110,7 +110,7 @@ def _show(error: click.ClickException) -> None:
 
 
 def run(words: Sequence[str]) -> int:
-    """Runs the command line and returns the exit status."""
+    """Runs the command line and returns the exit status. Raises KeyboardInterrupt."""
     try:
         answer = main.main(list(words), prog_name="kafka-shim", standalone_mode=False)
     except click.exceptions.Exit as finished:
@@ -118,7 +118,9 @@ def run(words: Sequence[str]) -> int:
     except click.ClickException as error:
         _show(error)
         return error.exit_code
-    except click.Abort:
+    except click.Abort as aborted:
+        if isinstance(aborted.__cause__, KeyboardInterrupt):
+            raise aborted.__cause__ from None
         return 1
     except OSError as error:
         if error.filename is not None:

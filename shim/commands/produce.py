@@ -114,12 +114,17 @@ def _write(
         if is_transaction:
             return written + producer.commit()
         return written + producer.flush()
-    except BaseException:
+    except BaseException as ended:
+        is_interrupted = isinstance(ended, KeyboardInterrupt)
         if is_transaction:
             with suppress(WireClientError):  # what went wrong first is told
                 producer.abort()
+                if is_interrupted:
+                    click.echo("the transaction is aborted", err=True)
         else:  # the lines before a wrong one are written, as those before it would be without a batch
-            producer.flush()
+            written += producer.flush()
+            if is_interrupted:
+                _tell(written)
         raise
 
 

@@ -69,6 +69,29 @@ def test_a_mistake_is_told_with_a_status(capsys):
     assert main(["serve", "--memory", "--data-dir", "x"]) == 2
 
 
+def test_ctrl_c_while_modules_are_read_ends_without_a_traceback(monkeypatch, capsys):
+    def interrupted(words):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kafka_shim.cli._run", interrupted)
+    assert main(["serve", "--memory"]) == 130
+    assert capsys.readouterr() == ("", "")
+
+
+def test_ctrl_c_in_a_command_has_its_own_status_and_no_at_a_question(monkeypatch):
+    def asked(_):
+        raise click.Abort
+
+    monkeypatch.setattr("kafka_shim.commands.main.main.invoke", asked)
+    assert main(["topics", "list"]) == 1
+
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kafka_shim.commands.main.main.invoke", interrupted)
+    assert main(["topics", "list"]) == 130
+
+
 def test_serve_loads_no_parser_and_no_table_of_options():
     code = (
         "import sys, kafka_shim.cli, kafka_shim.serve; "

@@ -53,6 +53,29 @@ def test_lines_become_records(run, broker):
     assert (status, row["count"], row["firstOffset"]) == (0, 1, None)
 
 
+class Interrupted(io.BytesIO):
+    """Lines of a keyboard at which Ctrl-C is pressed where the input would end."""
+
+    def __next__(self) -> bytes:
+        if line := self.readline():
+            return line
+        raise KeyboardInterrupt
+
+
+def test_ctrl_c_ends_what_is_typed_and_says_what_is_written(broker, capsys, monkeypatch):
+    typed = SimpleNamespace(buffer=Interrupted(b"one\ntwo\n"), isatty=lambda: True)
+    monkeypatch.setattr(sys, "stdin", typed)
+    words = ["produce", "t", "--bootstrap-server", broker.bootstrap_servers, "-p", "0"]
+    assert main(words) == 130
+    assert "2 records written: t-0 from offset 0\n" in capsys.readouterr().err
+    assert values(broker, "t") == [(None, b"one"), (None, b"two")]
+
+    typed.buffer = Interrupted(b"three\n")
+    assert main([*words, "--transactional-id", "billing"]) == 130
+    assert "the transaction is aborted\n" in capsys.readouterr().err
+    assert len(values(broker, "t")) == 2
+
+
 def test_nothing_that_listens_is_told_before_the_first_line_is_read(run):
     status, out, err = run("produce", "t", "--bootstrap-server", "127.0.0.1:1", given=b"")
     assert (status, out) == (1, "")
