@@ -14,7 +14,7 @@ from kafka_shim.compat.upstream.apache_kafka import inside_a_jvm, jvm_run, outco
 from kafka_shim.compat.upstream.apache_kafka.class_file import parse
 from kafka_shim.compat.upstream.apache_kafka.jvm_run import Outcome
 from kafka_shim.compat.upstream.apache_kafka.outcome_list import ListError, Row
-from kafka_shim.compat.upstream.apache_kafka.report import Figures, Result, not_asked
+from kafka_shim.compat.upstream.apache_kafka.report import Figures, Result, not_asked, portions
 from kafka_shim.compat.upstream.apache_kafka.scan import scan
 
 SOURCES = {
@@ -183,6 +183,12 @@ def test_what_one_target_passes_and_the_other_was_not_asked_can_be_asked_alone()
     assert not_asked(rows, "kafka", at_other="not run") == not_asked(rows, "shim", at_other="not run") == ["a.C.g"]
     assert not_asked(rows, "kafka", "C.f") == ["a.C.f"]
     assert not_asked(rows, "shim") == ["a.C.e"]
+
+
+def test_the_invocations_of_a_method_are_run_by_one_jvm() -> None:
+    tests = ["a.B.d[1]", "a.B.c", "a.B.d[2]", "a.B.d[10]", "a.B.e"]
+    assert portions(tests, 2) == [["a.B.c", "a.B.d[10]", "a.B.d[1]", "a.B.d[2]"], ["a.B.e"]]
+    assert portions([], 2) == []
 
 
 def test_every_suite_has_a_list() -> None:

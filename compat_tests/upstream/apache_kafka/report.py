@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import itertools
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -127,6 +128,17 @@ def not_asked(rows: Iterable[Row], target: str, pattern: str = "", at_other: str
     )
 
 
+def portions(tests: Sequence[str], at_once: int) -> list[list[str]]:
+    """Return `tests`, sorted, in lists of `at_once` or a few more: a method that has a result is not run again, so its
+    invocations are in one list."""
+    found: list[list[str]] = []
+    for _, invocations in itertools.groupby(sorted(tests), key=lambda test: test.partition("[")[0]):
+        if not found or len(found[-1]) >= at_once:
+            found.append([])
+        found[-1].extend(invocations)
+    return found
+
+
 def run(
     suite: Suite, targets: Sequence[str], pattern: str, logs: Path, limit_s: int, *, not_asked_but: str = ""
 ) -> Result:
@@ -151,8 +163,7 @@ def run(
         at_once = CLASSES_AT_ONCE
         if not_asked_but:
             chosen, at_once = not_asked(listed.values(), target, pattern, not_asked_but), TESTS_AT_ONCE
-        for at in range(0, len(chosen), at_once):
-            some = chosen[at : at + at_once]
+        for some in portions(chosen, at_once):
             scratch = logs / f"scratch-{target}-{suite.name}"
             jvm_run.run(target, some, results, scratch, limit_s, hopeless if target == SHIM else ())
         outcomes = jvm_run.read(results)
