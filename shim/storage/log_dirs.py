@@ -108,7 +108,7 @@ class LogDirs:
             )
         cluster_id = next(iter(found), None) or wanted or self._random.uuid_text()
         if wanted is not None and wanted != cluster_id:
-            raise StorageError(f"{self.live[0].path} belongs to the cluster {cluster_id}, not to {wanted}")
+            raise StorageError(f"{found[cluster_id].path} belongs to the cluster {cluster_id}, not to {wanted}")
         own_id = self._config.node_id
         for data_dir, meta in metas:
             node_id = meta.get("node.id", str(own_id))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -84,6 +85,16 @@ def test_a_directory_that_fails_in_the_scan_leaves_nothing_behind(
     assert sorted(logs.names()) == [("t", 0), ("t", 2)]
     assert logs.find("t", 1) is None
     logs.stop()
+
+
+def test_the_directory_of_another_cluster_is_named_not_the_first(tmp_path: Path) -> None:
+    logs, config = make_logs(tmp_path / "old")
+    start(logs, config)
+    logs.stop()
+    with pytest.raises(
+        StorageError, match=rf"^{re.escape(str(tmp_path / 'old'))} belongs to the cluster .*, not to other$"
+    ):
+        make_logs(tmp_path / "new", tmp_path / "old")[0].open_dirs("other")
 
 
 def test_a_refused_start_marks_no_new_directory(tmp_path: Path) -> None:
