@@ -118,11 +118,12 @@ def an_observer_reads_the_metadata_log(t: ScenarioClient) -> None:
             found = [record.offset for record, _ in records_of(part(offset, epoch).records)]
             at = [number for number in found if number >= offset]
             t.same(at[:1], [offset], f"the first record from {offset} on")
-        t.same(records_of(part(end, epoch).records), [], "records at the end")
+        # Apache Kafka's controller may have written a NoOpRecord meanwhile.
+        beyond = [record.offset for record, _ in records_of(part(end, epoch).records)]
+        t.same([offset for offset in beyond if offset < end], [], "records before the end, read from there")
         t.same(name_of(part(1, 0, epoch - 1).error_code), "FENCED_LEADER_EPOCH", "from an old epoch")
         t.same(name_of(part(1, epoch, epoch + 5).error_code), "UNKNOWN_LEADER_EPOCH", "from an epoch to come")
-        beyond = part(end + 100, epoch)
-        diverging = beyond.diverging_epoch
+        diverging = part(end + 100, epoch).diverging_epoch
         t.same((diverging.epoch, diverging.end_offset >= end), (epoch, True), "beyond the end")
         t.same(name_of(fetch(1, epoch, cluster_id="another").error_code), "INCONSISTENT_CLUSTER_ID", "another cluster")
         t.same(name_of(fetch(1, epoch, topics=[]).error_code), "INVALID_REQUEST", "no partition")

@@ -389,9 +389,7 @@ class CoordinatorRuntime:
 
     def answer(self, delayed: DelayedResponse, group_id: str) -> Outcome[Any] | Coroutine[Any, Any, Outcome[Any]]:
         """Returns the outcome, or a coroutine that waits for it."""
-        if delayed.outcome is not None:
-            return delayed.outcome
-        return self._wait(delayed, group_id)
+        return self._wait(delayed, group_id) if delayed.outcome is None else delayed.outcome
 
     async def _wait(self, delayed: DelayedResponse, group_id: str) -> Outcome[Any]:
         self._purgatory[delayed] = group_id
