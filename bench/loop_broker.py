@@ -13,7 +13,7 @@ import sys
 import time
 
 from kafka_shim import Broker
-from kafka_shim.serve import freeze_what_stays
+from kafka_shim.serve import collect_in_parts
 
 PROBE_S = 0.001
 
@@ -42,7 +42,7 @@ class Probe:
 def main(folder: str, options: dict[str, str]) -> None:
     probe = Probe()
     with Broker(data_dir=folder, **options) as broker:
-        broker.call(freeze_what_stays, broker.state)  # as `kafka-shim serve` does
+        broker.call(collect_in_parts, broker.state)  # as `kafka-shim serve` does
         broker.call(probe.look)
         print(json.dumps({"bootstrap": broker.bootstrap_servers}), flush=True)
         for _ in sys.stdin:

@@ -139,6 +139,8 @@ class Connection(FrameReceiver):
         if self._task is not None and self._is_abandonable:
             self._task.cancel()
         self._registry.remove(self)
+        if self.session.authenticator is not None:
+            self.session.authenticator.forget_connection()
         if self.session.on_closed is not None:
             self.session.on_closed()
         if self._gone is not None and not self._gone.done():

@@ -74,7 +74,7 @@ class TlsHandshakes:
             try:
                 tls.do_handshake()
             except Exception as err:  # what OpenSSL refuses, that it waits for the client, or that memory is short
-                error = err
+                error = err.with_traceback(None)  # whose frame has the error: a cycle
         try:
             self._loop.call_soon_threadsafe(self._deliver, step, error)
         except RuntimeError:  # the loop is closed

@@ -60,7 +60,9 @@ class TlsTransport(asyncio.BufferedProtocol):
         self._connection.connection_made(self)  # type: ignore[arg-type]
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._connection.connection_lost(exc)
+        connection = self._connection
+        del self._connection  # which has this transport: a cycle, which would wait for the garbage collector
+        connection.connection_lost(exc)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return _received

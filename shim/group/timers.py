@@ -148,6 +148,7 @@ class Timers:
             return
         self._called += 1
         del self._entries[key]
+        del entry.timer  # which has the entry: a cycle, which would wait for the garbage collector
         try:
             self._on_due(key)
         except Exception:
@@ -167,6 +168,7 @@ class Timers:
         entry = self._entries.pop(key, None)
         if entry is not None:
             entry.timer.cancel()
+            del entry.timer
 
     def cancel_those(self, is_meant: Callable[[str], bool]) -> None:
         """Stop the timers of the groups that are meant."""

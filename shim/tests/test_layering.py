@@ -62,6 +62,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("server",),
     (
         "serve",
+        "garbage",
         "log_format",
         "memory_dir",
         "embedded",

@@ -86,6 +86,10 @@ class Authenticator:
         # The connection is closed once the answer to the failure is sent.
         self.is_refused = False
 
+    def forget_connection(self) -> None:
+        """The connection is closed. It has this authenticator: a cycle would wait for the garbage collector."""
+        self.on_complete = _ignore
+
     # --- the gate
 
     @property
