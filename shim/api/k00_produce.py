@@ -48,6 +48,8 @@ logger = logging.getLogger("kafka_shim.request")
 
 KEY, MIN, MAX = 0, 3, 13
 REQUEST, RESPONSE = ProduceRequest, ProduceResponse
+WRITE = AclOperation.WRITE
+TRANSACTIONAL_ID, TOPIC = ResourceType.TRANSACTIONAL_ID, ResourceType.TOPIC
 
 FIRST_WITH_TOPIC_IDS = 13
 ADMIN_CLIENT_ID = "__admin_client"  # the only client id that Kafka lets write to internal topics
@@ -94,7 +96,7 @@ def _append_transactional(
     if request.transactional_id is None:
         logger.info("Produce of client %r refused: a transactional batch without a transactional id", context.client_id)
         raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, None)
-    require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
+    require(context, WRITE, TRANSACTIONAL_ID, request.transactional_id)
     return admit_and_append(context, request, response, batches, transactional)
 
 
@@ -227,7 +229,7 @@ def _find(context: Context, topic: str | bytes, partition: int) -> PartitionLog:
     broker = context.broker
     name = topic if isinstance(topic, str) else broker.metadata.topic_by_id(topic).name
     if broker.authorizer is not None:
-        require(context, AclOperation.WRITE, ResourceType.TOPIC, name)
+        require(context, WRITE, TOPIC, name)
     log = broker.logs.get(name, partition)
     if name in INTERNAL_TOPICS and context.client_id != ADMIN_CLIENT_ID:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {name}")

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 KEY, MIN, MAX = 1, 4, 18
 REQUEST, RESPONSE = FetchRequest, FetchResponse
+NONE = ErrorCode.NONE
 # A waiting fetch is cancelled when its client disconnects.
 ABANDONABLE = True
 
@@ -50,7 +51,7 @@ def handle(
         if context.is_large:
             return _in_steps(context, request)
         fetch = broker.fetch_sessions.new_context(request, context.api_version, broker.clock.monotonic_ms())
-    if fetch.error is not ErrorCode.NONE:
+    if fetch.error is not NONE:
         return FetchResponse(error_code=fetch.error)
     if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED) and _reads_something(context, fetch):
         raise KafkaError(

@@ -34,13 +34,15 @@ if TYPE_CHECKING:
 
 KEY, MIN, MAX = 8, 2, 10
 REQUEST, RESPONSE = OffsetCommitRequest, OffsetCommitResponse
+READ = AclOperation.READ
+GROUP, TOPIC = ResourceType.GROUP, ResourceType.TOPIC
 
 FIRST_WITH_IDS = 10
 PARTITIONS_PER_STEP = 64
 
 
 def handle(context: Context, request: OffsetCommitRequest) -> Answer | Steps[Answer]:
-    require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
+    require(context, READ, GROUP, request.group_id)
     if context.is_large:
         return _in_steps(context, request)
     by_id = context.api_version >= FIRST_WITH_IDS
@@ -50,7 +52,7 @@ def handle(context: Context, request: OffsetCommitRequest) -> Answer | Steps[Ans
             named = image.topics_by_id.get(bytes(asked.topic_id))
             asked.name = "" if named is None else named.name
     names = {asked.name: None for asked in request.topics if asked.name or not by_id}
-    allowed = authorized(context, AclOperation.READ, ResourceType.TOPIC, names)
+    allowed = authorized(context, READ, TOPIC, names)
     refused, request.topics = _split(image, request.topics, by_id, allowed)
     return _commit(context, request, refused)
 
@@ -65,7 +67,7 @@ def _in_steps(context: Context, request: OffsetCommitRequest) -> Steps[Answer]:
             asked.name = "" if named is None else named.name
         yield
     names = (asked.name for asked in request.topics if asked.name or not by_id)
-    allowed = yield from authorized_in_steps(context, AclOperation.READ, ResourceType.TOPIC, names)
+    allowed = yield from authorized_in_steps(context, READ, TOPIC, names)
     refused: list[OffsetCommitResponseTopic] = []
     known: list[OffsetCommitRequestTopic] = []
     for asked in request.topics:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 KEY, MIN, MAX = 11, 0, 9
 REQUEST, RESPONSE = JoinGroupRequest, JoinGroupResponse
+READ, GROUP = AclOperation.READ, ResourceType.GROUP
 
 FIRST_WITH_NULL_PROTOCOL = 7
 
@@ -32,7 +33,7 @@ FIRST_WITH_NULL_PROTOCOL = 7
 def handle(
     context: Context, request: JoinGroupRequest
 ) -> Outcome[JoinGroupResponse] | Coroutine[Any, Any, Outcome[JoinGroupResponse]]:
-    require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
+    require(context, READ, GROUP, request.group_id)
     context.note_member(request.group_id, request.member_id)
     client = Client(context.client_id or "", f"/{context.peer_host}", topics_described_by(context))
     outcome = context.broker.groups.classic.join_group(request, context.api_version, client)

@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
 KEY, MIN, MAX = 12, 0, 4
 REQUEST, RESPONSE = HeartbeatRequest, HeartbeatResponse
+READ, GROUP = AclOperation.READ, ResourceType.GROUP
 
 
 def handle(context: Context, request: HeartbeatRequest) -> HeartbeatResponse:
-    require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
+    require(context, READ, GROUP, request.group_id)
     context.note_member(request.group_id, request.member_id)
     return context.broker.groups.classic.heartbeat(request)

@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 
 KEY, MIN, MAX = 13, 0, 5
 REQUEST, RESPONSE = LeaveGroupRequest, LeaveGroupResponse
+READ, GROUP = AclOperation.READ, ResourceType.GROUP
 
 FIRST_WITH_MEMBERS = 3
 
 
 def handle(context: Context, request: LeaveGroupRequest) -> LeaveGroupResponse | Outcome[LeaveGroupResponse]:
-    require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
+    require(context, READ, GROUP, request.group_id)
     has_members = context.api_version >= FIRST_WITH_MEMBERS
     if not has_members:
         request.members = [MemberIdentity(member_id=request.member_id)]

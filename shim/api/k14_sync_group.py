@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 KEY, MIN, MAX = 14, 0, 5
 REQUEST, RESPONSE = SyncGroupRequest, SyncGroupResponse
+READ, GROUP = AclOperation.READ, ResourceType.GROUP
 
 FIRST_WITH_PROTOCOL = 5
 
@@ -33,5 +34,5 @@ def handle(
     context.note_member(request.group_id, request.member_id)
     if context.api_version >= FIRST_WITH_PROTOCOL and None in (request.protocol_type, request.protocol_name):
         return Outcome(SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
-    require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
+    require(context, READ, GROUP, request.group_id)
     return context.broker.groups.classic.sync_group(request)

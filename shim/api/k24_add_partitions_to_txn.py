@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 KEY, MIN, MAX = 24, 0, 5
 REQUEST, RESPONSE = AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
+CLUSTER_ACTION, WRITE = AclOperation.CLUSTER_ACTION, AclOperation.WRITE
+TRANSACTIONAL_ID, TOPIC = ResourceType.TRANSACTIONAL_ID, ResourceType.TOPIC
 
 FIRST_OF_BROKERS = 4
 PARTITIONS_PER_STEP = 64
@@ -56,7 +58,7 @@ def _in_steps(context: Context, request: AddPartitionsToTxnRequest) -> Steps[Out
     """Each transaction is decided in one step, and its partitions are looked up and answered in others."""
     flushes: list[Flush] = []
     if context.api_version >= FIRST_OF_BROKERS:
-        require_on_cluster(context, AclOperation.CLUSTER_ACTION)
+        require_on_cluster(context, CLUSTER_ACTION)
         results = []
         for one in request.transactions:
             found = yield from _add(context, one, TV2, flushes)
@@ -85,12 +87,12 @@ def _add(
         yield
     allowed: Collection[str] = names
     if context.api_version < FIRST_OF_BROKERS:
-        if not is_authorized(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transaction.transactional_id):
+        if not is_authorized(context, WRITE, TRANSACTIONAL_ID, transaction.transactional_id):
             denied = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
             return (yield from _results(transaction, lambda partition: denied))
         # No client adds an internal topic by name. AddOffsetsToTxn adds the group's partition.
         asked = (name for name in names if name not in INTERNAL_TOPICS)
-        allowed = yield from authorized_in_steps(context, AclOperation.WRITE, ResourceType.TOPIC, asked)
+        allowed = yield from authorized_in_steps(context, WRITE, TOPIC, asked)
     codes: dict[TopicPartition, ErrorCode] = {}
     for topic, some in _parts(transaction):
         for partition in some:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 KEY, MIN, MAX = 25, 0, 4
 REQUEST, RESPONSE = AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+WRITE, READ = AclOperation.WRITE, AclOperation.READ
+TRANSACTIONAL_ID, GROUP = ResourceType.TRANSACTIONAL_ID, ResourceType.GROUP
 
 
 def handle(
@@ -29,8 +31,8 @@ def handle(
 ) -> AddOffsetsToTxnResponse | Outcome[AddOffsetsToTxnResponse]:
     partition = GROUP_METADATA_TOPIC, context.broker.groups.partition_for(request.group_id)
     try:
-        require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
-        require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
+        require(context, WRITE, TRANSACTIONAL_ID, request.transactional_id)
+        require(context, READ, GROUP, request.group_id)
         flushes = context.broker.transactions.add_partitions(
             request.transactional_id,
             request.producer_id,

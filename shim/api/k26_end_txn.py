@@ -26,13 +26,14 @@ if TYPE_CHECKING:
 
 KEY, MIN, MAX = 26, 0, 5
 REQUEST, RESPONSE = EndTxnRequest, EndTxnResponse
+WRITE, TRANSACTIONAL_ID = AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID
 
 
 def handle(
     context: Context, request: EndTxnRequest
 ) -> EndTxnResponse | Outcome[EndTxnResponse] | Coroutine[Any, Any, EndTxnResponse]:
     transactions = context.broker.transactions
-    require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
+    require(context, WRITE, TRANSACTIONAL_ID, request.transactional_id)
     if transactions.must_wait(request.transactional_id):
         return _handle_stepwise(context, request)
     try:

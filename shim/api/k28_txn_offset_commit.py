@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 KEY, MIN, MAX = 28, 0, 5
 REQUEST, RESPONSE = TxnOffsetCommitRequest, TxnOffsetCommitResponse
+WRITE, READ = AclOperation.WRITE, AclOperation.READ
+TRANSACTIONAL_ID, GROUP, TOPIC = ResourceType.TRANSACTIONAL_ID, ResourceType.GROUP, ResourceType.TOPIC
 
 NO_SEQUENCE = -1
 FIRST_WITH_LOAD_IN_PROGRESS = 2
@@ -59,8 +61,8 @@ _AS_COORDINATOR_ERROR = {
 
 
 def handle(context: Context, request: TxnOffsetCommitRequest) -> Answer | Steps[Answer]:
-    require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
-    require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
+    require(context, WRITE, TRANSACTIONAL_ID, request.transactional_id)
+    require(context, READ, GROUP, request.group_id)
     steps = _in_steps(context, request)
     return steps if context.is_large else at_once(steps)
 
@@ -204,7 +206,7 @@ def _split(
     not authorised or do not."""
     image = context.broker.metadata.image
     names = (topic.name for topic in request.topics)
-    allowed = yield from authorized_in_steps(context, AclOperation.READ, ResourceType.TOPIC, names)
+    allowed = yield from authorized_in_steps(context, READ, TOPIC, names)
     unknown: list[TxnOffsetCommitResponseTopic] = []
     known: list[TxnOffsetCommitRequestTopic] = []
     for topic in request.topics:

@@ -23,15 +23,17 @@ if TYPE_CHECKING:
 
 KEY, MIN, MAX = 68, 0, 1
 REQUEST, RESPONSE = ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+READ, DESCRIBE = AclOperation.READ, AclOperation.DESCRIBE
+GROUP, TOPIC = ResourceType.GROUP, ResourceType.TOPIC
 
 
 def handle(context: Context, request: ConsumerGroupHeartbeatRequest) -> Outcome[ConsumerGroupHeartbeatResponse]:
     context.note_member(request.group_id, request.member_id)
     check_protocol(context.broker)
-    require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
+    require(context, READ, GROUP, request.group_id)
     if request.subscribed_topic_names:
         names = set(request.subscribed_topic_names)
-        if len(authorized(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)) < len(names):
+        if len(authorized(context, DESCRIBE, TOPIC, names)) < len(names):
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     client = Client(context.client_id or "", f"/{context.peer_host}", topics_described_by(context))
     return context.broker.groups.consumer.heartbeat(request, context.api_version, client)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group import consumer_protocol
 from kafka_shim.group.classic_member import ClassicMember, size_of
-from kafka_shim.group.classic_state import ALLOWED_FROM, State
+from kafka_shim.group.classic_state import ALLOWED_FROM, COMPLETING, DEAD, EMPTY, PREPARING, STABLE, State
 from kafka_shim.group.records import GROUP_METADATA_VERSION, Record
 from kafka_shim.java_order import order_strings
 from kafka_shim.protocol.records.group_metadata_key import GroupMetadataKey
@@ -59,7 +59,7 @@ class ClassicGroup:
         "subscribed_topics",
     )
 
-    def __init__(self, group_id: str, now_ms: int, state: State = State.EMPTY) -> None:
+    def __init__(self, group_id: str, now_ms: int, state: State = EMPTY) -> None:
         self.group_id = group_id
         self.state = state
         self.previous_state = state
@@ -104,11 +104,11 @@ class ClassicGroup:
 
     @property
     def is_empty(self) -> bool:
-        return self.state is State.EMPTY
+        return self.state is EMPTY
 
     @property
     def can_rebalance(self) -> bool:
-        return self.state in ALLOWED_FROM[State.PREPARING]
+        return self.state in ALLOWED_FROM[PREPARING]
 
     @property
     def has_all_joined(self) -> bool:
@@ -241,7 +241,7 @@ class ClassicGroup:
         self.generation_id += 1
         self.protocol = self.select_protocol() if self.members else None
         self.subscribed_topics = self._find_subscribed_topics()
-        self.enter(State.COMPLETING if self.members else State.EMPTY, now_ms)
+        self.enter(COMPLETING if self.members else EMPTY, now_ms)
         self.pending_syncs.clear()
 
     # --- topics
@@ -280,7 +280,7 @@ class ClassicGroup:
 
     def check_commit(self, member_id: str, instance_id: str | None, generation_id: int, transactional: bool) -> None:
         """Raises an error, as the table of states says, if this member may not commit."""
-        if self.state is State.DEAD:
+        if self.state is DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if generation_id < 0 and self.is_empty:
             return
@@ -291,20 +291,20 @@ class ClassicGroup:
         elif not transactional and not self.is_empty:
             # A transactional commit without a member id (from a producer before KIP-447) is accepted.
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
-        if not transactional and self.state is State.COMPLETING:
+        if not transactional and self.state is COMPLETING:
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
 
     def check_offset_delete(self) -> None:
         """Raises an error if offsets may not be deleted. A group with members may lose offsets only if its
         subscriptions are known."""
-        if self.state is State.DEAD:
+        if self.state is DEAD:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
         if not self.is_empty and not self.uses_consumer_protocol:
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
 
     def check_delete(self) -> None:
         """Raises an error unless the group is empty."""
-        if self.state is State.DEAD:
+        if self.state is DEAD:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
         if not self.is_empty:
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
@@ -315,7 +315,7 @@ class ClassicGroup:
             return commit_ms
         if self.is_empty:
             return commit_ms if self.state_ms < 0 else self.state_ms
-        if self.uses_consumer_protocol and self.subscribed_topics is not None and self.state is State.STABLE:
+        if self.uses_consumer_protocol and self.subscribed_topics is not None and self.state is STABLE:
             return commit_ms
         return None
 
@@ -370,7 +370,7 @@ class ClassicGroup:
         """Build the group from its latest record."""
         from kafka_shim.group.client import Client
 
-        group = cls(group_id, value.current_state_timestamp, State.STABLE if value.members else State.EMPTY)
+        group = cls(group_id, value.current_state_timestamp, STABLE if value.members else EMPTY)
         group.generation_id = value.generation
         group.protocol = value.protocol
         for found in value.members:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.classic_member import ClassicMember, protocols_of, size_of
-from kafka_shim.group.classic_state import State
+from kafka_shim.group.classic_state import COMPLETING, DEAD, EMPTY, PREPARING, STABLE
 from kafka_shim.group.decision import JOIN, SESSION, SYNC, Decision
 from kafka_shim.protocol.messages.join_group_response import JoinGroupResponse, JoinGroupResponseMember
 from kafka_shim.protocol.messages.sync_group_response import SyncGroupResponse
@@ -43,7 +43,7 @@ def join(group: ClassicGroup, is_new_group: bool, context: JoinContext) -> Decis
         decision.reply(token, _refusal(ErrorCode.GROUP_MAX_SIZE_REACHED, ""))
     elif not _has_room(group, request):
         decision.reply(token, _refusal(ErrorCode.GROUP_MAX_SIZE_REACHED, ""))
-    elif group.state is State.DEAD:
+    elif group.state is DEAD:
         decision.reply(token, _refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE, request.member_id))
     elif not group.supports(request.protocol_type, protocols_of(request.protocols)):
         decision.reply(token, _refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id))
@@ -57,9 +57,9 @@ def join(group: ClassicGroup, is_new_group: bool, context: JoinContext) -> Decis
 
 
 def _accepts(group: ClassicGroup, member_id: str, max_size: int) -> bool:
-    if group.state in (State.EMPTY, State.DEAD):
+    if group.state in (EMPTY, DEAD):
         return True
-    if group.state is State.PREPARING:
+    if group.state is PREPARING:
         # Members that already wait stay. The others compete for the remaining places.
         return member_id in group.joining or len(group.joining) < max_size
     return member_id in group.members or len(group.members) < max_size
@@ -112,18 +112,18 @@ def _join_as_known(group: ClassicGroup, context: JoinContext) -> None:
         return
     protocols = protocols_of(request.protocols)
     must_rebalance = (
-        group.state is State.PREPARING
+        group.state is PREPARING
         or member.protocols != protocols
-        or (group.state is State.STABLE and group.leader_id == member_id)
+        or (group.state is STABLE and group.leader_id == member_id)
     )
-    if group.state is State.EMPTY:
+    if group.state is EMPTY:
         decision.reply(token, _refusal(ErrorCode.UNKNOWN_MEMBER_ID, member_id))
     elif must_rebalance:
         _update(group, member, protocols, context)
         rebalance_or_complete(group, context.image.config, decision, context.now_ms)
     else:
         # The member missed the response to this generation's join, or repeats its request.
-        with_members = group.state is State.COMPLETING and group.leader_id == member_id
+        with_members = group.state is COMPLETING and group.leader_id == member_id
         decision.reply(token, joined(group, member_id, with_members))
 
 
@@ -151,7 +151,7 @@ def _add(group: ClassicGroup, member_id: str, context: JoinContext) -> None:
         protocols_of(request.protocols),
     )
     member.is_new = True
-    if group.state is State.PREPARING and group.previous_state is State.EMPTY:
+    if group.state is PREPARING and group.previous_state is EMPTY:
         group.new_member_added = True
     group.add(member, request.protocol_type)
     group.await_join(member, context.token)
@@ -179,7 +179,7 @@ def _rejoin_static(group: ClassicGroup, old_id: str, new_id: str, context: JoinC
     decision.reply(old.awaiting_join, _refusal(ErrorCode.FENCED_INSTANCE_ID, old_id))
     decision.reply(old.awaiting_sync, SyncGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID))
     group.replace_static(old, member)
-    if group.state is State.STABLE:
+    if group.state is STABLE:
         if group.select_protocol() == group.protocol:
             _answer_same_generation(group, member, was_leader, context)
             # The new member id takes effect only with the record of the generation.
@@ -190,7 +190,7 @@ def _rejoin_static(group: ClassicGroup, old_id: str, new_id: str, context: JoinC
             prepare_rebalance(group, None, decision, now_ms)
         return
     group.await_join(member, token)
-    if group.state is State.COMPLETING:
+    if group.state is COMPLETING:
         prepare_rebalance(group, None, decision, now_ms)
     else:
         complete_if_all_joined(group, decision, now_ms)
@@ -226,7 +226,7 @@ def rebalance_or_complete(group: ClassicGroup, config: BrokerConfig | None, deci
 
 def prepare_rebalance(group: ClassicGroup, config: BrokerConfig | None, decision: Decision, now_ms: int) -> None:
     """Start a join phase. `config` may be None if the group is not empty."""
-    if group.state is State.COMPLETING:
+    if group.state is COMPLETING:
         for member in group.members.values():
             member.assignment = b""
             if member.awaiting_sync is not None:
@@ -235,8 +235,8 @@ def prepare_rebalance(group: ClassicGroup, config: BrokerConfig | None, decision
                 decision.schedule(group.group_id, SESSION, member.member_id, member.session_timeout_ms)
     group.pending_syncs.clear()
     decision.cancel(group.group_id, SYNC)
-    is_initial = group.state is State.EMPTY
-    group.enter(State.PREPARING, now_ms)
+    is_initial = group.state is EMPTY
+    group.enter(PREPARING, now_ms)
     if is_initial:
         assert config is not None
         decision.schedule(group.group_id, JOIN, "", config.group_initial_rebalance_delay_ms)
@@ -248,7 +248,7 @@ def prepare_rebalance(group: ClassicGroup, config: BrokerConfig | None, decision
 
 def complete_if_all_joined(group: ClassicGroup, decision: Decision, now_ms: int) -> None:
     """End the join phase if all members have joined. The initial delay is never shortened."""
-    if group.state is State.PREPARING and group.previous_state is not State.EMPTY and group.has_all_joined:
+    if group.state is PREPARING and group.previous_state is not EMPTY and group.has_all_joined:
         complete(group, decision, now_ms)
 
 
@@ -315,9 +315,9 @@ def join_phase_over(group: ClassicGroup, config: BrokerConfig, now_ms: int) -> D
     joining."""
     decision = Decision()
     decision.replayed = False
-    if group.state is not State.PREPARING:
+    if group.state is not PREPARING:
         return decision
-    if group.previous_state is State.EMPTY and group.new_member_added:
+    if group.previous_state is EMPTY and group.new_member_added:
         group.new_member_added = False
         delay_ms = config.group_initial_rebalance_delay_ms
         # At most the rebalance timeout, counted from the first join.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kafka_shim.group import classic_sync
 from kafka_shim.group.classic import ClassicGroup
-from kafka_shim.group.classic_state import State
+from kafka_shim.group.classic_state import DEAD, PREPARING, STABLE
 from kafka_shim.group.decision import JOIN, SESSION, SYNC, Decision
 from kafka_shim.group.kind import GroupKind
 
@@ -52,7 +52,7 @@ class ClassicKind(GroupKind):
         decision.replayed = False
         for member in group.members.values():
             decision.schedule_if_absent(group.group_id, SESSION, member.member_id, member.session_timeout_ms)
-        if group.state is State.STABLE and len(group.members) > image.config.group_max_size:
+        if group.state is STABLE and len(group.members) > image.config.group_max_size:
             from kafka_shim.group.classic_join import prepare_rebalance
 
             prepare_rebalance(group, image.config, decision, now_ms)
@@ -99,7 +99,7 @@ class ClassicKind(GroupKind):
     def check_commit(self, group: ClassicGroup, request: OffsetCommitRequest, version: int, moves: TimerMoves) -> None:
         member_id = request.member_id
         group.check_commit(member_id, request.group_instance_id, request.generation_id_or_member_epoch, False)
-        if group.state in (State.STABLE, State.PREPARING):
+        if group.state in (STABLE, PREPARING):
             # A commit counts as a heartbeat (KAFKA-4682).
             session_ms = group.members[member_id].session_timeout_ms
             moves.append((group.group_id, SESSION, member_id, session_ms, False))
@@ -108,7 +108,7 @@ class ClassicKind(GroupKind):
         group.check_commit(request.member_id, request.group_instance_id, request.generation_id, True)
 
     def check_fetch(self, group: ClassicGroup, request: OffsetFetchRequestGroup) -> bool:
-        return group.state is not State.DEAD
+        return group.state is not DEAD
 
 
 def _group_metadata(by_id: dict[str, Group], key: Any, value: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.classic_join import complete_if_all_joined, rebalance_or_complete
-from kafka_shim.group.classic_state import State
+from kafka_shim.group.classic_state import COMPLETING, DEAD, PREPARING, STABLE
 from kafka_shim.group.classic_sync import remove_member
 from kafka_shim.group.decision import SESSION, Decision
 from kafka_shim.protocol.messages.leave_group_response import LeaveGroupResponse, MemberResponse
@@ -20,7 +20,7 @@ def leave(group: ClassicGroup, request: LeaveGroupRequest, config: BrokerConfig,
     """Handle one LeaveGroup. Each member has its own error code in the response."""
     decision = Decision()
     decision.replayed = False
-    if group.state is State.DEAD:
+    if group.state is DEAD:
         decision.response = LeaveGroupResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
         return decision
     members = []
@@ -35,9 +35,9 @@ def leave(group: ClassicGroup, request: LeaveGroupRequest, config: BrokerConfig,
         )
     decision.response = LeaveGroupResponse(members=members)
     if any(member.error_code == ErrorCode.NONE for member in members):
-        if group.state in (State.STABLE, State.COMPLETING):
+        if group.state in (STABLE, COMPLETING):
             rebalance_or_complete(group, config, decision, now_ms)
-        elif group.state is State.PREPARING:
+        elif group.state is PREPARING:
             complete_if_all_joined(group, decision, now_ms)
     return decision
 

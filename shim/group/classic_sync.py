@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.classic_join import complete, prepare_rebalance, rebalance_or_complete
-from kafka_shim.group.classic_state import State
+from kafka_shim.group.classic_state import COMPLETING, DEAD, PREPARING, STABLE
 from kafka_shim.group.decision import SESSION, SYNC, Decision
 from kafka_shim.protocol.messages.join_group_response import JoinGroupResponse
 from kafka_shim.protocol.messages.sync_group_response import SyncGroupResponse
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from kafka_shim.protocol.messages.heartbeat_request import HeartbeatRequest
     from kafka_shim.protocol.messages.sync_group_request import SyncGroupRequest
 
+NONE = ErrorCode.NONE
+
 
 def sync(group: ClassicGroup, request: SyncGroupRequest, token: Token, now_ms: int) -> Decision:
     """Handle one SyncGroup."""
@@ -32,9 +34,9 @@ def sync(group: ClassicGroup, request: SyncGroupRequest, token: Token, now_ms: i
     except KafkaError as error:
         decision.reply(token, SyncGroupResponse(error_code=error.code))
         return decision
-    if group.state is State.PREPARING:
+    if group.state is PREPARING:
         decision.reply(token, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
-    elif group.state is State.STABLE:
+    elif group.state is STABLE:
         _synced(group, member, decision)
         decision.reply(token, _assigned(group, member.assignment))
     elif group.leader_id == member.member_id:
@@ -48,7 +50,7 @@ def sync(group: ClassicGroup, request: SyncGroupRequest, token: Token, now_ms: i
 
 
 def _check_sync(group: ClassicGroup, request: SyncGroupRequest) -> ClassicMember:
-    if group.state is State.DEAD:
+    if group.state is DEAD:
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     member = group.check_member(request.member_id, request.group_instance_id)
     if request.generation_id != group.generation_id:
@@ -90,19 +92,19 @@ def _assign(group: ClassicGroup, request: SyncGroupRequest, token: Token, decisi
         for member in waiting:
             member.awaiting_sync = None
         group.pending_syncs.discard(request.member_id)
-        group.enter(State.STABLE, now_ms)
+        group.enter(STABLE, now_ms)
 
     decision.changes.append(assign)
 
 
 def heartbeat(group: ClassicGroup, request: HeartbeatRequest) -> Heartbeat:
     """Handle one Heartbeat. Raises the errors of the table of states."""
-    if group.state is State.DEAD:
+    if group.state is DEAD:
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     member = group.check_member(request.member_id, request.group_instance_id)
     if request.generation_id != group.generation_id:
         raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
-    code = ErrorCode.REBALANCE_IN_PROGRESS if group.state is State.PREPARING else ErrorCode.NONE
+    code = ErrorCode.REBALANCE_IN_PROGRESS if group.state is PREPARING else NONE
     return code, ((SESSION, member.session_timeout_ms, False),)
 
 
@@ -116,16 +118,16 @@ def session_over(group: ClassicGroup, member_id: str, config: BrokerConfig, now_
     decision.replayed = False
     if member_id in group.pending_joins:
         group.remove(member_id)
-        if group.state is State.PREPARING and group.has_all_joined:
+        if group.state is PREPARING and group.has_all_joined:
             complete(group, decision, now_ms)
         return decision
     member = group.members.get(member_id)
     if member is None or member.is_waiting:
         return decision
     remove_member(group, member, decision)
-    if group.state in (State.STABLE, State.COMPLETING):
+    if group.state in (STABLE, COMPLETING):
         rebalance_or_complete(group, config, decision, now_ms)
-    elif group.state is State.PREPARING and group.has_all_joined:
+    elif group.state is PREPARING and group.has_all_joined:
         complete(group, decision, now_ms)
     return decision
 
@@ -142,7 +144,7 @@ def sync_phase_over(group: ClassicGroup, now_ms: int) -> Decision:
     """Handle the timer SYNC: remove members that have not sent SyncGroup within the rebalance timeout (KAFKA-12890)."""
     decision = Decision()
     decision.replayed = False
-    if group.state not in (State.COMPLETING, State.STABLE) or not group.pending_syncs:
+    if group.state not in (COMPLETING, STABLE) or not group.pending_syncs:
         return decision
     for member_id in list(group.pending_syncs):
         group.remove(member_id)

@@ -142,7 +142,7 @@ def commit_transactional(
         topic_id = topic_id_of(topic.name)
         answers = []
         for partition in topic.partitions:
-            code = ErrorCode.NONE
+            code = NONE
             metadata = partition.committed_metadata or ""
             if _is_too_long(metadata, metadata_limit):
                 code = ErrorCode.OFFSET_METADATA_TOO_LARGE
