@@ -11,6 +11,7 @@ import heapq
 import threading
 import time
 
+from kafka_shim.cext.machine_time import MachineTime
 from kafka_shim.randomness import Randomness
 
 TYPE_CHECKING = False
@@ -99,18 +100,12 @@ def _finish(future: asyncio.Future[None]) -> None:
         future.set_result(None)
 
 
-class RealClock(Clock):
+class RealClock(MachineTime, Clock):
     """The machine's clock, with the running loop's timers (`loop` may be given before it runs)."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self._loop = loop
         self.random = Randomness()
-
-    def now_ms(self) -> int:
-        return time.time_ns() // 1_000_000
-
-    def monotonic_ms(self) -> int:
-        return time.monotonic_ns() // 1_000_000
 
     def call_later(self, delay_ms: float, callback: Callable[..., object], *args: Any) -> Timer:
         loop = self._loop or asyncio.get_running_loop()

@@ -1,0 +1,23 @@
+"""The clocks of the machine. Contracts are in machine_time.pyi."""
+
+from libc.stdint cimport int64_t
+from posix.time cimport CLOCK_MONOTONIC, CLOCK_REALTIME, clock_gettime, clockid_t, timespec
+
+cdef enum:
+    MS_PER_S = 1_000
+    NS_PER_MS = 1_000_000
+
+
+cdef inline int64_t _read_ms(clockid_t clock) except -1:
+    cdef timespec now
+    if clock_gettime(clock, &now) != 0:
+        raise OSError("the machine's clock cannot be read")
+    return <int64_t>now.tv_sec * MS_PER_S + now.tv_nsec // NS_PER_MS
+
+
+cdef class MachineTime:
+    def now_ms(self):
+        return _read_ms(CLOCK_REALTIME)
+
+    def monotonic_ms(self):
+        return _read_ms(CLOCK_MONOTONIC)
