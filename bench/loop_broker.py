@@ -13,6 +13,7 @@ import sys
 import time
 
 from kafka_shim import Broker
+from kafka_shim.first_uses import MODULES, imports
 from kafka_shim.serve import collect_in_parts
 
 PROBE_S = 0.001
@@ -41,6 +42,8 @@ class Probe:
 
 def main(folder: str, options: dict[str, str]) -> None:
     probe = Probe()
+    for _ in imports(MODULES):  # as in the first seconds of `kafka-shim serve`
+        pass
     with Broker(data_dir=folder, **options) as broker:
         broker.call(collect_in_parts, broker.state)  # as `kafka-shim serve` does
         broker.call(probe.look)

@@ -234,8 +234,12 @@ async def _serve(
         raise ConfigError(f"cannot write the ready line to the standard output: {error.strerror}") from error
     if on_started is not None:
         on_started(server)
+    from kafka_shim.first_uses import import_in_slices
+
+    imports = import_in_slices(server.broker)
     await asked.wait()
     collector.stop()
+    imports.stop()
     await server.stop()
     if os.environ.get(STOP_WITH_STDIN) == REMOVE and not signals:
         from kafka_shim.memory_dir import remove

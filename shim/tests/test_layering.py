@@ -62,6 +62,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("server",),
     (
         "serve",
+        "first_uses",
         "garbage",
         "log_format",
         "memory_dir",
