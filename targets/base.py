@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import fcntl
+import os
 import shutil
 import socket
 import struct
 import subprocess
 import tempfile
 import time
+from functools import cache
+from itertools import cycle, islice
 from pathlib import Path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from types import TracebackType
     from typing import IO, Self
 
@@ -29,6 +33,8 @@ SETTINGS = {
     # Test records have old timestamps, so the next retention check would delete them.
     "log.retention.ms": "-1",
 }
+# Below the ports of outgoing connections (from 32768 on with Linux, from 49152 on elsewhere).
+FIRST_PORT, PORTS_PER_PROCESS, PROCESSES = 21_000, 200, 40
 
 
 class Power(enum.Flag):
@@ -225,9 +231,34 @@ def answers(host: str, port: int, timeout_s: float = 2.0) -> bool:
 
 
 def free_ports(count: int) -> list[int]:
-    """Returns different TCP ports of the loopback interface that are free now."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
+    """Returns different TCP ports of the loopback interface that are free now. No other test takes them before a
+    broker listens there, or while it is started again: they are not among those that the system gives to outgoing
+    connections and to listeners on port 0, and no other process chooses from the same ones."""
+    ports: list[int] = []
+    for port in islice(_ports_of_process(os.getpid()), PORTS_PER_PROCESS):
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            ports.append(port)
+        if len(ports) == count:
+            return ports
+    raise TargetError(f"of {PORTS_PER_PROCESS} ports fewer than {count} are free")
+
+
+@cache
+def _ports_of_process(pid: int) -> Iterator[int]:
+    """Yields the ports of this process again and again. It claims a block of ports for its life, and begins anywhere
+    in it, because clients of an earlier process may still look for their broker."""
+    folder = Path(tempfile.gettempdir()) / f"kafka-shim-ports-{os.getuid()}"
+    folder.mkdir(exist_ok=True)
+    for number in range(PROCESSES):
+        claim = os.open(folder / str(number), os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(claim)
+            continue
+        first = FIRST_PORT + number * PORTS_PER_PROCESS
+        at = pid % PORTS_PER_PROCESS
+        ports = range(first, first + PORTS_PER_PROCESS)
+        return cycle([*ports[at:], *ports[:at]])
+    raise TargetError(f"{PROCESSES} processes start brokers already")

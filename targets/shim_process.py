@@ -7,7 +7,7 @@ import re
 import sys
 from pathlib import Path
 
-from kafka_shim.targets.base import Power, ProcessTarget, TargetError
+from kafka_shim.targets.base import Power, ProcessTarget, TargetError, free_ports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,9 +39,10 @@ class ShimProcess(ProcessTarget):
 
     def command(self) -> list[str]:
         """Returns the command line. A restart uses the same addresses again."""
-        listen = self.bootstrap or "127.0.0.1:0"
+        listen = self.bootstrap or f"127.0.0.1:{free_ports(1)[0]}"
         if "controller.listener.names" in self.settings and "://" not in listen:
-            listen = f"PLAINTEXT://{listen},CONTROLLER://{self._controller or '127.0.0.1:0'}"
+            controller = self._controller or f"127.0.0.1:{free_ports(1)[0]}"
+            listen = f"PLAINTEXT://{listen},CONTROLLER://{controller}"
         command = [self.python, "-m", "kafka_shim", "serve", "--listen", listen]
         if "log.dirs" not in self.settings:
             command += ["--data-dir", str(self.data_dir)]
