@@ -11,9 +11,11 @@ import random
 import threading
 import time
 import uuid
+from collections import Counter
 
 from kafka_shim.cext.batch import scan_all
 from kafka_shim.cext.records import build, iterate
+from kafka_shim.errors import ErrorCode
 from kafka_shim.history.share_operations import (
     ACCEPT,
     ACKNOWLEDGE,
@@ -55,7 +57,12 @@ SETTINGS = {
     "share.coordinator.state.topic.num.partitions": "4",
 }
 HEARTBEAT_S = 0.1
+TIMEOUT_S = 20
 KILL_EVERY_S = 4.0
+# So many records are acknowledged before a broker is killed, and in each of these ways before the chaos may end: on a
+# busy machine that takes longer.
+LEAST_PER_LIFE = 20
+LEAST_IN_ALL = {ACCEPT: 20, RELEASE: 20, REJECT: 20}
 # What a member does with records that it has; None: nothing.
 CHOICES = (ACCEPT,) * 8 + (RELEASE, RELEASE, REJECT, RENEW, None)
 TOPIC, GROUP = "chaos", "sharers"
@@ -75,46 +82,85 @@ class ShareChaos:
         self.is_over = threading.Event()
         self.errors: list[BaseException] = []
         self._sent = 0
+        # Records whose acknowledgement was answered without error, by its type, in so many lines of the history.
+        self._acknowledged: Counter[int] = Counter()
+        self._counted = 0
         with Connection(target.bootstrap) as client:
             row = {"name": TOPIC, "num_partitions": PARTITIONS, "replication_factor": 1}
             client.request(request("CreateTopics", topics=[row], timeout_ms=30_000), 7)
             option = {"name": "share.auto.offset.reset", "config_operation": 0, "value": "earliest"}
             resource = {"resource_type": 32, "resource_name": GROUP, "configs": [option]}
             client.request(request("IncrementalAlterConfigs", resources=[resource]), 1)
+        self._keeper = self._open_session()
 
-    def run(self, duration_s: float) -> list[ShareOperation]:
-        """Chaos for so long, and then one member that takes what is left. Raises what a thread raised."""
+    def _open_session(self) -> Connection:
+        """Returns a connection with a session of no partition. With the last session of a group its share partitions
+        are forgotten, as in Kafka, and with them deliveries of partitions that a member left out of its session before
+        it vanished: their counts would come again in the same life."""
+        connection = Connection(self.target.bootstrap, timeout_s=TIMEOUT_S)
+        try:
+            fields = {"group_id": GROUP, "member_id": f"keeper-{self.life}", "share_session_epoch": 0}
+            answer = connection.request(request("ShareFetch", max_wait_ms=0, **fields), 2)
+            _check(answer)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def run(self, duration_s: float, least_kills: int) -> list[ShareOperation]:
+        """Chaos for at least so long, with so many kills, and then one member that takes what is left. Raises what a
+        thread raised."""
         works = [self._produce, *(self._come_and_go for _ in range(MEMBERS))]
         threads = [
             threading.Thread(target=self._guard, args=(work, random.Random(self.random.random()))) for work in works
         ]
         for thread in threads:
             thread.start()
-        until_s = time.monotonic() + duration_s
-        while not self.is_over.wait(min(KILL_EVERY_S, max(0.0, until_s - time.monotonic()))):
-            if time.monotonic() >= until_s:
-                break
-            with self.gate:
-                self.target.restart(kill=True)
-                self.life += 1
-            self.kills += 1
-        last = ShareChaosMember(self, random.Random(0))
-        last.choices = (ACCEPT,)
         try:
-            # With the last session of a group its share partitions are forgotten, as in Kafka, and with them deliveries
-            # of partitions that a member left out of its session before it vanished.
-            while not last.session_epoch and not self.errors:
-                last.turn()
-            self.is_over.set()
-            for thread in threads:
-                thread.join(60)
-                assert not thread.is_alive(), "a member or the producer has not ended within 60 s"
+            try:
+                end_s = time.monotonic() + duration_s
+                while self._live(end_s) and not self._is_enough(end_s, least_kills):
+                    with self.gate:
+                        self._keeper.close()
+                        self.target.restart(kill=True)
+                        self.life += 1
+                        self._keeper = self._open_session()
+                    self.kills += 1
+            finally:
+                self.is_over.set()
+                for thread in threads:
+                    thread.join(3 * TIMEOUT_S)
+            assert not any(thread.is_alive() for thread in threads), "a member or the producer has not ended"
             if self.errors:
                 raise self.errors[0]
-            self._drain(last)
+            self._drain()
         finally:
-            last.close()
+            self._keeper.close()
         return self.history
+
+    def _live(self, end_s: float) -> bool:
+        """Let the members live with one broker, until it is to be killed or the chaos has lasted long enough. Returns
+        False if a thread has failed."""
+        now_s = time.monotonic()
+        until_s = min(now_s + KILL_EVERY_S, end_s) if now_s < end_s else now_s + KILL_EVERY_S
+        least = self._count().total() + LEAST_PER_LIFE
+        while time.monotonic() < until_s or self._count().total() < least:
+            if self.is_over.wait(0.1):
+                return False
+        return True
+
+    def _is_enough(self, end_s: float, least_kills: int) -> bool:
+        done = self._count()
+        is_seen = all(done[kind] >= least for kind, least in LEAST_IN_ALL.items())
+        return is_seen and self.kills >= least_kills and time.monotonic() >= end_s
+
+    def _count(self) -> Counter[int]:
+        """Returns how many records were acknowledged without error, by type."""
+        for operation in self.history[self._counted :]:
+            self._counted += 1
+            if operation.kind == ACKNOWLEDGE and operation.outcome == "ok":
+                self._acknowledged.update(kind for _, kind in operation.types)
+        return self._acknowledged
 
     def _guard(self, work: Callable[[random.Random], None], dice: random.Random) -> None:
         try:
@@ -130,7 +176,7 @@ class ShareChaos:
     def connect(self) -> tuple[Connection, int]:
         """Returns a connection and the life of the broker that it belongs to."""
         with self.gate:
-            return Connection(self.target.bootstrap, timeout_s=20), self.life
+            return Connection(self.target.bootstrap, timeout_s=TIMEOUT_S), self.life
 
     def _produce(self, dice: random.Random) -> None:
         connection, life = self.connect()
@@ -154,13 +200,19 @@ class ShareChaos:
         finally:
             member.close()
 
-    def _drain(self, member: ShareChaosMember) -> None:
-        """Take what is left, until nothing came for longer than a lock lasts. Partitions of members that vanished come
-        when the group has given them up."""
-        quiet_since_s = time.monotonic()
-        while time.monotonic() < quiet_since_s + 3 * LOCK_MS / 1000:
-            if member.turn() or len(member.assigned) < PARTITIONS:
-                quiet_since_s = time.monotonic()
+    def _drain(self) -> None:
+        """One member takes what is left, until a fetch that began when every lock had ended brought nothing. Partitions
+        of members that vanished come when the group has given them up."""
+        member = ShareChaosMember(self, random.Random(0))
+        member.choices = (ACCEPT,)
+        try:
+            busy_s = begin_s = time.monotonic()
+            while begin_s < busy_s + 3 * LOCK_MS / 1000:
+                begin_s = time.monotonic()
+                if member.turn() or member.held or len(member.assigned) < PARTITIONS:
+                    busy_s = time.monotonic()
+        finally:
+            member.close()
 
 
 class ShareChaosMember:
@@ -281,9 +333,7 @@ class ShareChaosMember:
         message = request("ShareAcknowledge", topics=[{"topic_id": self.topic_id, "partitions": rows}], **fields)
         with _Acknowledgements(self, acks) as told:
             answer = self.connection.request(message, 2)
-            if answer.error_code:
-                told.fail()
-                raise WireClientError(f"session: {answer.error_code}")
+            _check(answer)
             self.session_epoch += 1
             for topic in answer.responses:
                 for one in topic.partitions:
@@ -299,8 +349,7 @@ class ShareChaosMember:
             operation.acquired = {_key(number): [] for number in wanted | self.read}
             message = self._fetch_request(acks)
             answer = self.connection.request(message, 2)
-            if answer.error_code:  # what it acquired, or carried out, nobody knows
-                raise WireClientError(f"session: {answer.error_code}")
+            _check(answer)
             operation.outcome, operation.acquired = "ok", {}
             self.session_epoch += 1
             self.read = wanted
@@ -394,15 +443,15 @@ class _Acknowledgements:
         if partition in self._operations:
             self._operations[partition].outcome = "fail" if error_code else "ok"
 
-    def fail(self) -> None:
-        """Nothing was carried out."""
-        for operation in self._operations.values():
-            operation.outcome = "fail"
-
     def __exit__(self, *_: object) -> None:
         for operation in self._operations.values():
             operation.end_ms = time.monotonic() * 1000
             self._history.append(operation)
+
+
+def _check(answer: Any) -> None:
+    """No session here has a reason to be refused: its requests come one after the other on its own connection."""
+    assert not answer.error_code, f"a share session was refused: {ErrorCode(answer.error_code).name}"
 
 
 def _key(partition: int) -> str:

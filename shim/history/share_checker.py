@@ -112,10 +112,10 @@ class _Record:
                 mine = one
         return mine
 
-    def void_late_ones(self, delivery_limit: int, lock_ms: float) -> None:
+    def void_late_ones(self, lost: list[ShareOperation], delivery_limit: int, lock_ms: float) -> None:
         """An acknowledgement of what lies before the start of the window is answered without error, and has no effect.
         So may be one whose lock may have ended, of a record that others have finished, or the member itself when it
-        had come to it again."""
+        had come to it again, or that was delivered too often, the last times in answers that were lost."""
         for one in self.acknowledgements:
             operation, mine = one.operation, one.delivery
             if not one.is_ok or mine is None:
@@ -124,7 +124,11 @@ class _Record:
             is_late = (lock_ms > 0 and operation.end_ms > mine.fetch.begin_ms + lock_ms) or any(
                 other.fetch.life == operation.life and other.count > mine.count for other in before
             )
-            is_over = any(other.count >= delivery_limit for other in before) or any(
+            unseen = sum(
+                other.life == operation.life and other.begin_ms < operation.end_ms and other.member != operation.member
+                for other in lost
+            )
+            is_over = any(other.count + unseen >= delivery_limit for other in before) or any(
                 other.is_end
                 and other.operation.begin_ms < operation.end_ms
                 and (
@@ -195,13 +199,13 @@ def check(operations: Iterable[ShareOperation], *, delivery_limit: int, lock_ms:
     for (key, offset), record in history.records.items():
         report.sent += record.sent is not None
         report.delivered += len(record.deliveries)
-        record.void_late_ones(delivery_limit, lock_ms)
+        lost = history.lost.get(key, [])
+        record.void_late_ones(lost, delivery_limit, lock_ms)
         for acknowledged in record.acknowledgements:
             if acknowledged.is_ok:
                 report.accepted += acknowledged.kind == ACCEPT
                 report.released += acknowledged.kind == RELEASE
                 report.rejected += acknowledged.kind in (REJECT, GAP)
-        lost = history.lost.get(key, [])
         for found in (
             _values(record),
             _counts(record, lost, delivery_limit),
@@ -324,8 +328,9 @@ def _missing(record: _Record, lost: list[ShareOperation], limit: int) -> Iterato
         return
     last = max(record.deliveries, key=lambda one: one.fetch.end_ms, default=None)
     most = max((one.count for one in record.deliveries), default=0)
-    since_ms = sent.begin_ms if last is None else last.fetch.begin_ms
-    unseen = sum(one.end_ms > since_ms for one in lost)
+    # A fetch whose member does not wait for the answer is carried out when the broker comes to it, as late as that is.
+    life = sent.life if last is None else last.fetch.life
+    unseen = sum(one.life >= life for one in lost)
     if most >= limit:
         return
     if most + unseen >= limit:
