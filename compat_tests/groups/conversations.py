@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 from kafka_shim.errors import ErrorCode
 from kafka_shim.targets.requests import protocols, subscription
 
@@ -513,14 +511,15 @@ def wait_for_assignment(script: Script, group: str, member_id: str, epoch: int) 
     """Sends heartbeats, without noting them, until the target assignment of this epoch exists. The broker computes it
     at most once a second.
     """
-    for _ in range(60):
+
+    def asked() -> int:
         found = script.quietly("ConsumerGroupDescribe", 1, group_ids=[group]).groups[0]
-        if found.assignment_epoch >= epoch:
-            return
         current = next(each.member_epoch for each in found.members if each.member_id == member_id)
-        script.quietly("ConsumerGroupHeartbeat", 1, group_id=group, member_id=member_id, member_epoch=current)
-        time.sleep(0.05)
-    raise AssertionError(f"{group} has no assignment of epoch {epoch}")
+        if found.assignment_epoch < epoch:
+            script.quietly("ConsumerGroupHeartbeat", 1, group_id=group, member_id=member_id, member_epoch=current)
+        return int(found.assignment_epoch)
+
+    script.until(asked, lambda found: found >= epoch, f"{group} has no assignment of epoch {epoch}")
 
 
 @conversation
@@ -670,12 +669,11 @@ def offsets_in_a_transaction(script: Script) -> None:
     topic_id = script.topic_id(topic)
     name = script.group("app")
     script.quietly("FindCoordinator", 4, key_type=1, coordinator_keys=[name])
-    made = script.quietly("InitProducerId", 4, transactional_id=name, transaction_timeout_ms=60_000)
-    for _ in range(200):
-        if not made.error_code:
-            break
-        time.sleep(0.05)  # Kafka's coordinator is loading
-        made = script.quietly("InitProducerId", 4, transactional_id=name, transaction_timeout_ms=60_000)
+    made = script.until(
+        lambda: script.quietly("InitProducerId", 4, transactional_id=name, transaction_timeout_ms=60_000),
+        lambda answer: not answer.error_code,
+        "the transaction coordinator does not load",
+    )
     who = {"transactional_id": name, "producer_id": made.producer_id, "producer_epoch": made.producer_epoch}
 
     def commit(version: int, offset: int, **more: Any) -> None:

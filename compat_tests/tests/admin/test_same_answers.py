@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from kafka_shim.api.broker_loggers import KAFKA_NAMES
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
     from kafka_shim.targets import Target
 
+PATIENCE_S = 60
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
 
@@ -448,11 +451,11 @@ def test_altered_options_are_described_alike_with_all_that_stands_behind_them(pa
 def wait_until_described(connection, name, option, value):
     """Kafka's controller answers before its broker has applied the record."""
     resource = describe.DescribeConfigsResource(resource_type=TOPIC, resource_name=name, configuration_keys=[option])
-    for _ in range(1000):
-        answer = connection.request(describe.DescribeConfigsRequest(resources=[resource]), 4)
-        if answer.results[0].configs[0].value == value:
-            return
-    raise AssertionError(f"{option} of {name} never became {value}")
+    asked = describe.DescribeConfigsRequest(resources=[resource])
+    deadline_s = time.monotonic() + PATIENCE_S
+    while connection.request(asked, 4).results[0].configs[0].value != value:
+        assert time.monotonic() < deadline_s, f"{option} of {name} never became {value}"
+        time.sleep(0.005)
 
 
 @pytest.mark.parametrize(("types", "version"), [([3], 1), ([BROKER, LOGGER], 1)])

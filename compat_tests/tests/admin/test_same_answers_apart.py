@@ -168,7 +168,7 @@ def _classic_members(connection: Connection, bootstrap: str, group: str, count: 
         join = ask.make(
             "JoinGroup",
             group_id=group,
-            session_timeout_ms=10_000,
+            session_timeout_ms=60_000,
             rebalance_timeout_ms=60_000,
             protocol_type="consumer",
             protocols=ask.protocols("range", metadata=ask.subscription("known")),
@@ -176,7 +176,7 @@ def _classic_members(connection: Connection, bootstrap: str, group: str, count: 
         member.send(join, 3)
         waiting.append(member)
     members: list[str] = []
-    deadline = time.monotonic() + 9
+    deadline = time.monotonic() + 50  # before a session of 60 s ends: no member sends a heartbeat
     while len(members) < count:
         assert time.monotonic() < deadline, f"{len(members)} members joined"
         time.sleep(0.02)

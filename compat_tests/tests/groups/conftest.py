@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kafka_shim.compat.groups.script import PATIENCE_S
 from kafka_shim.targets import Target, make
 from kafka_shim.targets.requests import make as make_request
 from kafka_shim.wire_client import Connection
@@ -29,11 +30,12 @@ def kafka() -> Iterator[Target]:
 def wait_for_coordinator(target: Target) -> None:
     """Until each partition of the coordinator's topic is loaded: Kafka makes the topic on the first request."""
     groups = [{"group_id": f"probe-{number}", "topics": None} for number in range(300)]
+    deadline_s = time.monotonic() + PATIENCE_S
     with Connection(target.bootstrap) as connection:
-        for _ in range(300):
+        while True:
             connection.request(make_request("FindCoordinator", key_type=0, coordinator_keys=["any"]), 4)
             answer: Any = connection.request(make_request("OffsetFetch", groups=groups), 9)
             if not any(group.error_code for group in answer.groups):
                 return
+            assert time.monotonic() < deadline_s, "the coordinator does not load"
             time.sleep(0.05)
-    raise AssertionError("the coordinator does not load")

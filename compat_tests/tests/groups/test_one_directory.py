@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from kafka_shim.compat.groups import streams_conversations
 from kafka_shim.compat.groups.conversations import beat, commit_fields, first_member, modern, stay, sync_fields
 from kafka_shim.compat.groups.script import Script
@@ -15,6 +17,14 @@ from kafka_shim.errors import ErrorCode
 from kafka_shim.targets import Target, make
 from kafka_shim.targets.requests import protocols, subscription
 
+# No member is given up before the other broker has started, however long that takes on a busy machine.
+SESSION_MS = "600000"
+SETTINGS = {
+    f"group.{kind}.{option}session.timeout.ms": SESSION_MS
+    for kind in ("consumer", "share", "streams")
+    for option in ("", "max.")
+}
+PARTITIONS = 3
 LOADING = {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE}
 
 
@@ -26,10 +36,10 @@ class Work:
         wait_for_coordinator(target)
         self._suffix = os.urandom(3).hex()
         script = Script(target.bootstrap, self._suffix)
-        topic, classic, consumer = script.topic("t", 3), script.group("classic"), script.group("consumer")
+        topic, classic, consumer = script.topic("t", PARTITIONS), script.group("classic"), script.group("consumer")
         self._topic, self._classic, self._consumer, self._simple = topic, classic, consumer, script.group("simple")
         self._share = script.group("share")
-        mine = {"protocols": protocols("range", metadata=subscription(topic)), "session_timeout_ms": 300_000}
+        mine = {"protocols": protocols("range", metadata=subscription(topic)), "session_timeout_ms": int(SESSION_MS)}
         joined = self._joined = first_member(script, classic, **mine)
         script.ask("SyncGroup", 5, **sync_fields(classic, joined, {joined.member_id: b"\0\0\0\0\0\0\xff\xff\xff\xff"}))
         script.ask("OffsetCommit", 9, **commit_fields(classic, joined, topic, 7))
@@ -59,7 +69,7 @@ class Work:
                 epoch = tasks[-1].member_epoch
             return bool(tasks[-1].active_tasks)
 
-        script.until(has_tasks, bool, "the member has no tasks", times=500)
+        script.until(has_tasks, bool, "the member has no tasks")
         self._beat_streams(script, epoch, **owning(tasks[-1]))
         return epoch
 
@@ -74,13 +84,6 @@ class Work:
     def _begin_share(self, script: Script) -> int:
         """A share group of one member, with what it read of one partition. Returns the member's epoch."""
         epoch: int = self._beat_share(script, 0, subscribed_topic_names=[self._topic]).member_epoch
-        wanted = [{"group_id": self._share, "topics": None}]
-        script.until(
-            lambda: script.quietly("DescribeShareGroupOffsets", 1, groups=wanted),
-            lambda told: bool(told.groups[0].topics),
-            "the share partitions have no state",
-            times=500,
-        )
 
         def joined() -> Any:
             nonlocal epoch
@@ -92,7 +95,6 @@ class Work:
             joined,
             lambda answer: answer.assignment is not None and bool(answer.assignment.topic_partitions),
             "the member has no partitions",
-            times=500,
         )
         batches = [{"first_offset": 3, "last_offset": 5, "delivery_state": 2, "delivery_count": 1}]
         self._ask_states(
@@ -114,9 +116,19 @@ class Work:
             lambda: script.quietly(api, version, group_id=self._share, topics=topics),
             lambda told: told.results[0].partitions[0].error_code not in LOADING,
             "the share coordinator does not load",
-            times=500,
         )
         return script.ask(api, version, group_id=self._share, topics=topics).results[0].partitions[0]
+
+    def _wait_for_share_states(self, script: Script) -> None:
+        """Waits until the states of all share partitions are loaded. Asked before, Kafka describes their offsets as if
+        there were none, once its persister has tried five times."""
+        asked = [{"partition": number, "leader_epoch": -1} for number in range(PARTITIONS)]
+        topics = [{"topic_id": script.topic_id(self._topic), "partitions": asked}]
+        script.until(
+            lambda: script.quietly("ReadShareGroupStateSummary", 1, group_id=self._share, topics=topics),
+            lambda told: not LOADING & {one.error_code for one in told.results[0].partitions},
+            "the share coordinator does not load",
+        )
 
     def _seen(self, script: Script) -> list[Any]:
         """What a broker tells of the groups."""
@@ -137,7 +149,7 @@ class Work:
         wait_for_coordinator(target)
         script = Script(target.bootstrap, self._suffix)
         script.name(self._topic, "t")
-        script.topic_id(self._topic)
+        self._wait_for_share_states(script)
         assert _without_names(self._seen(script)) == _without_names(self._told)
         assert beat(script, self._classic, self._joined).error_code == 0
         answer = stay(script, self._consumer, "member-a", 2, instance_id="one")
@@ -162,12 +174,13 @@ def _without_names(said: Any) -> Any:
     return said
 
 
+@pytest.mark.timeout(600)  # one broker after the other, of which each may take 120 s to start and 30 s to stop
 def test_each_broker_goes_on_with_the_others_groups(tmp_path: Path) -> None:
     directory = tmp_path / "data"
-    with make("shim", data_dir=directory) as target:
+    with make("shim", settings=SETTINGS, data_dir=directory) as target:
         begun_here = Work(target)
-    with make("kafka-native", data_dir=directory) as target:
+    with make("kafka-native", settings=SETTINGS, data_dir=directory) as target:
         begun_here.go_on(target)
         begun_there = Work(target)
-    with make("shim", data_dir=directory) as target:
+    with make("shim", settings=SETTINGS, data_dir=directory) as target:
         begun_there.go_on(target)
