@@ -118,14 +118,8 @@ class PartitionLogs:
         meanwhile."""
         from asyncio import get_running_loop
 
-        async def finish() -> None:
-            try:
-                await self._logs.finish_changes()
-            except KafkaError as err:
-                logger.warning("%s", err)  # the first use of the partition tries again
-
         try:
-            task = get_running_loop().create_task(finish())
+            task = get_running_loop().create_task(self._logs.finish_changes())
         except RuntimeError:
             return  # no event loop, as in a tool: the first use creates them
         self.finishing.add(task)

@@ -208,7 +208,7 @@ class ReplicationControl:
 
     async def await_log_changes(self) -> None:
         """Create and rename the directories of logs that were created or deleted with `later`. Yields to the event loop
-        between slices. Raises KafkaError KAFKA_STORAGE_ERROR if a directory could not be created."""
+        between slices. As in Kafka a topic exists even if no directory could be made: its next use tries again."""
         await self._logs.finish_changes()
 
     @staticmethod

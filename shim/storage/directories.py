@@ -128,26 +128,22 @@ class PartitionDirectories:
 
     async def finish_changes(self) -> None:
         """Create the directories of partitions registered by `create_later` and rename those of deleted partitions.
-        Yields to the event loop after every slice of them. Raises KafkaError KAFKA_STORAGE_ERROR if a directory
-        could not be created; the next use of that partition then tries again."""
+        Yields to the event loop after every slice of them. What could not be created is logged: its topic exists even
+        so, and the next use of the partition tries again, or answers KAFKA_STORAGE_ERROR. The requests that wait here
+        did what they say, whichever of them the partition belongs to."""
         from asyncio import sleep
 
-        failure: KafkaError | None = None
         work: list[tuple[Callable[[Partition], object], Partition]] = [
             (self.retire, one) for one in self._partitions.to_retire
         ]
         work += [(self.create_now, one) for one, failed in self._partitions.to_create.items() if failed is None]
         part = Slice(self._services.clock, SLICE)
         for step, partition in work:
-            try:
+            with suppress(KafkaError):
                 step(partition)
-            except KafkaError as err:
-                failure = failure or err
             if part.is_over():
                 await sleep(0)
                 part.begin()
-        if failure is not None:
-            raise failure
 
     # --- delete
 

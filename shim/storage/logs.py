@@ -283,8 +283,8 @@ class Logs:
 
     async def finish_changes(self) -> None:
         """Create the directories of partitions registered by `create_later` and rename those of deleted partitions.
-        Yields to the event loop after every `SLICE` partitions. Raises KafkaError KAFKA_STORAGE_ERROR if a directory
-        could not be created; the next use of that partition then tries again."""
+        Yields to the event loop after every `SLICE` partitions. The next use of a partition that could not be created
+        tries again."""
         await self._directories.finish_changes()
 
     def delete(self, topic: str, partition: int, *, later: bool = False) -> None:

@@ -2,9 +2,12 @@ from __future__ import annotations
 
 import pytest
 
+from kafka_shim.embedded import Broker
 from kafka_shim.errors import ErrorCode
 from kafka_shim.protocol.messages.metadata_request import MetadataRequest
 from kafka_shim.tests.api.admin import create, describe, new_topic
+from kafka_shim.tests.produced import batch, produce
+from kafka_shim.wire_client import Connection
 
 
 def names(client):
@@ -80,3 +83,18 @@ def test_options_of_a_new_topic_show_where_they_come_from(client):
     entries = {entry.name: entry for entry in describe(client, 2, "t").configs}
     assert (entries["retention.ms"].value, entries["retention.ms"].config_source) == ("100", 1)
     assert (entries["segment.ms"].value, entries["segment.ms"].config_source) == ("604800000", 5)
+
+
+def test_a_topic_whose_directory_cannot_be_made_is_created_and_is_no_fault_of_others(tmp_path):
+    """It is in the metadata, and a second attempt would be refused with TOPIC_ALREADY_EXISTS. As in Kafka its partition
+    answers KAFKA_STORAGE_ERROR, until the directory can be made."""
+    with Broker(data_dir=tmp_path) as broker, Connection(broker.bootstrap_servers) as client:
+        (tmp_path / "t-0").write_text("in the way")
+        (tmp_path / "u-0").write_text("in the way")
+        told = [*create(client, new_topic("t")).values(), *create(client, new_topic("u"), new_topic("v")).values()]
+        assert [(one.error_code, one.error_message) for one in told] == [(ErrorCode.NONE, None)] * 3
+        answers = [produce(client, name, 0, batch(b"a")).error_code for name in ("t", "u", "v")]
+        assert answers == [ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NONE]
+        (tmp_path / "t-0").unlink()
+        (tmp_path / "u-0").unlink()
+        assert [produce(client, name, 0, batch(b"a")).base_offset for name in ("t", "u")] == [0, 0]
