@@ -156,8 +156,13 @@ class MetadataLog:
             return 0
         end_offset, epoch, path = found
         content = path.read_bytes()
-        for batch in scan_all(content):
-            self._replay_batch(replayer, content, batch.position, batch)
+        try:
+            for batch in scan_all(content):
+                self._replay_batch(replayer, content, batch.position, batch)
+        except (BatchError, ValueError) as err:
+            raise MetadataLogError(
+                f"{path} cannot be read by this version of kafka-shim, or is damaged: take it from a backup ({err})"
+            ) from err
         self._voters_are_logged = end_offset > 0
         image = replayer.image
         image.last_offset = end_offset - 1

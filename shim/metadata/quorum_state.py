@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FILE_NAME = "quorum-state"
+# A start leads in the next epoch, which must be an int32.
+MAX_EPOCH = (1 << 31) - 1
 
 
 class QuorumStateError(StorageError):
@@ -39,22 +41,29 @@ def read(directory: Path) -> QuorumState | None:
     """Return the state in `directory`, or None if the file is missing or empty. Raises QuorumStateError."""
     path = directory / FILE_NAME
     try:
-        text = path.read_text(encoding="utf-8")
+        content = path.read_bytes()
     except FileNotFoundError:
         return None
-    if not text.strip():
+    if not content.strip():
         return None
     import json
 
     try:
-        fields = json.loads(text.splitlines()[0])
+        fields = json.loads(content.decode("utf-8").splitlines()[0])
         version = fields["data_version"]
         if version not in (0, 1):
             raise QuorumStateError(f"{path}: data_version {version} is not 0 or 1")
-        voters = [voter["voterId"] for voter in fields.get("currentVoters") or []]
-        return QuorumState(version, int(fields["leaderId"]), int(fields["leaderEpoch"]), voters)
-    except (ValueError, TypeError, KeyError) as err:
-        raise QuorumStateError(f"{path}: not a quorum state: {err!r}") from err
+        voters = [int(voter["voterId"]) for voter in fields.get("currentVoters") or []]
+        epoch = int(fields["leaderEpoch"])
+        if not 0 <= epoch < MAX_EPOCH:
+            raise _damaged(path, f"the epoch {epoch} is none")
+        return QuorumState(version, int(fields["leaderId"]), epoch, voters)
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as err:
+        raise _damaged(path, f"{type(err).__name__}: {err}") from err
+
+
+def _damaged(path: Path, reason: str) -> QuorumStateError:
+    return QuorumStateError(f"{path} is damaged ({reason}): remove it, the next start writes it anew from the log")
 
 
 def write(directory: Path, state: QuorumState) -> None:

@@ -32,3 +32,22 @@ def test_anything_else_is_refused(tmp_path, text):
     (tmp_path / FILE_NAME).write_text(text)
     with pytest.raises(QuorumStateError):
         read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\xff\xfe",
+        b"[" * 100_000,
+        b'{"data_version":0,"leaderId":1,"leaderEpoch":1e400}',
+        b'{"data_version":0,"leaderId":1,"leaderEpoch":2147483647}',
+        b'{"data_version":0,"leaderId":1,"leaderEpoch":-1}',
+        b'{"data_version":0,"leaderId":1,"leaderEpoch":1,"currentVoters":[{"voterId":[]}]}',
+    ],
+    ids=["no text", "deep", "infinite", "last epoch", "no epoch", "voters"],
+)
+def test_a_damaged_file_is_named_with_what_to_do(tmp_path, content):
+    """Some ended the start with a traceback, or with a line that named no file."""
+    (tmp_path / FILE_NAME).write_bytes(content)
+    with pytest.raises(QuorumStateError, match=f"{FILE_NAME} is damaged .*: remove it"):
+        read(tmp_path)

@@ -7,10 +7,12 @@ import os
 import threading
 from types import SimpleNamespace
 
+import pytest
+
 from kafka_shim.metadata import snapshots
 from kafka_shim.metadata.features import METADATA_VERSION, record_version
 from kafka_shim.metadata.image import RESOURCE_TOPIC, Image
-from kafka_shim.metadata.log import MetadataLog, read_records, snapshot_bytes
+from kafka_shim.metadata.log import MetadataLog, MetadataLogError, read_records, snapshot_bytes
 from kafka_shim.metadata.replay import Replayer
 from kafka_shim.metadata.snapshots import ImageView, image_records
 from kafka_shim.protocol.records.access_control_entry_record import AccessControlEntryRecord
@@ -171,6 +173,16 @@ def test_an_old_snapshot_that_is_damaged_hinders_nothing(tmp_path):
     assert (tmp_path / ".kafka_cleanshutdown").exists()
     with opened(tmp_path) as store:
         assert {"t", "u"} <= store.image.topics.keys()
+
+
+def test_the_newest_snapshot_is_named_if_it_is_damaged(tmp_path):
+    broker = Opened(tmp_path, metadata_log_max_record_bytes_between_snapshots=100).start()
+    broker.store.await_snapshot()
+    broker.stop()
+    path = max((tmp_path / "__cluster_metadata-0").glob("*.checkpoint"))
+    path.write_bytes(path.read_bytes()[:-1] + b"!")
+    with pytest.raises(MetadataLogError, match=f"^{path} cannot be read .* take it from a backup .*CRC"):
+        Opened(tmp_path).start()
 
 
 def test_old_segments_and_snapshots_go_and_the_rest_is_enough(tmp_path):
