@@ -174,6 +174,13 @@ DIFFERENCES = (
         "test_a_damaged_batch_header_in_an_old_segment",
     ),
     KnownDifference(
+        "a log that was cut short after a clean stop",
+        "cuts off the half batch at its end with a warning, and appends behind the last whole one",
+        "appends behind the half batch: what it acknowledges cannot be read",
+        "an acknowledged record must not be lost",
+        "test_a_log_that_was_cut_short_after_a_clean_stop",
+    ),
+    KnownDifference(
         "a damaged small file of a partition",
         "takes the leader epochs from the batches where `leader-epoch-checkpoint` is damaged, the topic's id from the "
         "metadata log where `partition.metadata` is",

@@ -99,15 +99,7 @@ class _Loader:
             ):
                 cut_bytes = self.recover_segment(number, segment)
                 segment.close_file()
-                if cut_bytes:
-                    logger.warning(
-                        "%s: cut %d bytes at position %d of segment %d, where no whole batch follows",
-                        log.name,
-                        cut_bytes,
-                        segment.size_bytes,
-                        segment.base_offset,
-                    )
-                    cut = number >= torn_from
+                cut = cut_bytes > 0 and number >= torn_from
 
     def recover_segment(self, number: int, segment: Segment) -> int:
         """Rebuild one segment and return the number of bytes cut. Its `.txnindex` is rebuilt too, which requires the
@@ -121,6 +113,14 @@ class _Loader:
             replay_batch(log, segment, batch)
 
         cut_bytes = segment.rebuild(log.config.index_interval_bytes, on_batch)
+        if cut_bytes:
+            logger.warning(
+                "%s: cut %d bytes at position %d of segment %d, where no whole batch follows",
+                log.name,
+                cut_bytes,
+                segment.size_bytes,
+                segment.base_offset,
+            )
         if number + 1 < len(log.segments):
             segment.store_indexes()  # those of the active segment are stored when it is rolled or closed
         later = log.segments[number + 1].base_offset if number + 1 < len(log.segments) else 0
@@ -129,10 +129,21 @@ class _Loader:
 
     # --- offsets
 
+    def read_end_offset(self) -> int:
+        """Return the offset after the last batch. Rebuilds the active segment if it lost its end after a clean stop, as
+        in a copy that was cut short: its file does not end with a batch, or a snapshot is of a later offset. What is
+        appended behind half a batch could never be read, and the next recovery would cut it off."""
+        active = self.log.segments[-1]
+        end_offset, is_whole = active.read_end()
+        if self.start.clean and not (is_whole and self.snapshots[-1:] <= [end_offset]):
+            self.recover_segment(len(self.log.segments) - 1, active)
+            end_offset, _ = active.read_end()
+        return end_offset
+
     def load_offsets(self) -> None:
         """Set the log start and end offsets, make sure there is a segment, truncate the leader epochs to the log."""
         log, start = self.log, self.start
-        end_offset = log.segments[-1].read_next_offset() if log.segments else start.start_offset
+        end_offset = self.read_end_offset() if log.segments else start.start_offset
         if end_offset < start.start_offset:
             logger.warning(
                 "%s: the log ends at %d, below its start offset %d: it starts empty there",
@@ -295,7 +306,7 @@ def _end_of_swap(directory: str, name: str) -> int:
     segment = Segment(directory, names.offset_of(name), OpenFiles(), 0, names.SWAP)
     segment.attach(os.stat(f"{directory}/{name}").st_size)
     try:
-        return max(segment.read_next_offset(), segment.base_offset + 1)
+        return max(segment.read_end()[0], segment.base_offset + 1)
     finally:
         segment.abandon()
 

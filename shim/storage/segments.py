@@ -219,15 +219,15 @@ class Segment(SegmentFiles):
         except FileNotFoundError:
             return self.created_ms
 
-    def read_next_offset(self) -> int:
-        """Return the offset after the last batch, or `base_offset` if the segment is empty. Reads from the last index
-        entry on."""
+    def read_end(self) -> tuple[int, bool]:
+        """Return the offset after the last batch (`base_offset` if the segment is empty), and whether the file ends
+        with that batch. Reads from the last index entry on."""
         next_offset = self.base_offset
         index = self.offset_index
-        position = index.at(index.count - 1)[1] if index.count else 0
-        for batch in Walk(self.fd, position, self.size_bytes, False, 0):
+        walk = Walk(self.fd, index.at(index.count - 1)[1] if index.count else 0, self.size_bytes, False, 0)
+        for batch in walk:
             next_offset = batch.next_offset
-        return next_offset
+        return next_offset, walk.position == self.size_bytes
 
     # --- repair
 

@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from kafka_shim.api.broker_loggers import KAFKA_NAMES
+from kafka_shim.cext.crc32c import crc32c
 from kafka_shim.compat.differences import DIFFERENCES, NOT_COMPARED, page
 from kafka_shim.compat.groups import script
 from kafka_shim.compat.scenarios import load, scenario_client
@@ -485,6 +486,38 @@ def test_a_damaged_small_file_of_a_partition(tmp_path) -> None:
         assert (part.error_code, b"value" in bytes(part.records)) == (ErrorCode.NONE, True)
         assert "scratched-0: leader epochs are read from the batches" in ours.log()
         assert write(connection) == ErrorCode.NONE
+
+
+@pytest.mark.parametrize("kind", ["shim", "kafka-native"])
+def test_a_log_that_was_cut_short_after_a_clean_stop(tmp_path, kind: str) -> None:
+    folder = tmp_path / "data" / "cut-0"
+
+    def write(connection: Connection, value: bytes) -> int:
+        answer = connection.request(ask.produce("cut", 0, [(None, value)]), 9)
+        return answer.responses[0].partition_responses[0].error_code
+
+    with make("shim", data_dir=tmp_path / "data") as ours, Connection(ours.bootstrap) as connection:
+        ask.create_topic(connection, "cut")
+        assert [write(connection, value) for value in (b"first", b"second")] == [ErrorCode.NONE] * 2
+    with (folder / f"{0:020}.log").open("r+b") as file:
+        file.truncate(file.seek(-3, 2))
+    with make(kind, data_dir=tmp_path / "data") as target, Connection(target.bootstrap) as connection:
+        _until(lambda: write(connection, b"third") == ErrorCode.NONE or None)
+        part = connection.request(ask.fetch("cut", 0, 0), 11).responses[0].partitions[0]
+    assert part.high_watermark == 2
+    assert list(_batches(bytes(part.records)))[:2] == (
+        [(0, True), (1, True)] if kind == "shim" else [(0, True), (1, False)]
+    )
+
+
+def _batches(records: bytes) -> Iterator[tuple[int, bool]]:
+    """(base offset, whether its CRC is right) of each batch."""
+    at = 0
+    while at < len(records):
+        end = at + 12 + int.from_bytes(records[at + 8 : at + 12])
+        is_valid = crc32c(records[at + 21 : end]) == int.from_bytes(records[at + 17 : at + 21])
+        yield int.from_bytes(records[at : at + 8]), is_valid
+        at = end
 
 
 def test_which_clients_push_metrics(each) -> None:

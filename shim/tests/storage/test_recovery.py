@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 from collections.abc import Callable
@@ -102,8 +103,11 @@ def test_second_clean_start_touches_nothing(make_disk: Callable[..., Disk]) -> N
     assert {name: (disk.partition / name).stat().st_mtime_ns for name in disk.files()} == before
 
 
-def test_tail_torn_at_every_byte_is_cut_at_its_first_bad_batch(make_disk: Callable[..., Disk]) -> None:
+@pytest.mark.parametrize("clean", [True, False])
+def test_tail_torn_at_every_byte_is_cut_at_its_first_bad_batch(make_disk: Callable[..., Disk], clean: bool) -> None:
+    """Also after a clean stop: a batch that was appended behind torn bytes was acknowledged, and never read again."""
     disk = make_disk()
+    end_life = disk.stop if clean else disk.crash
     log = disk.open()
     ends = []
     for number in range(4):
@@ -113,7 +117,7 @@ def test_tail_torn_at_every_byte_is_cut_at_its_first_bad_batch(make_disk: Callab
     ends.append(log.size_bytes)
     end(log, 2, 0, commit=False)
     ends.append(log.size_bytes)
-    disk.crash()
+    end_life()
     whole = disk.path.with_name("whole")
     shutil.copytree(disk.partition, whole)
     for size in range(ends[2], ends[-1] + 1):
@@ -128,7 +132,24 @@ def test_tail_torn_at_every_byte_is_cut_at_its_first_bad_batch(make_disk: Callab
         assert log.producers.entries[1].last_sequence == min(kept, 4) - 1
         assert len(log.active.txn_index) == (1 if kept == 6 else 0)
         put(log, b"next", pid=1, seq=min(kept, 4))
-        disk.crash()
+        assert records(log)[-1] == (kept, b"next")
+        end_life()
+
+
+@pytest.mark.parametrize("entry", [(0, 7), (1 << 20, 3)])
+def test_an_index_that_leads_into_a_batch_does_not_begin_the_offsets_anew(
+    make_disk: Callable[..., Disk], entry: tuple[int, int]
+) -> None:
+    disk = make_disk()
+    log = disk.open()
+    for number in range(4):
+        put(log, b"v%d" % number)
+    disk.stop()
+    (disk.partition / f"{BASE}.index").write_bytes(struct.pack(">ii", *entry))
+    log = disk.open()
+    assert log.log_end_offset == 4
+    put(log, b"v4")
+    assert records(log) == [(number, b"v%d" % number) for number in range(5)]
 
 
 def test_flipped_bits_in_the_tail_cut_there(make_disk: Callable[..., Disk]) -> None:
