@@ -7,9 +7,6 @@ from kafka_shim.cext.wire cimport Cursor, decode_string, need, read_i16, read_i3
 
 from kafka_shim.cext.wire import WireError
 
-cdef enum:
-    HEADER_KEYS = 256
-
 
 cdef object read_client_id(Cursor* c):
     cdef int32_t length = 0
@@ -25,8 +22,6 @@ cdef object read_client_id(Cursor* c):
 cdef class RequestHeaderParser:
     """Reads request headers. `flexible_from` maps an API key to the first flexible version of that request."""
 
-    cdef int32_t flexible_from[HEADER_KEYS]
-
     def __cinit__(self, dict flexible_from):
         cdef int key
         for key in range(HEADER_KEYS):
@@ -39,6 +34,11 @@ cdef class RequestHeaderParser:
         The version is not checked; the caller decides whether it is supported. Raises WireError for a truncated header
         and for an unknown API key, because the layout of its header is unknown.
         """
+        cdef RequestHeader header
+        client_id = self.read(buffer, start, end, &header)
+        return header.api_key, header.api_version, header.correlation_id, client_id, header.body_at
+
+    cdef object read(self, object buffer, Py_ssize_t start, object end, RequestHeader* header):
         cdef Py_buffer view
         cdef Cursor c
         cdef const uint8_t* base
@@ -68,6 +68,10 @@ cdef class RequestHeaderParser:
                     read_uvarint(&c, &size_bytes)
                     need(&c, size_bytes)
                     c.at += size_bytes
-            return api_key, api_version, correlation_id, client_id or "", c.at - base
+            header.api_key = api_key
+            header.api_version = api_version
+            header.correlation_id = correlation_id
+            header.body_at = c.at - base
+            return "" if client_id is None else client_id
         finally:
             PyBuffer_Release(&view)

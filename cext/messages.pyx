@@ -342,7 +342,7 @@ def decode_prefix(cls, int version, buffer, Py_ssize_t start=0, end=None):
     return message, stop - left
 
 
-def decode_request(cls, int version, buffer, Py_ssize_t start):
+cpdef decode_request(cls, int version, buffer, Py_ssize_t start):
     """Return the message that begins at ``start``; bytes may follow it. Raises LargeRequestError where that would take
     more than some milliseconds, and the errors of ``decode``."""
     cdef Py_ssize_t left = 0
@@ -759,7 +759,7 @@ def encode_parts(message, int version, head=b""):
         out_free(&t.out)
 
 
-def encode_response_frame(int32_t correlation_id, message, int version, bint patiently=False):
+cpdef list encode_response_frame(int32_t correlation_id, message, int version, bint patiently=False):
     """Return a whole response as a list of buffers: four bytes of length, the response header, the message.
 
     The header is version 1 (tagged fields after the correlation id) from the first flexible version of the message on.

@@ -1,14 +1,18 @@
-"""What every request passes: its frame is cut off, it gets a context and a reply."""
+"""What every request passes: its frame is cut off, it gets a context, is decoded and handled, and the reply is sent."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any
+
+from kafka_shim.cext.headers import RequestHeaderParser
 
 class FrameEnd:
     """The base of `frame_receiver.FrameReceiver`, which explains the fields: what nearly every read is, one frame or
     some whole ones."""
 
+    session: Any
     _dispatcher: Any
     _clock: Any
+    _transport: Any
     _memory: Any
     _frame: memoryview | None
     _held: bytes | bytearray | None
@@ -25,6 +29,11 @@ class FrameEnd:
 
     def buffer_updated(self, nbytes: int) -> None:
         """So many bytes were read into it: `_consume`, or `_rest_updated` while a frame is incomplete."""
+
+    def _handle_now(self, frame: memoryview) -> None:
+        """Have the dispatcher handle one frame, and send its answer. Calls `_failed` with what it raises, `_wait_for`
+        with a reply that is not there yet, `_send` with an answer of several parts, and `_mute` if the session is to
+        be muted."""
 
     def _consume(self, data: memoryview, size_bytes: int) -> None:
         """Handle every complete frame of `data` and keep the rest: calls `_handle_now` (`_handle` until the client has
@@ -55,15 +64,25 @@ class Reply:
         is_delayed: bool = False,
     ) -> None: ...
 
-class ContextEnd:
-    """The base of `context.Context`, which explains the fields."""
+class Outcome:
+    """What `outcome.Outcome` is; it has the types."""
+
+    response: Any
+    flushes: Any
+    follow_up: Callable[[], None] | None
+
+    def __init__(self, response: Any, flushes: Any = (), follow_up: Callable[[], None] | None = None) -> None: ...
+    def __class_getitem__(cls, of: object) -> type[Outcome]: ...
+
+class Context:
+    """What `context.Context` is; it has the types, and explains the fields."""
 
     broker: Any
     session: Any
     api_key: int
     api_version: int
     correlation_id: int
-    client_id: str | None
+    client_id: str
     received_ms: int
     is_large: bool
     throttle: Any
@@ -75,6 +94,52 @@ class ContextEnd:
         api_key: int,
         api_version: int,
         correlation_id: int,
-        client_id: str | None,
+        client_id: str,
         received_ms: int,
     ) -> None: ...
+    def note_member(self, group_id: str, member_id: str) -> None: ...
+    @property
+    def node_id(self) -> int: ...
+    @property
+    def listener(self) -> Any: ...
+    @property
+    def principal(self) -> str: ...
+    @property
+    def peer_host(self) -> str: ...
+
+class ApiEnd:
+    """The base of `api.Api`, which explains the fields."""
+
+    key: int
+    first: int
+    last: int
+    is_loaded: bool
+    cluster_operations: tuple[Any, ...]
+    handle: Any
+    request: Any
+    response: Any
+
+class DispatcherEnd:
+    """The base of `dispatch.Dispatcher`: the way of a request on which nothing is out of the ordinary. What else may
+    happen is a method of that class."""
+
+    broker: Any
+    _table: dict[int, Any]
+
+    def __init__(
+        self, broker: Any, table: dict[int, Any], headers: RequestHeaderParser, shows: Callable[[int], bool]
+    ) -> None:
+        """`shows` says whether messages of a level are logged. The broker has its clock, faults and metrics."""
+
+    def handle(self, session: Any, frame: memoryview) -> Reply | None:
+        """Serve one request. `frame` is what follows its length prefix, and may be reused as soon as this returns.
+        Returns None if no response is sent.
+
+        Raises DisconnectError if the connection must be closed instead.
+        """
+
+    def _note(self, context: Any, api: Any, request: Any, frame_bytes: int) -> None:
+        """A request is decoded: the log, the client's quota and the metrics hear of it."""
+
+    def _encode(self, context: Any, response: Any) -> list[Any]:
+        """Returns the frame of a response, for which the client's quotas are charged."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ssl import SSLObject
     from typing import Any
 
+    from kafka_shim.cext.request_end import Reply
     from kafka_shim.dispatch import Dispatcher
     from kafka_shim.memory_pool import ReceiveMemory
     from kafka_shim.registry import Registry
@@ -52,10 +53,10 @@ class Connection(FrameReceiver):
         "_unsent_seen_bytes",
         "_untaken_bytes",
         "is_muted",
-        "session",
     )
 
-    session: Session
+    if TYPE_CHECKING:
+        session: Session
 
     def __init__(self, dispatcher: Dispatcher, listener: Listener, memory: ReceiveMemory, registry: Registry) -> None:
         super().__init__(dispatcher, listener, memory, registry)
@@ -203,31 +204,17 @@ class Connection(FrameReceiver):
 
     # --- handling
 
-    def _handle_now(self, frame: memoryview) -> None:
-        try:
-            reply = self._dispatcher.handle(self.session, frame)
-        except DisconnectError as error:
+    def _failed(self, error: Exception) -> None:
+        """A frame was not handled."""
+        if isinstance(error, DisconnectError):
             self.close(str(error) or None)
             return
-        except Exception:
-            # A bug: not even an error response could be made. It must affect no other connection.
-            self._dispatcher.broker.metrics.errors_unexpected += 1
-            logger.exception("closing %s", self)
-            self.close()
-            return
-        if reply is None:
-            if self.session.muted_ms:
-                self._mute()
-            return
-        if reply.parts is not None:
-            try:
-                self._send(reply.parts)
-            finally:
-                if reply.follow_up is not None:
-                    self._dispatcher.run(reply.follow_up)
-            if self.session.muted_ms:
-                self._mute()
-            return
+        # A bug: not even an error response could be made. It must affect no other connection.
+        self._dispatcher.broker.metrics.errors_unexpected += 1
+        logger.error("closing %s", self, exc_info=error)
+        self.close()
+
+    def _wait_for(self, reply: Reply) -> None:
         assert reply.waiting is not None
         self._is_abandonable = reply.is_abandonable
         self._is_delayed = reply.is_delayed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_shim.cext.request_end import ContextEnd
+from kafka_shim.cext import request_end
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -10,38 +10,25 @@ if TYPE_CHECKING:
     from kafka_shim.quota.request_throttle import RequestThrottle
     from kafka_shim.session import Listener, Session
 
+    class Context(request_end.Context):
+        """One request, valid from its decoding until its response. `node_id` is an attribute and not a constant, so
+        that one process can hold several nodes later. `is_large`: the request has very many entries, and is served in
+        steps; it holds nothing of the receive buffer. `throttle` counts what the request uses, while a client has a
+        quota."""
 
-class Context(ContextEnd):
-    """One request, valid from its decoding until its response. `node_id` is an attribute and not a constant, so that
-    one process can hold several nodes later. `is_large`: the request has very many entries, and is served in steps; it
-    holds nothing of the receive buffer. `throttle` counts what the request uses, while a client has a quota."""
-
-    __slots__ = ()
-
-    if TYPE_CHECKING:
         broker: Broker
         session: Session
         throttle: RequestThrottle | None
 
-    def note_member(self, group_id: str, member_id: str) -> None:
-        """The connection speaks for this member, which lives as long as it while a virtual clock is moved for clients
-        that are alive."""
-        if self.broker.clock.is_virtual:
-            self.session.members.add((group_id, member_id))
+        def note_member(self, group_id: str, member_id: str) -> None:
+            """The connection speaks for this member, which lives as long as it while a virtual clock is moved for
+            clients that are alive."""
 
-    @property
-    def node_id(self) -> int:
-        return self.broker.node_id
+        @property
+        def listener(self) -> Listener: ...
+        @property
+        def peer_host(self) -> str:
+            """The client's address. Groups show it after a slash."""
 
-    @property
-    def listener(self) -> Listener:
-        return self.session.listener
-
-    @property
-    def principal(self) -> str:
-        return self.session.principal
-
-    @property
-    def peer_host(self) -> str:
-        """The client's address. Groups show it after a slash."""
-        return self.session.peer_host
+else:  # every request makes one
+    Context = request_end.Context

@@ -24,9 +24,8 @@ from kafka_shim.api.authentication import hold_back_failure
 from kafka_shim.api.failures import failure
 from kafka_shim.authorization import require_on_cluster
 from kafka_shim.cext.headers import RequestHeaderParser
-from kafka_shim.cext.messages import LargeRequestError, decode_request, encode_response_frame
-from kafka_shim.cext.request_end import Reply
-from kafka_shim.context import Context
+from kafka_shim.cext.messages import encode_response_frame
+from kafka_shim.cext.request_end import DispatcherEnd, Reply
 from kafka_shim.errors import DisconnectError, ErrorCode, KafkaError
 from kafka_shim.large_requests import copied
 from kafka_shim.outcome import Outcome, run_follow_up, wait_for
@@ -34,12 +33,13 @@ from kafka_shim.protocol.api_keys import API_KEYS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
+    from collections.abc import Callable, Coroutine
     from typing import Any
 
     from kafka_shim.broker import Broker
+    from kafka_shim.context import Context
+    from kafka_shim.quota.quotas import Quotas
     from kafka_shim.security.sasl.authenticator import Authenticator
-    from kafka_shim.session import Session
 
     Parts = list[Any]
 
@@ -51,119 +51,135 @@ API_VERSIONS = 18
 SECRETS = frozenset({33, 36, 39, 40, 44, 51})
 # Requests that may wait for other clients or for a time: Fetch, JoinGroup, SyncGroup, ShareFetch, and failed logins.
 PARKED = frozenset({1, 11, 14, 17, 36, 78})
-# Requests of many small entries that their handlers serve in steps from so many bytes on, although the codec does not
-# take them for large: OffsetCommit, AddPartitionsToTxn, TxnOffsetCommit, OffsetDelete. 4,000 entries of the smallest
-# kind take some ten milliseconds.
-IN_STEPS = frozenset({8, 24, 28, 47})
-IN_STEPS_BYTES = 16 * 1024
 RECEIVED, READY = "request.received", "response.ready"
 
-_parse_header = RequestHeaderParser({key: row[3] for key, row in API_KEYS.items()}).parse
+_headers = RequestHeaderParser({key: row[3] for key, row in API_KEYS.items()})
 
 
-class Dispatcher:
-    """All connections of a broker share one, those of its controller another. `table` has their APIs by key."""
+class Dispatcher(DispatcherEnd):
+    """All connections of a broker share one, those of its controller another. `table` has their APIs by key. The way of
+    an ordinary request is `handle` of the base, in C; here is what it calls for the others."""
 
-    __slots__ = ("_table", "broker")
+    __slots__ = ()
 
-    def __init__(self, broker: Broker, table: Mapping[int, Api]) -> None:
-        self.broker = broker
-        self._table = table
+    if TYPE_CHECKING:
+        broker: Broker
+        _table: dict[int, Api]
 
-    def handle(self, session: Session, frame: memoryview) -> Reply | None:
-        """Serve one request. `frame` is what follows its length prefix, and may be reused as soon as this returns.
-        Returns None if no response is sent.
+    def __init__(self, broker: Broker, table: dict[int, Api]) -> None:
+        super().__init__(broker, table, _headers, logger.isEnabledFor)
 
-        Raises DisconnectError if the connection must be closed instead.
-        """
-        broker = self.broker
-        authenticator = session.authenticator
-        if authenticator is not None and authenticator.takes_raw_tokens:
-            return Reply(None, waiting=self._raw_token(authenticator, bytes(frame)), is_abandonable=True)
+    # --- what the base calls
+
+    def _begin_raw_token(self, authenticator: Authenticator, frame: memoryview) -> Reply:
+        return Reply(None, waiting=self._raw_token(authenticator, bytes(frame)), is_abandonable=True)
+
+    @staticmethod
+    def _no_header(error: ValueError) -> DisconnectError:
+        return DisconnectError(f"cannot read the header of a request: {error}")
+
+    @staticmethod
+    def _not_served(api_key: int) -> DisconnectError:
+        return DisconnectError(f"{API_KEYS[api_key][0]} (key {api_key}) is not served")
+
+    @staticmethod
+    def _cannot_read(api: Api, version: int, error: ValueError) -> DisconnectError:
+        return DisconnectError(f"cannot read {api.name} version {version}: {error}")
+
+    def _serves_unstable(self, api: Api, version: int) -> bool:
+        return self.broker.config.unstable_api_versions_enable and api.last < version <= api.last_unstable
+
+    @staticmethod
+    def _unsupported(api: Api, version: int, correlation_id: int) -> Reply:
+        """Returns the reply to ApiVersions. Raises DisconnectError for any other request."""
+        if api.key != API_VERSIONS:
+            raise DisconnectError(f"{api.name} version {version} is not served")
+        from kafka_shim.api.k18_api_versions import unsupported
+
+        return Reply(encode_response_frame(correlation_id, unsupported(), 0))
+
+    @staticmethod
+    def _load(api: Api) -> None:
         try:
-            api_key, version, correlation_id, client_id, at = _parse_header(frame)
-        except ValueError as error:
-            raise DisconnectError(f"cannot read the header of a request: {error}") from error
-        api = self._table.get(api_key)
-        if api is None:
-            raise DisconnectError(f"{API_KEYS[api_key][0]} (key {api_key}) is not served")
-        is_admitted = authenticator is None or authenticator.admit(api_key)
-        if not api.first <= version <= api.last and not self._serves_unstable(api, version):
-            return _unsupported(api, version, correlation_id)
-        if not api.is_loaded:
-            _load(api)
-        faults = broker.faults
-        if faults.armed and faults.holds(RECEIVED):
-            frame = memoryview(bytes(frame))  # a held request outlives the receive buffer
-        try:
-            # Kafka reads no further than the last field; librdkafka sends more in Metadata version 13.
-            request = decode_request(api.request, version, frame, at)
-        except ValueError as error:
-            raise _cannot_read(api, version, error) from error
-        except LargeRequestError:
-            if not is_admitted:
-                raise DisconnectError(f"{api.name} with thousands of entries during SASL authentication") from None
-            context = Context(broker, session, api_key, version, correlation_id, client_id, broker.clock.now_ms())
-            context.is_large = True
-            return _waits(api, self._large(context, api, copied(frame), at))
-        context = Context(broker, session, api_key, version, correlation_id, client_id, broker.clock.now_ms())
-        if len(frame) > IN_STEPS_BYTES and api_key in IN_STEPS:
-            context.is_large = True
-        self._note(context, api, request, len(frame))
+            api.load()
+        except OSError as error:  # no descriptor is left; without the handler's module there is no response
+            raise DisconnectError(
+                f"cannot load {api.name}: {error.strerror}; raise the limit of open files (ulimit -n)"
+            ) from error
+        except MemoryError as error:
+            raise DisconnectError(f"cannot load {api.name}: no memory is left; raise its limit (ulimit -v)") from error
+
+    def _begin_large(self, context: Context, api: Api, frame: memoryview, at: int, is_admitted: bool) -> Reply:
         if not is_admitted:
-            assert authenticator is not None
-            refusal = self._refuse(authenticator, context, api, request)
-            return Reply(None, waiting=refusal, is_abandonable=True)
-        try:
-            if api.cluster_operations:
-                require_on_cluster(context, *api.cluster_operations)
-            if faults.armed:
-                if faults.holds(RECEIVED):
-                    held = self._held(context, api, request)
-                    return Reply(None, waiting=self._complete(context, api, request, held))
-                faults.reach(RECEIVED, api_key=api_key, client_id=client_id)
-            response = api.handle(context, request)
-            if response.__class__ is GeneratorType:
-                response = broker.turns.finish(response, context.throttle)
-        except DisconnectError:
-            raise
-        except Exception as error:
-            response = self._fail(context, api, request, error)
-        if response is None:
-            if context.throttle is not None:
-                _charge(context, api, None)
-            return None
-        if isinstance(response, api.response):
-            return Reply(self._encode(context, response))
-        return self._later(context, api, request, response)
+            raise DisconnectError(f"{api.name} with thousands of entries during SASL authentication") from None
+        context.is_large = True
+        return _waits(api, self._large(context, api, copied(frame), at))
 
-    def _later(self, context: Context, api: Api, request: Any, response: Any) -> Reply:
-        """Returns the reply for a response that must be waited for, or that other work depends on."""
-        if context.throttle is not None:
-            context.throttle.wait()
-        if not isinstance(response, Outcome):
-            return _waits(api, self._complete(context, api, request, response))
-        if response.flushes:
+    @staticmethod
+    def _log(context: Context, api: Api, request: Any) -> None:
+        session = context.session
+        text = "[hidden]" if context.api_key in SECRETS else repr(request)
+        if len(text) > 1000:
+            text = f"{text[:1000]}..."
+        logger.debug(
+            "%s:%d %s v%d correlation %d client %r: %s",
+            session.peer_host,
+            session.peer_port,
+            api.name,
+            context.api_version,
+            context.correlation_id,
+            context.client_id,
+            text,
+        )
+
+    @staticmethod
+    def _meter(context: Context, quotas: Quotas, frame_bytes: int) -> None:
+        session = context.session
+        if quotas.is_enabled and (session.authenticator is None or session.authenticator.principal):
+            context.throttle = quotas.throttle(session.principal, context.client_id, frame_bytes)
+
+    def _begin_refusal(self, context: Context, api: Api, request: Any) -> Reply:
+        authenticator = context.session.authenticator
+        assert authenticator is not None
+        refusal = self._refuse_login(authenticator, context, api, request)
+        return Reply(None, waiting=refusal, is_abandonable=True)
+
+    @staticmethod
+    def _require_on_cluster(context: Context, api: Api) -> None:
+        require_on_cluster(context, *api.cluster_operations)
+
+    def _begin_held(self, context: Context, api: Api, request: Any) -> Reply:
+        held = self._held(context, api, request)
+        return Reply(None, waiting=self._complete(context, api, request, held))
+
+    def _refuse(self, context: Context, api: Api, request: Any, error: Exception) -> Any:
+        if isinstance(error, DisconnectError):
+            raise error
+        return self._fail(context, api, request, error)
+
+    def _begin_wait(self, context: Context, api: Api, request: Any, response: Any) -> Reply:
+        """Returns the reply for a response that must be waited for, or an outcome with fsyncs."""
+        if isinstance(response, Outcome):
             return Reply(None, waiting=self._complete_flushed(context, api, request, response))
-        try:
-            return Reply(self._encode(context, response.response), response.follow_up)
-        except BaseException:
-            self.run(response.follow_up)
-            raise
+        return _waits(api, self._complete(context, api, request, response))
 
-    def _note(self, context: Context, api: Api, request: Any, frame_bytes: int) -> None:
-        """A request is decoded: the log, the client's quota and the metrics hear of it."""
-        broker, session = self.broker, context.session
-        if logger.isEnabledFor(logging.DEBUG):
-            _log(context, api, request)
-        if (
-            broker.quotas is not None
-            and broker.quotas.is_enabled
-            and (session.authenticator is None or session.authenticator.principal)
-        ):
-            context.throttle = broker.quotas.throttle(session.principal, context.client_id, frame_bytes)
-        requests = broker.metrics.requests
-        requests[context.api_key] = requests.get(context.api_key, 0) + 1
+    def _charge(self, context: Context, response: Any | None) -> None:
+        """Count what the request used against the client's quotas. The response says for how long the client is
+        throttled, and the connection is muted for that time (KIP-219). `response` is None for a Produce with
+        acks=0."""
+        throttle, api = context.throttle, self._table[context.api_key]
+        if throttle is None or api.throttle is ThrottleClass.EXEMPT:
+            return
+        if api.throttle is ThrottleClass.PRODUCE:
+            throttle_ms = throttle.charge_produce(is_answered=response is not None)
+        else:
+            throttle_ms = throttle.charge()
+        if throttle_ms:
+            context.session.muted_ms = throttle_ms
+            if hasattr(response, "throttle_time_ms"):
+                response.throttle_time_ms = throttle_ms  # type: ignore[union-attr]
+
+    # --- requests that wait
 
     def _begin(self, context: Context, api: Api, request: Any) -> Any:
         """Returns the handler's response, or the coroutine that returns it."""
@@ -184,7 +200,7 @@ class Dispatcher:
         try:
             request = await large.decode(api.request, context.api_version, frame, at)
         except ValueError as error:
-            raise _cannot_read(api, context.api_version, error) from error
+            raise self._cannot_read(api, context.api_version, error) from error
         self._note(context, api, request, len(frame))
         try:
             if api.cluster_operations:
@@ -206,16 +222,13 @@ class Dispatcher:
         except Exception as error:
             response = self._fail(context, api, request, error)
         if context.throttle is not None:
-            _charge(context, api, response)
+            self._charge(context, response)
         if response is None:
             return None
         self.broker.faults.reach(READY, api_key=context.api_key, client_id=context.client_id)
         parts = await self._encode_large(context, response)
         await large.dismantle(request, response)
         return parts
-
-    def _serves_unstable(self, api: Api, version: int) -> bool:
-        return self.broker.config.unstable_api_versions_enable and api.last < version <= api.last_unstable
 
     async def _raw_token(self, authenticator: Authenticator, token: bytes) -> Parts | None:
         """A token after SaslHandshake version 0. A failure has no answer."""
@@ -226,7 +239,7 @@ class Dispatcher:
             raise DisconnectError from error  # logged already
         return [len(answer).to_bytes(4) + answer]
 
-    async def _refuse(self, authenticator: Authenticator, context: Context, api: Api, request: Any) -> Parts:
+    async def _refuse_login(self, authenticator: Authenticator, context: Context, api: Api, request: Any) -> Parts:
         """Another request during a SASL exchange."""
         authenticator.refuse()
         name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", API_KEYS[context.api_key][0]).upper()
@@ -262,7 +275,7 @@ class Dispatcher:
             return await self._complete_flushed(context, api, request, response)
         if response is None:
             if context.throttle is not None:
-                _charge(context, api, None)
+                self._charge(context, None)
             return None
         return self._encode(context, response)
 
@@ -282,13 +295,6 @@ class Dispatcher:
             response = self._fail(context, api, request, error)
         return self._encode(context, response)
 
-    def _encode(self, context: Context, response: Any) -> Parts:
-        if context.throttle is not None:
-            _charge(context, self._table[context.api_key], response)
-        if self.broker.faults.armed:
-            self.broker.faults.reach(READY, api_key=context.api_key, client_id=context.client_id)
-        return encode_response_frame(context.correlation_id, response, context.api_version)
-
     async def _encode_large(self, context: Context, response: Any) -> Parts:
         parts: Parts = await self.broker.large_requests.encode(context.correlation_id, response, context.api_version)
         return parts
@@ -303,62 +309,5 @@ class Dispatcher:
         return failure(api, context.api_version, request, code, message)
 
 
-def _load(api: Api) -> None:
-    try:
-        api.load()
-    except OSError as error:  # no descriptor is left; without the handler's module there is no response
-        raise DisconnectError(
-            f"cannot load {api.name}: {error.strerror}; raise the limit of open files (ulimit -n)"
-        ) from error
-    except MemoryError as error:
-        raise DisconnectError(f"cannot load {api.name}: no memory is left; raise its limit (ulimit -v)") from error
-
-
-def _cannot_read(api: Api, version: int, error: ValueError) -> DisconnectError:
-    return DisconnectError(f"cannot read {api.name} version {version}: {error}")
-
-
-def _charge(context: Context, api: Api, response: Any | None) -> None:
-    """Count what the request used against the client's quotas. The response says for how long the client is throttled,
-    and the connection is muted for that time (KIP-219). `response` is None for a Produce with acks=0."""
-    throttle = context.throttle
-    if throttle is None or api.throttle is ThrottleClass.EXEMPT:
-        return
-    if api.throttle is ThrottleClass.PRODUCE:
-        throttle_ms = throttle.charge_produce(is_answered=response is not None)
-    else:
-        throttle_ms = throttle.charge()
-    if throttle_ms:
-        context.session.muted_ms = throttle_ms
-        if hasattr(response, "throttle_time_ms"):
-            response.throttle_time_ms = throttle_ms  # type: ignore[union-attr]
-
-
 def _waits(api: Api, waiting: Coroutine[Any, Any, Parts | None]) -> Reply:
     return Reply(None, waiting=waiting, is_abandonable=api.is_abandonable, is_delayed=api.key in PARKED)
-
-
-def _unsupported(api: Api, version: int, correlation_id: int) -> Reply:
-    """Returns the reply to ApiVersions. Raises DisconnectError for any other request."""
-    if api.key != API_VERSIONS:
-        raise DisconnectError(f"{api.name} version {version} is not served")
-    from kafka_shim.api.k18_api_versions import unsupported
-
-    return Reply(encode_response_frame(correlation_id, unsupported(), 0))
-
-
-def _log(context: Context, api: Api, request: Any) -> None:
-    session = context.session
-    text = "[hidden]" if context.api_key in SECRETS else repr(request)
-    if len(text) > 1000:
-        text = f"{text[:1000]}..."
-    logger.debug(
-        "%s:%d %s v%d correlation %d client %r: %s",
-        session.peer_host,
-        session.peer_port,
-        api.name,
-        context.api_version,
-        context.correlation_id,
-        context.client_id,
-        text,
-    )

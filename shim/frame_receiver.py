@@ -38,10 +38,10 @@ class FrameReceiver(FrameEnd, asyncio.BufferedProtocol):
         "_is_uncounted",
         "_listener",
         "_registry",
-        "_transport",
     )
 
-    _transport: asyncio.Transport
+    if TYPE_CHECKING:
+        _transport: asyncio.Transport
 
     def __init__(self, dispatcher: Dispatcher, listener: Listener, memory: ReceiveMemory, registry: Registry) -> None:
         # Constant for the life of the connection.
@@ -97,9 +97,6 @@ class FrameReceiver(FrameEnd, asyncio.BufferedProtocol):
             if self._task is None and self._closing_reason is not None:
                 self.close(self._closing_reason or None)
             self.proceed()
-
-    def _handle_now(self, frame: memoryview) -> None:
-        raise NotImplementedError
 
     def close(self, reason: str | None = None) -> None:
         """Close without a response."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 
+from kafka_shim.cext import request_end
 from kafka_shim.errors import ErrorCode, KafkaError
 
 TYPE_CHECKING = False
@@ -26,27 +27,20 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-else:  # importing typing costs start-up time
-    T = None
+    class Outcome(Generic[T]):
+        """`flushes` must be done before the response may be sent. `follow_up` runs once the response is passed to the
+        transport (with flushes: at once), before any other request is served."""
 
-    class Generic:
-        def __class_getitem__(cls, parameter):
-            return cls
+        response: T
+        flushes: Flushes
+        follow_up: Callable[[], None] | None
 
+        def __init__(self, response: T, flushes: Flushes = (), follow_up: Callable[[], None] | None = None) -> None: ...
+
+else:  # most requests make one
+    Outcome = request_end.Outcome
 
 logger = logging.getLogger("kafka_shim.request")
-
-
-class Outcome(Generic[T]):
-    """`flushes` must be done before the response may be sent. `follow_up` runs once the response is passed to the
-    transport (with flushes: at once), before any other request is served."""
-
-    __slots__ = ("flushes", "follow_up", "response")
-
-    def __init__(self, response: T, flushes: Flushes = (), follow_up: Callable[[], None] | None = None) -> None:
-        self.response = response
-        self.flushes = flushes
-        self.follow_up = follow_up
 
 
 def run_follow_up(follow_up: Callable[[], None] | None, metrics: Metrics) -> None:

@@ -21,6 +21,7 @@ from __future__ import annotations
 from enum import Enum
 from importlib import import_module
 
+from kafka_shim.cext.request_end import ApiEnd
 from kafka_shim.security.acl import AclOperation
 
 TYPE_CHECKING = False
@@ -143,30 +144,24 @@ TELEMETRY = frozenset({71, 72})
 UNSTABLE = {22: 6}
 
 
-class Api:
+class Api(ApiEnd):
     """One row. The handler's module is imported on the first request for it, so that start-up does not pay for it."""
 
     __slots__ = (
         "advertised_min",
         "before_authentication",
-        "cluster_operations",
-        "first",
-        "handle",
         "is_abandonable",
-        "is_loaded",
-        "key",
-        "last",
         "last_unstable",
         "module_name",
         "name",
-        "request",
-        "response",
         "throttle",
     )
 
-    handle: Callable[[Context, Any], Any]
-    request: type[Message]
-    response: type[Message]
+    if TYPE_CHECKING:
+        cluster_operations: tuple[AclOperation, ...]
+        handle: Callable[[Context, Any], Any]
+        request: type[Message]
+        response: type[Message]
 
     def __init__(
         self,

@@ -15,7 +15,7 @@ from kafka_shim.monitoring.response_errors import count_errors, count_errors_in_
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
+    from collections.abc import Callable, Coroutine
     from typing import Any
 
     from kafka_shim.api import Api
@@ -112,7 +112,7 @@ class MeasuringDispatcher(Dispatcher):
 
     __slots__ = ("times",)
 
-    def __init__(self, broker: Broker, table: Mapping[int, Api]) -> None:
+    def __init__(self, broker: Broker, table: dict[int, Api]) -> None:
         super().__init__(broker, table)
         # By API key.
         self.times: dict[int, RequestTimes] = {}
