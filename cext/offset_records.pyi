@@ -4,6 +4,7 @@ All other records of the topic are written by the generated classes; a test comp
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 class Committed:
     """One committed offset; only `record_offset`, the offset of its record in the log, may be set later. `expire_ms` is
@@ -47,3 +48,23 @@ def encode_offsets(
 ) -> list[tuple[bytes, bytes | None, int, tuple[()]]]:
     """Returns the entries for `cext.records.build` of a group's (topic, partition, offset or None for its tombstone).
     Raises EncodeError as the other two."""
+
+class PlainCommits:
+    """The short way of an OffsetCommit in which there is nothing to refuse, over the classes of its messages: a topic
+    and a partition of the request, a topic and a partition of the response. The rules have the long way."""
+
+    def __init__(
+        self, topic_class: type[Any], partition_class: type[Any], answer_class: type[Any], row_class: type[Any]
+    ) -> None: ...
+    def are_known(self, topics: list[Any], known: dict[Any, Any], by_id: bool) -> bool:
+        """Returns whether there are topics, and each names partitions, all of which exist. `known` are topics by name,
+        or by id. Sets the name and the id of those that were seen to exist."""
+
+    def take(
+        self, topics: list[Any], metadata_limit: int, now_ms: int, expire_ms: int, most: int
+    ) -> tuple[list[Any], list[Any]] | None:
+        """Returns the offsets as (topic, partition, `Committed`), and those of an answer without an error; None if
+        there are more than `most`, or if metadata may be longer than the limit."""
+
+def put_offsets(stored: dict[str, dict[int, Committed]], changes: list[Any], base_offset: int) -> None:
+    """Store a group's offsets, whose records follow each other in the log from `base_offset` on."""

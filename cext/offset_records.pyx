@@ -1,9 +1,12 @@
 """Committed offsets and their records. Contracts are in offset_records.pyi."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memcmp
 
+from kafka_shim.cext.plans cimport get_slot, put_slot, slot_of
 from kafka_shim.cext.wire cimport (
     Out, out_free, out_init, write_i8, write_i16, write_i32, write_i64, write_raw, write_string,
 )
@@ -101,3 +104,115 @@ cdef bytes _value(Committed committed):
         return PyBytes_FromStringAndSize(<char*>out.data, out.size_bytes)
     finally:
         out_free(&out)
+
+
+cdef object _field(object message, Py_ssize_t slot):
+    cdef PyObject* value = get_slot(<PyObject*>message, slot)
+    if value == NULL:
+        raise AttributeError(f"a field of {type(message).__name__} is not set")
+    return <object>value
+
+
+cdef int _set_field(object message, Py_ssize_t slot, object value) except -1:
+    cdef PyObject* former = get_slot(<PyObject*>message, slot)
+    Py_INCREF(value)
+    put_slot(<PyObject*>message, slot, <PyObject*>value)
+    Py_XDECREF(former)
+    return 0
+
+
+cdef class PlainCommits:
+    cdef object _topic_class
+    cdef object _partition_class
+    cdef object _answer_class
+    cdef object _row_class
+    cdef Py_ssize_t _name
+    cdef Py_ssize_t _topic_id
+    cdef Py_ssize_t _partitions
+    cdef Py_ssize_t _index
+    cdef Py_ssize_t _offset
+    cdef Py_ssize_t _epoch
+    cdef Py_ssize_t _metadata
+
+    def __init__(self, topic_class, partition_class, answer_class, row_class):
+        self._topic_class = topic_class
+        self._partition_class = partition_class
+        self._answer_class = answer_class
+        self._row_class = row_class
+        self._name = slot_of(topic_class, "name")
+        self._topic_id = slot_of(topic_class, "topic_id")
+        self._partitions = slot_of(topic_class, "partitions")
+        self._index = slot_of(partition_class, "partition_index")
+        self._offset = slot_of(partition_class, "committed_offset")
+        self._epoch = slot_of(partition_class, "committed_leader_epoch")
+        self._metadata = slot_of(partition_class, "committed_metadata")
+
+    cdef list _rows(self, object topic):
+        """The partitions of a topic; None if they are not what a decoded request has."""
+        if type(topic) is not self._topic_class:
+            return None
+        rows = _field(topic, self._partitions)
+        if type(rows) is not list:
+            return None
+        for row in <list>rows:
+            if type(row) is not self._partition_class:
+                return None
+        return <list>rows
+
+    def are_known(self, list topics not None, dict known not None, bint by_id):
+        cdef list rows
+        cdef Py_ssize_t count
+        for topic in topics:
+            rows = self._rows(topic)
+            if not rows:
+                return False
+            found = known.get(_field(topic, self._topic_id if by_id else self._name))
+            if found is None:
+                return False
+            count = len(found.partitions)
+            for row in rows:
+                if not 0 <= <int64_t>_field(row, self._index) < count:
+                    return False
+            _set_field(topic, self._name, found.name)
+            _set_field(topic, self._topic_id, found.topic_id)
+        return len(topics) > 0
+
+    def take(self, list topics not None, int64_t metadata_limit, now_ms, expire_ms, Py_ssize_t most):
+        cdef list rows
+        cdef list changes = []
+        cdef list answers = []
+        cdef list answered
+        for topic in topics:
+            rows = self._rows(topic)
+            if rows is None or len(changes) + len(rows) > most:
+                return None
+            name, topic_id = _field(topic, self._name), _field(topic, self._topic_id)
+            if type(topic_id) is not bytes:
+                return None
+            answered = []
+            for row in rows:
+                metadata = _field(row, self._metadata)
+                if metadata is None:
+                    metadata = ""
+                elif len(<str?>metadata) * 2 > metadata_limit:
+                    return None
+                index = _field(row, self._index)
+                changes.append((name, index, Committed(
+                    _field(row, self._offset), _field(row, self._epoch), metadata, now_ms, expire_ms, topic_id
+                )))
+                answered.append(self._row_class(partition_index=index))
+            answers.append(self._answer_class(name=name, topic_id=topic_id, partitions=answered))
+        return changes, answers
+
+
+def put_offsets(dict stored not None, list changes not None, int64_t base_offset):
+    cdef Committed committed
+    cdef dict of_topic
+    for topic, partition, offset in changes:
+        committed = <Committed?>offset
+        committed.record_offset = base_offset
+        base_offset += 1
+        of_topic = stored.get(topic)
+        if of_topic is None:
+            of_topic = stored[topic] = {}
+        of_topic[partition] = committed

@@ -71,6 +71,7 @@ cdef class Plan:
 
 
 cdef Plan plan_of(object cls, int version)
+cdef Py_ssize_t slot_of(object cls, str name) except -1
 cdef object defaults(PlanTable* plan)
 cdef object default_of(Operation* op)
 

@@ -127,7 +127,8 @@ class ClassicRequests:
             raise
         code, timers = KINDS[group.TYPE].heartbeat(group, request)
         for kind, delay_ms, only_if_absent in timers:
-            runtime.timers.schedule((group_id, kind, request.member_id), max(delay_ms, 0), only_if_absent)
+            in_ms = delay_ms if delay_ms > 0 else 0
+            runtime.timers.schedule((group_id, kind, request.member_id), in_ms, only_if_absent)
         return HeartbeatResponse(error_code=code)
 
     def leave_group(self, request: LeaveGroupRequest) -> Outcome[LeaveGroupResponse]:

@@ -32,6 +32,15 @@ if TYPE_CHECKING:
 def check_request(request: ConsumerGroupHeartbeatRequest, version: int, assignors: tuple[str, ...]) -> None:
     """Check what does not depend on the group. Raises INVALID_REQUEST, UNSUPPORTED_ASSIGNOR."""
     epoch = request.member_epoch
+    if (
+        epoch > 0
+        and request.instance_id is None
+        and request.rack_id is None
+        and request.server_assignor is None
+        and request.member_id.strip()
+        and request.group_id.strip()
+    ):
+        return  # as nearly all, after which the rest would ask in vain
     # From v1 the client generates its member id, so that a lost response cannot leave an orphaned member (KIP-1082).
     if version >= 1 or epoch > 0 or epoch == LEAVE_EPOCH:
         _refuse_blank(request.member_id, "MemberId")
@@ -80,14 +89,10 @@ def says_nothing_new(group: ConsumerGroup, request: ConsumerGroupHeartbeatReques
     )
 
 
-def still_there(
-    group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, image: CoordinatorMetadataImage
-) -> ConsumerGroupHeartbeatResponse:
+def still_there(request: ConsumerGroupHeartbeatRequest, interval_ms: int) -> ConsumerGroupHeartbeatResponse:
     """Returns the response to a heartbeat that says nothing new."""
     return ConsumerGroupHeartbeatResponse(
-        member_id=request.member_id,
-        member_epoch=request.member_epoch,
-        heartbeat_interval_ms=image.heartbeat_interval_ms(group.group_id),
+        member_id=request.member_id, member_epoch=request.member_epoch, heartbeat_interval_ms=interval_ms
     )
 
 

@@ -38,9 +38,9 @@ class ConsumerRequests:
         now_ms = runtime.clock.now_ms()
         group = groups.by_id.get(group_id)
         if isinstance(group, ConsumerGroup) and consumer_heartbeat.says_nothing_new(group, request, client, now_ms):
-            image = runtime.image
-            runtime.timers.schedule((group_id, SESSION, request.member_id), image.session_timeout_ms(group_id))
-            return Outcome(consumer_heartbeat.still_there(group, request, image))
+            timeout_ms, interval_ms = runtime.image.consumer_times_ms(group_id)
+            runtime.timers.schedule((group_id, SESSION, request.member_id), timeout_ms)
+            return Outcome(consumer_heartbeat.still_there(request, interval_ms))
         if request.member_epoch < 0:
             if not isinstance(group, ConsumerGroup):
                 raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")

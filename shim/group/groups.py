@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kafka_shim.cext.offset_records import Committed
     from kafka_shim.group.kind import Group
     from kafka_shim.group.large_offsets import PreparedCommit
-    from kafka_shim.group.records import Record
+    from kafka_shim.group.records import Changes, Record
 
 _HANDLERS = {number: handler for kind in KINDS.values() for number, handler in kind.records.items()}
 
@@ -56,6 +56,12 @@ class Groups:
         if group_id not in self.by_id:
             self.by_id[group_id] = ClassicGroup(group_id, committed.commit_ms)
         self.offsets.put(group_id, topic, partition, committed, producer_id)
+
+    def commit_all(self, group_id: str, changes: Changes, now_ms: int, base_offset: int) -> None:
+        """Apply the records of a plain commit, as `commit` does each."""
+        if group_id not in self.by_id:
+            self.by_id[group_id] = ClassicGroup(group_id, now_ms)
+        self.offsets.put_all(group_id, changes, base_offset)
 
     def commit_prepared(self, commit: PreparedCommit) -> None:
         """Apply the records of thousands of offsets of one group."""

@@ -84,6 +84,13 @@ class CoordinatorMetadataImage:
             group_id, "consumer.heartbeat.interval.ms", self.config.group_consumer_heartbeat_interval_ms
         )
 
+    def consumer_times_ms(self, group_id: str) -> tuple[int, int]:
+        """Returns `session_timeout_ms` and `heartbeat_interval_ms`, which every heartbeat needs."""
+        if (RESOURCE_GROUP, group_id) in self.metadata.configs:
+            return self.session_timeout_ms(group_id), self.heartbeat_interval_ms(group_id)
+        config = self.config
+        return config.group_consumer_session_timeout_ms, config.group_consumer_heartbeat_interval_ms
+
     def assignment_interval_ms(self, group_id: str) -> int:
         """The minimum time between two target assignments of a group (KIP-1263)."""
         return self._group_option(

@@ -7,10 +7,11 @@ response; an error of the group is raised.
 
 from __future__ import annotations
 
-from kafka_shim.cext.offset_records import Committed
+from kafka_shim.cext.offset_records import Committed, PlainCommits
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.kinds import KINDS
 from kafka_shim.protocol.message import ZERO_UUID
+from kafka_shim.protocol.messages.offset_commit_request import OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from kafka_shim.protocol.messages.offset_commit_response import (
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
 PARTITIONS_AT_ONCE = 1000
 MANY_OFFSETS = 1000
 NONE = ErrorCode.NONE
+PLAIN_COMMITS = PlainCommits(
+    OffsetCommitRequestTopic, OffsetCommitRequestPartition, OffsetCommitResponseTopic, OffsetCommitResponsePartition
+)
 
 
 def utf16_length(text: str) -> int:
@@ -73,6 +77,12 @@ def commit(
     moves: TimerMoves = []
     check = check_commit(groups, request, version, moves)
     expire_ms = -1 if request.retention_time_ms == -1 else _java_sum(now_ms, request.retention_time_ms)
+    plain = PLAIN_COMMITS.take(request.topics, metadata_limit, now_ms, expire_ms, MANY_OFFSETS)
+    if plain is not None:
+        if check is not None:
+            for name, index, committed in plain[0]:
+                check(name, committed.topic_id, index)
+        return plain[0], OffsetCommitResponse(topics=plain[1]), moves
     changes: Changes = []
     response = OffsetCommitResponse()
     names_bytes = 0

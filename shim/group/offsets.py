@@ -7,6 +7,7 @@ with the higher record offset wins, so that a plain commit made meanwhile is not
 
 from __future__ import annotations
 
+from kafka_shim.cext.offset_records import put_offsets
 from kafka_shim.group.records import NO_PRODUCER_ID
 
 TYPE_CHECKING = False
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from kafka_shim.cext.offset_records import Committed
     from kafka_shim.group.large_offsets import PreparedCommit
+    from kafka_shim.group.records import Changes
 
     # topic -> partition -> offset
     ByTopic = dict[str, dict[int, Committed]]
@@ -80,6 +82,13 @@ class Offsets:
             return
         self._pending.setdefault(producer_id, {})[group_id, topic, partition] = committed
         self._open.setdefault(group_id, {}).setdefault((topic, partition), set()).add(producer_id)
+
+    def put_all(self, group_id: str, changes: Changes, base_offset: int) -> None:
+        """Store the offsets of a plain commit, whose records follow each other in the log."""
+        stored = self._by_group.get(group_id)
+        if stored is None:
+            stored = self._by_group[group_id] = {}
+        put_offsets(stored, changes, base_offset)
 
     def put_prepared(self, commit: PreparedCommit) -> None:
         """Store thousands of offsets, as `put` does each."""

@@ -13,7 +13,6 @@ from struct import error as StructError
 from kafka_shim.cext import records as cext_records
 from kafka_shim.cext.wire import EncodeError
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.group import records
 from kafka_shim.group.announcements import announce, announcements
 from kafka_shim.group.decision import CANCEL
 from kafka_shim.group.loader import CoordinatorLoader
@@ -356,11 +355,13 @@ class CoordinatorRuntime:
         entries = offset_entries(group_id, changes, now_ms)
         with groups:
             appended = self.append_entries(partition, entries, now_ms, producer, verification)
-            producer_id = records.NO_PRODUCER_ID if producer is None else producer[0]
-            for record_offset, (topic, number, committed) in enumerate(changes, appended.base_offset):
-                assert committed is not None
-                committed.record_offset = record_offset
-                groups.commit(group_id, topic, number, committed, producer_id)
+            if producer is None:
+                groups.commit_all(group_id, changes, now_ms, appended.base_offset)
+            else:
+                for record_offset, (topic, number, committed) in enumerate(changes, appended.base_offset):
+                    assert committed is not None
+                    committed.record_offset = record_offset
+                    groups.commit(group_id, topic, number, committed, producer[0])
         return () if appended.flushed is None else (appended.flushed,)
 
     def remove_offsets(self, groups: Groups, by_group: dict[str, Changes], now_ms: int) -> list[Flush]:

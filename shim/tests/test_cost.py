@@ -29,8 +29,8 @@ MOST = {
     "produce and incremental fetch, 10 partitions": 1_780,
     "produce and incremental fetch, 4,000 partitions": 1_780,
     "heartbeat": 302,
-    "consumer heartbeat": 582,
-    "offset commit": 873,
+    "consumer heartbeat": 510,
+    "offset commit": 606,
     "transaction of 20 partitions": 19_950,
 }
 # Other versions of Python have other instructions.
