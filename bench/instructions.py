@@ -48,6 +48,7 @@ class Workload:
         self._sequence = 0
         self._sessions: dict[int, list[int]] = {}
         requests.create_topic(client, "counted", 1, {"max.message.bytes": "2000000"})
+        client.request(requests.make("FindCoordinator", key_type=0, coordinator_keys=["beats"]), 4)
         answer = client.request(
             requests.make("InitProducerId", transactional_id=None, transaction_timeout_ms=60_000), 4
         )

@@ -218,6 +218,7 @@ def rebalance(side: Side, part: int) -> Callable[[], object]:
     def do() -> None:
         with ExitStack() as stack:
             clients = [stack.enter_context(Connection(side.bootstrap, timeout_s=120)) for _ in range(count)]
+            clients[0].request(requests.make("FindCoordinator", key_type=0, coordinator_keys=[group]), 4)
             names = [
                 client.request(requests.make("JoinGroup", **join_fields(group)), 9).member_id for client in clients
             ]

@@ -46,13 +46,6 @@ DIFFERENCES = (
         "test_the_first_look_up_of_a_coordinator",
     ),
     KnownDifference(
-        "group requests before any look-up",
-        "serves them, except OffsetFetch",
-        "answers NOT_COORDINATOR until `__consumer_offsets` exists",
-        "no client sends them before a look-up; OffsetFetch is what tools send",
-        "test_a_heartbeat_before_any_look_up",
-    ),
-    KnownDifference(
         "group.initial.rebalance.delay.ms",
         "is 0 by default",
         "is 3000 by default",

@@ -397,6 +397,72 @@ CASES: dict[str, list[dict[str, Any]]] = {
     ],
 }
 
+# Asked of brokers that nobody has asked for a coordinator, on top of the cases above: what would be served after that.
+EARLY_CASES: dict[str, list[dict[str, Any]]] = {
+    "OffsetCommit": [{"group_id": "simple", "topics": COMMIT[:1], "generation_id_or_member_epoch": -1}],
+    "OffsetFetch": [{"groups": [{"group_id": "nobody", "topics": None}, {"group_id": "", "topics": None}]}],
+    "JoinGroup": [
+        {
+            "group_id": GROUP,
+            "session_timeout_ms": 10_000,
+            "rebalance_timeout_ms": 10_000,
+            "protocol_type": "consumer",
+            "protocols": [{"name": "range"}],
+        }
+    ],
+    "Heartbeat": [],
+    "LeaveGroup": [],
+    "SyncGroup": [],
+    "DescribeGroups": [],
+    "DeleteGroups": [],
+    "ListGroups": [{"states_filter": []}],
+    "InitProducerId": [{"transactional_id": TXN, "transaction_timeout_ms": 1000, "producer_id": -1}],
+    "AddPartitionsToTxn": [],
+    "AddOffsetsToTxn": [],
+    "EndTxn": [],
+    "TxnOffsetCommit": [],
+    "OffsetDelete": [{"group_id": "nobody", "topics": _indexed()[:1]}],
+    "DescribeTransactions": [],
+    "ListTransactions": [{"state_filters": []}],
+    "ConsumerGroupHeartbeat": [
+        {
+            "group_id": GROUP,
+            "member_id": "m",
+            "member_epoch": 0,
+            "rebalance_timeout_ms": 10_000,
+            "subscribed_topic_names": [TOPIC],
+            "topic_partitions": [],
+        }
+    ],
+    "ConsumerGroupDescribe": [],
+    "ShareGroupHeartbeat": [],
+    "ShareGroupDescribe": [],
+    "InitializeShareGroupState": [],
+    "ReadShareGroupState": [],
+    "WriteShareGroupState": [],
+    "DeleteShareGroupState": [],
+    "ReadShareGroupStateSummary": [],
+    "DescribeShareGroupOffsets": [],
+    "AlterShareGroupOffsets": [
+        {"group_id": "nobody", "topics": [{"topic_name": TOPIC, "partitions": [{"partition_index": 0}]}]}
+    ],
+    "DeleteShareGroupOffsets": [{"group_id": "nobody", "topics": [{"topic_name": TOPIC}]}],
+    "StreamsGroupHeartbeat": [
+        {
+            "group_id": GROUP,
+            "member_id": "m",
+            "member_epoch": 0,
+            "rebalance_timeout_ms": 10_000,
+            "process_id": "p",
+            "topology": {"epoch": 0, "subtopologies": [{"subtopology_id": "0", "source_topics": [TOPIC]}]},
+            "active_tasks": [],
+            "standby_tasks": [],
+            "warmup_tasks": [],
+        }
+    ],
+    "StreamsGroupDescribe": [],
+}
+
 
 @dataclass(frozen=True)
 class Disparity:

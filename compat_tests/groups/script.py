@@ -62,6 +62,7 @@ class Script:
         creation.
         """
         entry = {"name": topic, "partitions": [{"partition_index": 0, "committed_offset": 0}]}
+        self.quietly("FindCoordinator", 4, key_type=0, coordinator_keys=[f"wait-{topic}"])
         self.until(
             lambda: self.quietly("OffsetCommit", 9, group_id=f"wait-{topic}", topics=[entry]),
             lambda answer: not answer.topics[0].partitions[0].error_code,

@@ -91,6 +91,7 @@ class ShareChaos:
             option = {"name": "share.auto.offset.reset", "config_operation": 0, "value": "earliest"}
             resource = {"resource_type": 32, "resource_name": GROUP, "configs": [option]}
             client.request(request("IncrementalAlterConfigs", resources=[resource]), 1)
+            client.request(request("FindCoordinator", key_type=0, coordinator_keys=[GROUP]), 4)
         self._keeper = self._open_session()
 
     def _open_session(self) -> Connection:

@@ -9,6 +9,7 @@ from kafka_shim.compat.groups.script import Script
 from kafka_shim.compat.groups.streams_conversations import STREAMS_CONVERSATIONS
 from kafka_shim.compat.scenarios import scenario
 from kafka_shim.compat.scenarios.scenario_client import NONE, ScenarioClient, name_of, warm_up
+from kafka_shim.errors import ErrorCode
 from kafka_shim.targets import Power
 
 TYPE_CHECKING = False
@@ -83,3 +84,52 @@ def offsets_come_back_after_a_kill(t: ScenarioClient) -> None:
         found = [(part.committed_offset, part.metadata) for part in answer.groups[0].topics[0].partitions]
         t.same(found, [(5, "m0"), (6, "m1")], "offsets")
         t.ask("DescribeGroups", 5, groups=[group])
+
+
+@scenario("C23", spoils=True)
+def without_its_topic_no_group_has_a_coordinator(t: ScenarioClient) -> None:
+    """Once `__consumer_offsets` is deleted, requests about groups are NOT_COORDINATOR until the next look-up makes the
+    topic; then the old groups are gone."""
+    warm_up(t.target)
+    topic, group = t.topic(), t.name("g")
+    _answers_of_groups(t, topic, group, serving=True)
+    t.error(t.quietly("DeleteTopics", 6, topics=[{"name": "__consumer_offsets"}], timeout_ms=10_000).responses[0], NONE)
+    t.ask_until(lambda told: told.error_code == ErrorCode.NOT_COORDINATOR, "Heartbeat", 4, **_beat(group))
+    _answers_of_groups(t, topic, group, serving=False)
+    warm_up(t.target)
+    t.error(t.ask("DeleteGroups", 2, groups_names=[group]).results[0], "GROUP_ID_NOT_FOUND")
+    _answers_of_groups(t, topic, group, serving=True)
+
+
+def _beat(group: str) -> dict[str, Any]:
+    return {"group_id": group, "generation_id": 1, "member_id": "nobody"}
+
+
+def _answers_of_groups(t: ScenarioClient, topic: str, group: str, *, serving: bool) -> None:
+    partition = {"partition_index": 0, "committed_offset": 5, "committed_metadata": ""}
+    commit = {"generation_id_or_member_epoch": -1, "topics": [{"name": topic, "partitions": [partition]}]}
+    join = {
+        "member_id": "",
+        "session_timeout_ms": 10_000,
+        "rebalance_timeout_ms": 10_000,
+        "protocol_type": "consumer",
+        "protocols": [{"name": "range", "metadata": b""}],
+    }
+    modern = {
+        "member_id": "m",
+        "member_epoch": 3,
+        "rebalance_timeout_ms": -1,
+        "subscribed_topic_names": None,
+        "topic_partitions": None,
+    }
+    for found, wanted in (
+        (t.quietly("JoinGroup", 9, group_id=group, **join), "MEMBER_ID_REQUIRED"),
+        (t.ask("Heartbeat", 4, **_beat("no-" + group)), "UNKNOWN_MEMBER_ID"),
+        (t.ask("ConsumerGroupHeartbeat", 1, group_id="no-" + group, **modern), "GROUP_ID_NOT_FOUND"),
+        (t.ask("OffsetCommit", 9, group_id=group, **commit).topics[0].partitions[0], NONE),
+        (t.ask("OffsetFetch", 9, groups=[{"group_id": group, "topics": None}]).groups[0], NONE),
+        (t.ask("ConsumerGroupDescribe", 1, group_ids=["no-" + group]).groups[0], "GROUP_ID_NOT_FOUND"),
+        (t.ask("DeleteGroups", 2, groups_names=["no-" + group]).results[0], "GROUP_ID_NOT_FOUND"),
+    ):
+        t.error(found, wanted if serving else "NOT_COORDINATOR")
+    t.error(t.ask("ListGroups", 5), NONE)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from kafka_shim.authorization import authorized_in_steps, is_authorized
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.internal_topics import GROUP_METADATA_TOPIC
 from kafka_shim.protocol.message import ZERO_UUID
 from kafka_shim.protocol.messages.offset_fetch_request import (
     OffsetFetchRequest,
@@ -97,8 +96,6 @@ def _fetch(context: Context, group: OffsetFetchRequestGroup, require_stable: boo
         denied = [topic for topic in group.topics if topic.name not in allowed]
         if denied:
             group.topics = [topic for topic in group.topics if topic.name in allowed]
-    if GROUP_METADATA_TOPIC not in image.topics:
-        return OffsetFetchResponseGroup(group_id=group.group_id, error_code=ErrorCode.NOT_COORDINATOR)
     try:
         if context.is_large:
             answer = yield from broker.groups.offsets.fetch_in_steps(group, require_stable)

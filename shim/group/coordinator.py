@@ -233,8 +233,9 @@ class GroupCoordinator:
             self._runtime.dismiss()
             return
         self._on_topic_changed(topic)
-        self.offsets.on_topic_deleted(topic)
-        self.share.on_topic_deleted(topic)
+        if GROUP_METADATA_TOPIC in self._runtime.metadata.image.topics:
+            self.offsets.on_topic_deleted(topic)
+            self.share.on_topic_deleted(topic)
 
 
 def _in_order(by_id: dict[str, Group]) -> Iterable[str]:

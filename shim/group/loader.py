@@ -60,8 +60,8 @@ class CoordinatorLoader:
 
     def groups(self, partition: int) -> Groups:
         """Returns the groups of a partition. Raises COORDINATOR_LOAD_IN_PROGRESS while a large one is being loaded, and
-        NOT_COORDINATOR if it is offline or cannot be loaded now: the response "no offset" would send consumers back to
-        the beginning."""
+        NOT_COORDINATOR if it does not exist, is offline or cannot be loaded now: the response "no offset" would send
+        consumers back to the beginning."""
         found = self.by_partition.get(partition)
         if found is not None:
             if found.is_current:
@@ -138,12 +138,11 @@ class CoordinatorLoader:
         return self._logs.find(self._topic, partition) is None and self._logs.is_offline(self._topic, partition)
 
     def _log(self, partition: int) -> PartitionLog | None:
-        """Returns the log, or None if it is empty. Raises NOT_COORDINATOR if it is offline or cannot be loaded now."""
+        """Returns the log, or None if it is empty. Raises NOT_COORDINATOR if it does not exist, as nobody looked up
+        a coordinator yet, if it is offline or cannot be loaded now."""
         try:
             log = self._logs.get(self._topic, partition)
         except KafkaError as error:
-            if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                return None
             raise KafkaError(ErrorCode.NOT_COORDINATOR, error.message) from error
         return None if log.log_end_offset == log.log_start_offset else log
 

@@ -63,7 +63,6 @@ GROUPS_PER_STEP = 200
 _APPEND_ERRORS = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.INVALID_CONFIG: ErrorCode.COORDINATOR_NOT_AVAILABLE,  # the internal topic cannot be created
     ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
     ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
@@ -215,10 +214,7 @@ class CoordinatorRuntime:
         try:
             if self.faults.armed:
                 self.faults.reach("group.before_append", partition=partition)
-            log = self.logs.find(GROUP_METADATA_TOPIC, partition)
-            if log is None:
-                self.metadata.ensure_internal_topic(GROUP_METADATA_TOPIC)
-                log = self.logs.get(GROUP_METADATA_TOPIC, partition)
+            log = self.logs.get(GROUP_METADATA_TOPIC, partition)
             appended = log.append_batch(batch, now_ms=now_ms, verification=verification)
         except KafkaError as error:
             if error.code == ErrorCode.MESSAGE_TOO_LARGE:

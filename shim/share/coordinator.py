@@ -51,7 +51,6 @@ RECORDS_PER_BATCH = 500
 _APPEND_ERRORS = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.INVALID_CONFIG: ErrorCode.COORDINATOR_NOT_AVAILABLE,  # the internal topic cannot be created
     ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
     ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
@@ -202,10 +201,7 @@ class ShareCoordinator:
         try:
             if self._faults.armed:
                 self._faults.reach("share.before_append", partition=partition)
-            log = self._logs.find(SHARE_GROUP_STATE_TOPIC, partition)
-            if log is None:
-                self._metadata.ensure_internal_topic(SHARE_GROUP_STATE_TOPIC)
-                log = self._logs.get(SHARE_GROUP_STATE_TOPIC, partition)
+            log = self._logs.get(SHARE_GROUP_STATE_TOPIC, partition)
             appended = log.append_batch(batch, now_ms=now_ms)
         except KafkaError as error:
             raise KafkaError(_APPEND_ERRORS.get(error.code, error.code), error.message) from error
@@ -234,7 +230,7 @@ class ShareCoordinator:
 
     def _shard_of(self, key: SharePartitionKey) -> tuple[int, ShareStateShard]:
         """Returns the partition and its state. Raises COORDINATOR_LOAD_IN_PROGRESS while a large one is being loaded,
-        and NOT_COORDINATOR if it is offline or cannot be read now."""
+        and NOT_COORDINATOR if it does not exist, is offline or cannot be read now."""
         partition = self.partition_for(key)
         shard = self._shards.get(partition)
         if shard is not None:
@@ -258,12 +254,11 @@ class ShareCoordinator:
         )
 
     def _log(self, partition: int) -> PartitionLog | None:
-        """Returns the log, or None if it is empty. Raises NOT_COORDINATOR if it is offline or cannot be read now."""
+        """Returns the log, or None if it is empty. Raises NOT_COORDINATOR if it does not exist, as nobody looked up
+        a coordinator yet, if it is offline or cannot be read now."""
         try:
             log = self._logs.get(SHARE_GROUP_STATE_TOPIC, partition)
         except KafkaError as error:
-            if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                return None
             raise KafkaError(ErrorCode.NOT_COORDINATOR, error.message) from error
         return None if log.log_end_offset == log.log_start_offset else log
 

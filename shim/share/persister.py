@@ -3,6 +3,7 @@ one broker (Kafka: org.apache.kafka.server.share.persister.Persister, ShareGroup
 
 from __future__ import annotations
 
+from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.internal_topics import SHARE_GROUP_STATE_TOPIC
 from kafka_shim.metadata.image import RESOURCE_GROUP
 
@@ -68,12 +69,22 @@ class ShareStatePersister:
 
     # --- state
 
+    def _look_up(self) -> ShareCoordinator:
+        """Returns the share coordinator, whose topic the first look-up creates. Raises COORDINATOR_NOT_AVAILABLE if it
+        cannot be created."""
+        if SHARE_GROUP_STATE_TOPIC not in self._metadata.image.topics:
+            try:
+                self._metadata.ensure_internal_topic(SHARE_GROUP_STATE_TOPIC)
+            except KafkaError as error:
+                raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, error.message) from error
+        return self.coordinator
+
     def initialize_state(
         self, group_id: str, topic_id: bytes, partition: int, state_epoch: int, start_offset: int
     ) -> Flushes:
         """Start a share partition anew. A start offset of -1: the reader decides it. Raises FENCED_STATE_EPOCH,
         INVALID_REQUEST, UNKNOWN_TOPIC_OR_PARTITION."""
-        return self.coordinator.initialize((group_id, topic_id, partition), state_epoch, start_offset)
+        return self._look_up().initialize((group_id, topic_id, partition), state_epoch, start_offset)
 
     def read_state(
         self, group_id: str, topic_id: bytes, partition: int, leader_epoch: int
@@ -82,7 +93,7 @@ class ShareStatePersister:
         older leader epoch are fenced from then on. Raises FENCED_LEADER_EPOCH, INVALID_REQUEST (not initialised),
         UNKNOWN_TOPIC_OR_PARTITION."""
         # A leader epoch that is lost with an unsynced log fences nobody: the broker's restart began a newer one.
-        state, _ = self.coordinator.read((group_id, topic_id, partition), leader_epoch)
+        state, _ = self._look_up().read((group_id, topic_id, partition), leader_epoch)
         return state.state_epoch, state.start_offset, state.delivery_complete_count, list(state.state_batches)
 
     def write_state(
@@ -100,19 +111,19 @@ class ShareStatePersister:
         finish before the response. Raises FENCED_LEADER_EPOCH, FENCED_STATE_EPOCH, INVALID_REQUEST (not initialised),
         UNKNOWN_TOPIC_OR_PARTITION."""
         key = group_id, topic_id, partition
-        return self.coordinator.write(
+        return self._look_up().write(
             key, state_epoch, leader_epoch, start_offset, delivery_complete_count, state_batches
         )
 
     def read_summary(self, group_id: str, topic_id: bytes, partition: int) -> tuple[int, int, int, int]:
         """Returns (state epoch, leader epoch, start offset or -1, delivery complete count or -1); without a state
         (0, 0, -1, -1). Raises INVALID_REQUEST, UNKNOWN_TOPIC_OR_PARTITION."""
-        state = self.coordinator.read_summary((group_id, topic_id, partition))
+        state = self._look_up().read_summary((group_id, topic_id, partition))
         return state.state_epoch, state.leader_epoch, state.start_offset, state.delivery_complete_count
 
     def delete_state(self, group_id: str, topic_id: bytes, partition: int) -> Flushes:
         """Delete the state of a share partition. Raises INVALID_REQUEST, UNKNOWN_TOPIC_OR_PARTITION."""
-        return self.coordinator.delete((group_id, topic_id, partition))
+        return self._look_up().delete((group_id, topic_id, partition))
 
     # --- options of a group (Kafka: ShareGroupConfigProvider)
 

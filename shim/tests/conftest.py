@@ -11,6 +11,7 @@ import uvloop
 from hypothesis import settings
 
 from kafka_shim.embedded import Broker
+from kafka_shim.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kafka_shim.wire_client import Connection
 
 # A slow example is not a wrong one: timings never decide a unit test.
@@ -57,3 +58,9 @@ def client(broker: Broker) -> Iterator[Connection]:
     """A connection to `broker`."""
     with Connection(broker.bootstrap_servers, timeout_s=60) as connection:
         yield connection
+
+
+@pytest.fixture
+def looked_up(client: Connection) -> None:
+    """A client asked for the coordinator of a group, as all do first: before that groups are NOT_COORDINATOR."""
+    client.request(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]), 4)

@@ -20,6 +20,7 @@ from kafka_shim.embedded import Broker
 from kafka_shim.garbage import COLLECTS_IN_INCREMENTS, LOOK_EVERY_MS, THRESHOLDS, Collector
 from kafka_shim.group.timers import Timers
 from kafka_shim.protocol.messages.api_versions_request import ApiVersionsRequest
+from kafka_shim.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
 from kafka_shim.security.tls.authority import CertificateAuthority
 from kafka_shim.tests.security.sasl_client import (
@@ -222,6 +223,7 @@ def test_members_of_groups_leave_no_cycle(secured: Broker) -> None:
         fields = {"session_timeout_ms": 10_000, "rebalance_timeout_ms": 10_000, "protocol_type": "consumer"}
         protocols = [JoinGroupRequestProtocol(name="range", metadata=b"x")]
         with Connection(address(secured, "PLAINTEXT")) as connection:
+            connection.request(FindCoordinatorRequest(key_type=0, coordinator_keys=[group_id]), 4)
             member_id = ""
             while True:  # the group is loaded meanwhile
                 request = JoinGroupRequest(group_id=group_id, member_id=member_id, protocols=protocols, **fields)

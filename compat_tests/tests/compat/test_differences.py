@@ -73,12 +73,6 @@ def _ask_each(addresses: Iterable[str], question: Callable[[Connection], Any]) -
     return found
 
 
-def test_a_heartbeat_before_any_look_up(each) -> None:
-    beat = ask.make("Heartbeat", group_id="g", generation_id=1, member_id="m")
-    codes = each(lambda connection: connection.request(beat, 4).error_code)
-    assert codes == [ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.NOT_COORDINATOR]
-
-
 def test_the_first_look_up_of_a_coordinator(each) -> None:
     look_up = ask.make("FindCoordinator", key="g", key_type=0)
     codes = each(lambda connection: connection.request(look_up, 3).error_code)

@@ -12,12 +12,12 @@ import pytest
 from kafka_shim.api import APIS
 from kafka_shim.api.controller import CONTROLLER_APIS
 from kafka_shim.compat.controller_sweep import ALL_CASES, CONTROLLER_CASES, CONTROLLER_FACTS, CONTROLLER_LEFT_OUT
-from kafka_shim.compat.sweep import CASES, LEFT_OUT, prepare, sweep, unswept
+from kafka_shim.compat.sweep import CASES, EARLY_CASES, LEFT_OUT, TOPIC, prepare, sweep, unswept
 from kafka_shim.metadata.features import ELR_VERSION, SUPPORTED
 from kafka_shim.protocol.api_keys import API_KEYS
 from kafka_shim.targets import jvm
 from kafka_shim.targets.kafka_native import KafkaNative
-from kafka_shim.targets.requests import make
+from kafka_shim.targets.requests import create_topic, make
 from kafka_shim.targets.shim_process import ShimProcess
 from kafka_shim.wire_client import Connection
 
@@ -45,6 +45,22 @@ def test_every_version_of_every_api_answers_as_kafka_does(brokers: Brokers) -> N
     print(f"{done.asked} requests over {done.apis} APIs, {len(done.disparities)} differ")
     assert not done.disparities, "\n".join(map(str, done.disparities[:40]))
     assert done.apis == len([api for api in CASES if api not in LEFT_OUT])
+
+
+def test_before_anybody_asked_for_a_coordinator_every_version_answers_as_kafka_does() -> None:
+    """Kafka's coordinators have no partitions then: NOT_COORDINATOR, behind what is checked before."""
+    with ShimProcess({}) as shim, KafkaNative() as kafka:
+        for target in (shim, kafka):
+            with Connection(target.bootstrap) as connection:
+                create_topic(connection, TOPIC, 2)
+        cases = {api: CASES[api] + more for api, more in EARLY_CASES.items()}
+        done = sweep(shim.bootstrap, kafka.bootstrap, cases)
+        print(f"{done.asked} requests over {done.apis} APIs, {len(done.disparities)} differ")
+        assert not done.disparities, "\n".join(map(str, done.disparities[:40]))
+        assert done.apis == len(EARLY_CASES)
+        for target in (shim, kafka):
+            with Connection(target.bootstrap) as connection:
+                assert connection.request(make("Metadata", topics=None), 12).topics[0].name == TOPIC
 
 
 def test_the_controllers_table_is_kafkas(brokers: Brokers) -> None:

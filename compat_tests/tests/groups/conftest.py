@@ -17,6 +17,7 @@ from kafka_shim.wire_client import Connection
 @pytest.fixture(scope="session")
 def shim() -> Iterator[Target]:
     with make("shim") as started:
+        wait_for_coordinator(started)
         yield started
 
 
@@ -28,7 +29,7 @@ def kafka() -> Iterator[Target]:
 
 
 def wait_for_coordinator(target: Target) -> None:
-    """Until each partition of the coordinator's topic is loaded: Kafka makes the topic on the first request."""
+    """Until each partition of the coordinator's topic is loaded: the first look-up makes it."""
     groups = [{"group_id": f"probe-{number}", "topics": None} for number in range(300)]
     deadline_s = time.monotonic() + PATIENCE_S
     with Connection(target.bootstrap) as connection:

@@ -39,6 +39,7 @@ def test_a_large_group_is_read_while_the_others_are_served() -> None:
         with Connection(target.bootstrap) as connection:
             topics = [{"name": "wide", "num_partitions": PARTITIONS, "replication_factor": 1}]
             connection.request(make_request("CreateTopics", topics=topics, timeout_ms=60_000), 7)
+            connection.request(make_request("FindCoordinator", key_type=0, coordinator_keys=[large, small]), 4)
             for number in range(COMMITS):
                 assert commit(connection, large, number, PARTITIONS) is ErrorCode.NONE
             assert commit(connection, small, 5, 1) is ErrorCode.NONE

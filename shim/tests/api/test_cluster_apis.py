@@ -28,6 +28,7 @@ from kafka_shim.protocol.messages.offset_for_leader_epoch_request import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
+from kafka_shim.targets.requests import make
 from kafka_shim.tests.produced import batch, make_topic, metadata, produce
 from kafka_shim.wire_client import Connection
 
@@ -193,12 +194,34 @@ def test_an_internal_topic_with_segments_that_no_topic_may_have_is_not_created(o
         assert topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         commit = OffsetCommitRequest(group_id="g", generation_id_or_member_epoch=-1, topics=[COMMITTED])
         make_topic(client, "t")
+        client.request(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]), 6)
         told = client.request(commit, 9).topics[0].partitions[0].error_code
-        assert told == (ErrorCode.COORDINATOR_NOT_AVAILABLE if kind == 0 else ErrorCode.NONE)
+        assert told == (ErrorCode.NOT_COORDINATOR if kind == 0 else ErrorCode.NONE)
     assert (
         f"the topic {name} is not created on demand: INVALID_CONFIG: Invalid value 1048575 for configuration "
         f"segment.bytes: Value must be at least 1048576 (it comes from {option.replace('_', '.')})"
     ) in caplog.text
+
+
+def test_groups_have_no_coordinator_until_it_is_looked_up(broker, client):
+    make_topic(client, "t")
+    beat = make("Heartbeat", group_id="g", generation_id=1, member_id="m")
+    commit = OffsetCommitRequest(group_id="g", generation_id_or_member_epoch=-1, topics=[COMMITTED])
+
+    def codes():
+        committed = client.request(commit, 9).topics[0].partitions[0]
+        (described,) = client.request(make("ConsumerGroupDescribe", group_ids=["g"]), 1).groups
+        (deleted,) = client.request(make("DeleteGroups", groups_names=["no"]), 2).results
+        return [each.error_code for each in (client.request(beat, 4), committed, described, deleted)]
+
+    assert codes() == [ErrorCode.NOT_COORDINATOR] * 4
+    assert client.request(make("ListGroups"), 5).groups == []
+    assert "__consumer_offsets" not in broker.state.metadata.image.topics
+    client.request(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]), 6)
+    gone = ErrorCode.GROUP_ID_NOT_FOUND
+    assert codes() == [ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.NONE, gone, gone]
+    broker.call(broker.state.metadata.delete_topic, "__consumer_offsets")
+    assert codes() == [ErrorCode.NOT_COORDINATOR] * 4
 
 
 def test_the_cluster_is_described_to_who_wants_brokers(broker, client):

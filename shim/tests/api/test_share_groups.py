@@ -15,6 +15,8 @@ from kafka_shim.targets.requests import make
 from kafka_shim.tests.produced import make_topic
 from kafka_shim.wire_client import Connection
 
+pytestmark = pytest.mark.usefixtures("looked_up")
+
 GROUP, TOPIC, ABSENT = "g", "t", "absent"
 
 
@@ -99,6 +101,20 @@ def test_states_are_written_and_read_by_requests(client: Connection) -> None:
     assert about("InitializeShareGroupState", state_epoch=0, start_offset=0).error_code == E.FENCED_STATE_EPOCH
     assert about("DeleteShareGroupState").error_code == 0
     assert about("ReadShareGroupState", leader_epoch=0).error_code == E.INVALID_REQUEST
+
+
+def test_states_have_no_coordinator_until_it_is_looked_up(client: Connection) -> None:
+    """Requests wait for a look-up; the broker, which keeps states itself, does not need one."""
+    partitions = [{"partition": 1, "leader_epoch": 0}]
+    topics = [{"topic_id": b"\1" * 16, "partitions": partitions}]
+
+    def code() -> int:
+        answer = ask(client, "ReadShareGroupStateSummary", group_id=GROUP, topics=topics)
+        return int(answer.results[0].partitions[0].error_code)
+
+    assert code() == E.NOT_COORDINATOR
+    begun(client)
+    assert code() == E.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_without_the_feature_share_groups_are_refused(broker: Any, client: Connection) -> None:

@@ -13,6 +13,8 @@ from kafka_shim.security.acl import AclOperation, ResourceType
 from kafka_shim.targets.requests import make
 from kafka_shim.wire_client import Connection
 
+pytestmark = pytest.mark.usefixtures("looked_up")
+
 MISSING_INTERNAL = 3
 
 

@@ -24,6 +24,7 @@ def test_what_an_open_transaction_holds_back_is_told(broker: Broker, capsys: pyt
         writer = Producer(client, "x")
         writer.write(b"held back")
         produce(client, "t", 0, batch(b"behind it"))
+        client.request(make("FindCoordinator", key_type=0, coordinator_keys=["stuck"]))
         for group, offset in (("at the end", 3), ("stuck", 1), ("slow", 0)):
             parts = [{"partition_index": 0, "committed_offset": offset}]
             commit = make(

@@ -23,6 +23,7 @@ def run(broker, capsys):
 @pytest.fixture
 def wire(broker):
     with Connection(broker.bootstrap_servers, client_id="me") as connection:
+        connection.request(make("FindCoordinator", key_type=0, coordinator_keys=["g"]))
         yield connection
 
 

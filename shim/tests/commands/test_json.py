@@ -28,6 +28,7 @@ def address() -> Iterator[str]:
         assert run(["topics", "create", *at, "orders", "--partitions", "2", "--config", "retention.ms=5"]) == 0
         partition = OffsetCommitRequestPartition(partition_index=1, committed_offset=0)
         topics = [OffsetCommitRequestTopic(name="orders", partitions=[partition])]
+        client.request(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]))
         committed = client.request(OffsetCommitRequest(group_id="g", topics=topics), 8).topics[0].partitions[0]
         assert committed.error_code == 0
         client.request(FindCoordinatorRequest(key_type=1, coordinator_keys=["x"]))

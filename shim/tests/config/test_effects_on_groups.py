@@ -13,6 +13,7 @@ from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.metadata.config_checks import check_group
 from kafka_shim.metadata.image import RESOURCE_GROUP
 from kafka_shim.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+from kafka_shim.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kafka_shim.protocol.records.config_record import ConfigRecord
 from kafka_shim.tests.group.harness import TOPIC, Node
 from kafka_shim.tests.metadata.opened import Opened
@@ -249,6 +250,7 @@ def test_protocol_that_is_not_listed_is_not_served() -> None:
             Broker(group_coordinator_rebalance_protocols=protocols) as broker,
             Connection(broker.bootstrap_servers) as client,
         ):
+            client.request(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]), 4)
             assert client.request(request, 0).error_code == code
 
 

@@ -107,6 +107,7 @@ def test_options_say_where_they_come_from(console: Console, client: Connection) 
     get(console, "configs", 400, kind="user", name="x")
 
 
+@pytest.mark.usefixtures("looked_up")
 def test_how_far_a_share_group_is_behind(console: Console, client: Connection) -> None:
     make_topic(client, "t", 1)
     produce(client, "t", 0, batch(b"a", b"b", b"c"))

@@ -28,6 +28,7 @@ from kafka_shim.monitoring.collector import _histogram
 from kafka_shim.monitoring.families import Family, counter
 from kafka_shim.monitoring.process import process
 from kafka_shim.monitoring.request_times import BOUNDS_S, SAMPLE, Histogram
+from kafka_shim.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kafka_shim.protocol.messages.metadata_request import MetadataRequest
 from kafka_shim.protocol.messages.offset_commit_request import (
     OffsetCommitRequest,
@@ -89,6 +90,7 @@ def test_what_clients_did_is_counted(watched: Broker) -> None:
         for partition in (0, 1, 1):
             produce(client, "t", partition, one)
         told = fetch(client, "t", 1, 0)
+        client.request(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]), 4)
         commit = OffsetCommitRequest(group_id="g", generation_id_or_member_epoch=-1)
         parts = [OffsetCommitRequestPartition(partition_index=number, committed_offset=1) for number in (0, 1)]
         commit.topics = [OffsetCommitRequestTopic(name="t", partitions=parts)]

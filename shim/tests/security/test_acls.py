@@ -18,6 +18,7 @@ from kafka_shim.protocol.messages.consumer_group_heartbeat_request import Consum
 from kafka_shim.protocol.messages.create_acls_request import AclCreation, CreateAclsRequest
 from kafka_shim.protocol.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
 from kafka_shim.protocol.messages.describe_acls_request import DescribeAclsRequest
+from kafka_shim.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kafka_shim.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kafka_shim.security import acl_control
 from kafka_shim.security.acl import AclOperation, PatternType, PermissionType, ResourceType
@@ -325,6 +326,7 @@ def test_an_expression_matches_only_topics_that_the_client_may_describe(secured:
     read_group: Row = (R.GROUP, "g", P.LITERAL, ANONYMOUS, "*", Op.READ, A.ALLOW)
     create(admin, read_group, (R.TOPIC, "log-b", P.LITERAL, ANONYMOUS, "*", Op.READ, A.ALLOW))
     only_acls_decide(secured)
+    admin.request(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]), 4)
     beat = ConsumerGroupHeartbeatRequest(
         group_id="g",
         member_id="m",
