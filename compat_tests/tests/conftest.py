@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 import pytest
 
 from kafka_shim.compat import clients
 from kafka_shim.targets import Target, make
+
+
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    """The limit of a test does not count the start of brokers in fixtures, which have limits of their own (`targets`):
+    Apache Kafka takes a minute where other tests keep the disk busy."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(func_only=True))
 
 
 @pytest.fixture(scope="session")
