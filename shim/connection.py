@@ -143,7 +143,7 @@ class Connection(FrameReceiver):
         if self.session.authenticator is not None:
             self.session.authenticator.forget_connection()
         if self.session.on_closed is not None:
-            self.session.on_closed()
+            self.session.on_closed(self.session)
         if self._gone is not None and not self._gone.done():
             self._gone.set_result(None)
 

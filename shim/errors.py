@@ -170,6 +170,12 @@ class KafkaError(Exception):
     def __str__(self) -> str:
         return f"{self.code.name}: {self.message}" if self.message else self.code.name
 
+    def without_frames(self) -> "KafkaError":
+        """Returns this error, for an object that keeps it. The frames that it and its causes went through would be kept
+        too, and often have that object: a cycle, which would wait for the garbage collector."""
+        self.__traceback__ = self.__cause__ = self.__context__ = None
+        return self
+
 
 class DisconnectError(Exception):
     """Close the client's connection without a response and log one line. Kafka does this where no response is possible:

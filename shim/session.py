@@ -80,8 +80,8 @@ class Session:
         self.members: set[tuple[str, str]] = set()
         # For how long nothing is read from the connection after the response under way (KIP-219).
         self.muted_ms = 0
-        # Called once when the connection is closed: a share session ends with it.
-        self.on_closed: Callable[[], None] | None = None
+        # Called once, with this object, when the connection is closed: a share session ends with it.
+        self.on_closed: Callable[[Session], None] | None = None
 
     def advertised(self) -> tuple[str, int]:
         """Returns the (host, port) for this client in Metadata, FindCoordinator and DescribeCluster."""

@@ -195,7 +195,7 @@ def _locate(
                 log = _find(context, key, index)
             except KafkaError as error:
                 # Its frames would be kept too, for each of thousands of partitions.
-                batch.error = error.with_traceback(None)
+                batch.error = error.without_frames()
                 continue
         batch.log = log
         if records is None:

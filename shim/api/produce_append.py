@@ -110,7 +110,7 @@ def append_some(
                     checked=batch.checked,
                 )
             except KafkaError as error:
-                batch.error = error
+                batch.error = error.without_frames()
             except Exception:
                 # A bug. The other partitions are still appended, and their producer must get their results.
                 logger.exception("append to %s-%d failed", log.topic, log.partition)

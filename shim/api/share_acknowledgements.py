@@ -80,9 +80,7 @@ def check_member(context: Context, request: Request) -> tuple[str, str]:
 
 def watch_connection(context: Context) -> None:
     """The share session ends with the connection."""
-    sessions = shares_of(context.broker).sessions
-    session = context.session
-    session.on_closed = lambda: sessions.connection_closed(session)
+    context.session.on_closed = shares_of(context.broker).sessions.connection_closed
 
 
 def readable_topics(context: Context, names: Collection[str]) -> Collection[str]:
@@ -115,7 +113,7 @@ def acknowledge(
                 done.errors[key] = None
                 done.flushes += shares_of(broker).acknowledge((group_id, *key), member_id, batches)
             except KafkaError as error:
-                done.errors[key] = error
+                done.errors[key] = error.without_frames()
     if is_any:
         done.errors.update(dict.fromkeys(empty))
     return done

@@ -88,7 +88,7 @@ class ShareFetchReads:
         try:
             self.shares[key] = self._partitions.get((self.group_id, *key), topic)
         except KafkaError as error:
-            self.failed[key] = error
+            self.failed[key] = error.without_frames()
 
     def find_all(self, wanted: Iterable[CachedSharePartition]) -> Steps[None]:
         """Add very many partitions."""
@@ -142,7 +142,7 @@ class ShareFetchReads:
                     one = self._read(ready[key], max_bytes, at_least_one=key == first)
                 count += self._fill(answer, key, one, count)
             except KafkaError as raised:
-                self.failed[key] = raised
+                self.failed[key] = raised.without_frames()
                 self._partitions.check((self.group_id, *key), raised)
                 continue
             answers[key] = answer
@@ -177,7 +177,7 @@ class ShareFetchReads:
                 copy_bytes=-1,
             )
         except KafkaError as error:
-            one.error = error
+            one.error = error.without_frames()
             return one
         for found in fetched.records:
             assert isinstance(found, FileRecords)

@@ -146,7 +146,7 @@ class OffsetRequests:
                 large_offsets.merge(prepared.response, answer, start)
                 yield
         except KafkaError as error:
-            prepared.error = error.with_traceback(None)
+            prepared.error = error.without_frames()
         return prepared
 
     def write_transactional(

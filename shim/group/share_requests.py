@@ -307,7 +307,7 @@ class ShareRequests:
                 try:
                     flushes += change(topic_id, partition)
                 except KafkaError as error:
-                    errors[topic_id, partition] = error
+                    errors[topic_id, partition] = error.without_frames()
 
     def on_topic_deleted(self, topic: Topic) -> None:
         """Forget the topic in all share groups. The share coordinator deletes its states. Partitions that are not

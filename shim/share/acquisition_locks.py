@@ -58,8 +58,11 @@ class AcquisitionLocks:
         return until_ms
 
     def stop(self) -> None:
-        """Wait for no end any more."""
+        """Wait for no end any more: the share partition is fenced."""
         self._scheduler.cancel(self._name)
+        # Both are of the share partition, which has these locks: a cycle would wait for the garbage collector.
+        self._held = tuple
+        self._ended = _ignore
 
     def _forget_stale(self) -> None:
         self._locks = list(self._held())
@@ -79,3 +82,7 @@ class AcquisitionLocks:
             due.append((first_offset, last_offset))
         self._schedule()
         self._ended(due, now_ms)
+
+
+def _ignore(due: list[tuple[int, int]], now_ms: int) -> None:
+    pass

@@ -92,7 +92,7 @@ def check_apart(records: Buffer, name: str, version: int, now_ms: int, config: T
             checked.stored, batch = compress_anew(records, batch, codec, name, config)
         checked.batch = batch
     except KafkaError as err:
-        checked.error = err.with_traceback(None)  # its frames would keep the records
+        checked.error = err.without_frames()  # its frames would keep the records
     except Exception as err:  # a bug, or memory is short: the append raises it
         checked.error = err
     return checked

@@ -23,6 +23,7 @@ from kafka_shim.protocol.messages.api_versions_request import ApiVersionsRequest
 from kafka_shim.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
 from kafka_shim.security.tls.authority import CertificateAuthority
+from kafka_shim.tests.produced import batch, fetch_request, make_topic, produce
 from kafka_shim.tests.security.sasl_client import (
     SCRAM_MODULE,
     listener_options,
@@ -31,6 +32,7 @@ from kafka_shim.tests.security.sasl_client import (
     plain_jaas,
 )
 from kafka_shim.tests.security.test_tls import address, store_options, tls_connection
+from kafka_shim.tests.share.share_member import ShareMember, open_share
 from kafka_shim.tests.test_connection import until
 from kafka_shim.wire_client import Connection, WireClientError
 
@@ -233,6 +235,57 @@ def test_members_of_groups_leave_no_cycle(secured: Broker) -> None:
                     break
 
     assert left_by(secured, work) == {}
+
+
+def test_topics_and_fetch_sessions_leave_no_cycle() -> None:
+    names = iter(("first", "second"))
+
+    def work() -> None:
+        name = next(names)
+        with Connection(broker.bootstrap_servers) as connection:
+            make_topic(connection, name, 2)
+            assert produce(connection, name, 0, batch(b"x")).error_code == 0
+            opened = connection.request(fetch_request({(name, 0): 0}, session_epoch=0), 12)
+            assert opened.session_id
+            closing = fetch_request({(name, 0): 0}, session_id=opened.session_id, session_epoch=-1)
+            assert connection.request(closing, 12).error_code == 0
+        broker.delete_topic(name)
+        broker.clock.advance("1h")  # the files of deleted topics go later
+
+    with Broker(clock="virtual") as broker:
+        assert left_by(broker, work) == {}
+
+
+def test_refused_records_leave_no_cycle(secured: Broker) -> None:
+    def work() -> None:
+        with Connection(address(secured, "PLAINTEXT")) as connection:
+            assert produce(connection, "t", 0, b"no batch" * 20).error_code
+            assert produce(connection, "t", 7, batch(b"x")).error_code
+
+    with Connection(address(secured, "PLAINTEXT")) as connection:
+        make_topic(connection, "t", 1)
+    assert left_by(secured, work) == {}
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_share_sessions_leave_no_cycle(is_known: bool, caplog: pytest.LogCaptureFixture) -> None:
+    groups = iter(("first", "second"))
+    caplog.set_level("ERROR", "kafka_shim.share")  # a record of the log would keep its error
+
+    def work() -> None:
+        group_id = next(groups)
+        if is_known:
+            open_share(broker, group_id, topic_id)
+        with ShareMember(broker, group_id, "m", topic_id) as member:
+            (row,) = member.fetch().responses[0].partitions
+            assert bool(row.acquired_records) == is_known
+            assert bool(row.error_code) != is_known
+
+    with Broker() as broker:
+        with Connection(broker.bootstrap_servers) as connection:
+            topic_id = make_topic(connection, "t", 1)
+            assert produce(connection, "t", 0, batch(b"x")).error_code == 0
+        assert left_by(broker, work) == {}
 
 
 @pytest.mark.parametrize("clock_of", [VirtualClock, RealClock])
