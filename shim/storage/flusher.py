@@ -11,6 +11,7 @@ import os
 import threading
 import time
 from concurrent.futures import Future
+from contextlib import suppress
 from itertools import count
 from queue import PriorityQueue
 
@@ -93,6 +94,9 @@ class Flusher:
         self._queue: PriorityQueue[tuple[int, int, Sync | Callable[[], None] | None]] = PriorityQueue()
         self._numbers = count()
         self._thread: threading.Thread | None = None
+        # At most one descriptor, given up for an fsync when the process has no other: what was appended is kept, so
+        # that its request must not fail for lack of one. A list, whose `pop` gives it to one thread.
+        self._spare: list[int] = []
         # For metrics: the calls of fsync and syncfs, the time that they took, those that failed.
         self.sync_count = self.sync_ns = self.sync_failures = 0
 
@@ -156,6 +160,8 @@ class Flusher:
             self._thread.join()
             self._thread = None
         self._drain()  # tasks left by a thread that died
+        while self._spare:
+            os.close(self._spare.pop())
 
     def _put(self, task: Sync | Callable[[], None], priority: int) -> None:
         self._clock.begin_work()
@@ -211,7 +217,7 @@ class Flusher:
         try:
             if self._faults.armed:
                 self._faults.reach("log.before_fsync", path=path)
-            fd = os.open(path, os.O_RDONLY)
+            fd = self._open(path)
         except FileNotFoundError:
             return None
         except OSError as err:
@@ -224,7 +230,20 @@ class Flusher:
             return err
         finally:
             os.close(fd)
+            if not self._spare:
+                with suppress(OSError):
+                    self._spare.append(os.open(os.devnull, os.O_RDONLY))
         return None
+
+    def _open(self, path: str) -> int:
+        try:
+            return os.open(path, os.O_RDONLY)
+        except OSError as err:
+            if err.errno not in (errno.EMFILE, errno.ENFILE) or not self._spare:
+                raise
+        with suppress(IndexError):  # another thread was faster
+            os.close(self._spare.pop())
+        return os.open(path, os.O_RDONLY)
 
     def _measured(self, sync: Callable[[], None]) -> None:
         """Run one fsync. Raises its OSError."""

@@ -17,6 +17,7 @@ from kafka_shim.protocol.records.config_record import ConfigRecord
 from kafka_shim.protocol.records.feature_level_record import FeatureLevelRecord
 from kafka_shim.protocol.records.topic_record import TopicRecord
 from kafka_shim.storage.results import StorageError
+from kafka_shim.tests import descriptors
 from kafka_shim.tests.metadata.opened import Opened, opened
 from kafka_shim.txn.producer_ids import ProducerIds
 
@@ -500,6 +501,23 @@ def test_a_failed_fsync_fails_no_request_after_the_log_is_good_again(tmp_path, e
     asyncio.run(broker.store.flushed())
     assert log.recovery_point == log.log_end_offset
     broker.stop()
+
+
+def test_a_change_without_a_descriptor_left_is_carried_out_and_says_so(tmp_path):
+    """It was answered with KAFKA_STORAGE_ERROR, and in force."""
+    with opened(tmp_path) as store:
+        store.create_topic("t")
+        loop = asyncio.new_event_loop()
+
+        def alter(value: str) -> None:
+            store.alter_configs([ConfigRecord(resource_type=2, resource_name="t", name="retention.ms", value=value)])
+            loop.run_until_complete(store.flushed())
+
+        alter("6")  # imports what it needs
+        with descriptors.none_left():
+            alter("7")
+        loop.close()
+        assert store.topic_config("t").retention_ms == 7
 
 
 def test_the_producer_ids_of_a_block_that_was_not_synced_are_given_up(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from kafka_shim.clock import RealClock
 from kafka_shim.faults import Faults
 from kafka_shim.storage.flusher import END, WHOLE_FROM_FILES, Flusher, sync_file_system
+from kafka_shim.tests import descriptors
 
 
 @pytest.fixture
@@ -90,6 +92,17 @@ def test_unexpected_error_ends_one_request_and_not_the_thread(
     else:
         flusher.run(broken)
     assert flusher.sync([file]).result(20) is None
+
+
+def test_a_process_without_a_descriptor_syncs_all_the_same(flusher: Flusher, file: str) -> None:
+    """What is appended stays: a request that was answered with an error for its fsync alone was carried out."""
+    assert flusher.sync([file]).result(20) is None
+    with descriptors.none_left():
+        for _ in range(3):
+            assert flusher.sync([file]).result(20) is None
+    count = len(os.listdir("/proc/self/fd"))
+    flusher.stop()
+    assert len(os.listdir("/proc/self/fd")) == count - 1
 
 
 def test_caller_does_the_work_when_the_system_refuses_a_thread(
