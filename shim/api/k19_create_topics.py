@@ -89,7 +89,7 @@ def _create(context: Context, request: CreateTopicsRequest) -> Steps[CreateTopic
             created = _created(context, topic.name, replicas, options)
             answers.append(created if topic.name in shown else _without_configs(created))
             if not request.validate_only:
-                of_topic = metadata.creation_records(topic.name, replicas, options)
+                of_topic = yield from metadata.creation_records(topic.name, replicas, options)
                 made[topic.name] = of_topic[0].topic_id
                 records += of_topic
         return records

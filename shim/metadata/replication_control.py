@@ -14,6 +14,7 @@ from kafka_shim.metadata.image import RESOURCE_TOPIC, Image, Topic
 from kafka_shim.metadata.prepared_changes import announced
 from kafka_shim.protocol.records.config_record import ConfigRecord
 from kafka_shim.protocol.records.remove_topic_record import RemoveTopicRecord
+from kafka_shim.turns import at_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from kafka_shim.outcome import Flush
     from kafka_shim.storage.logs import Logs
     from kafka_shim.turns import Steps
+
+# Of one new topic: half a millisecond.
+PARTITIONS_PER_STEP = 256
 
 # The name whose level AlterConfigs of QuorumController sets.
 logger = logging.getLogger("kafka_shim.metadata.store")
@@ -98,10 +102,10 @@ class ReplicationControl:
         `await_log_changes`."""
         records: list[Any] = []
         for name, replicas, configs in new:
-            records += self.creation_records(name, replicas, configs)
+            records += at_once(self.creation_records(name, replicas, configs))
         return self.commit_topics([name for name, _, _ in new], records, later=later)
 
-    def creation_records(self, name: str, replicas: list[list[int]], configs: Mapping[str, str]) -> list[Any]:
+    def creation_records(self, name: str, replicas: list[list[int]], configs: Mapping[str, str]) -> Steps[list[Any]]:
         """Return the records that create a topic, the TopicRecord first. What they say was checked."""
         topic_id = self._clock.random.uuid()
         options = [
@@ -109,8 +113,13 @@ class ReplicationControl:
             for option, value in configs.items()
         ]
         directory_id = self._partition_logs.placement()
-        partitions = topics.partition_records(topic_id, 0, replicas, self.node_id, directory_id)
-        return topics.topic_records(name, topic_id, options, partitions)
+        records = topics.topic_records(name, topic_id, options)
+        for first in range(0, len(replicas), PARTITIONS_PER_STEP):
+            if first:
+                yield
+            some = replicas[first : first + PARTITIONS_PER_STEP]
+            records += topics.partition_records(topic_id, first, some, self.node_id, directory_id)
+        return records
 
     def commit_topics(self, names: Sequence[str], records: Sequence[Any], *, later: bool = False) -> list[Topic]:
         """Commit the `creation_records` of these topics in one batch, and create their logs."""
@@ -137,8 +146,14 @@ class ReplicationControl:
         yield from announced(prepared)
         self._warn_of_idle([record for record in records if isinstance(record, ConfigRecord)])
         for topic in made:
-            if self.image.topics_by_id.get(topic.topic_id) is topic:  # else it was deleted meanwhile
-                self._partition_logs.create(topic, topic.partitions, later=True)
+            for first in range(0, len(topic.partitions), PARTITIONS_PER_STEP):
+                if first:
+                    yield
+                if self.image.topics_by_id.get(topic.topic_id) is not topic:  # it was deleted meanwhile
+                    break
+                some = topic.partitions[first : first + PARTITIONS_PER_STEP]
+                self._partition_logs.create(topic, some, later=True)
+            else:
                 for hook in self.on_topic_created:
                     hook(topic)
             yield

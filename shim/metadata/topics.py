@@ -195,9 +195,10 @@ def decide_growth(
     return list(assignments)
 
 
-def topic_records(name: str, topic_id: bytes, configs: list[Any], partitions: list[PartitionRecord]) -> list[Any]:
-    """Return the records that create a topic, in Kafka's order: the topic, its options, its partitions."""
-    return [TopicRecord(name=name, topic_id=topic_id), *configs, *partitions]
+def topic_records(name: str, topic_id: bytes, configs: list[Any]) -> list[Any]:
+    """Return the records that create a topic, in Kafka's order: the topic, its options. Those of its partitions
+    follow."""
+    return [TopicRecord(name=name, topic_id=topic_id), *configs]
 
 
 def partition_records(

@@ -19,7 +19,7 @@ def replayer_at(level=30, replicas=((1,), (1,))):
     replayer = Replayer(Image())
     replayer.apply(FeatureLevelRecord(name="metadata.version", feature_level=level))
     rows = partition_records(TOPIC_ID, 0, [list(one) for one in replicas], 1, b"d" * 16)
-    for record in topic_records("t", TOPIC_ID, [], rows):
+    for record in topic_records("t", TOPIC_ID, []) + rows:
         replayer.apply(record)
     return replayer
 

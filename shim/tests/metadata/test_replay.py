@@ -35,7 +35,7 @@ def replayer():
 
 def topic(replayer, name="t.a", partitions=2):
     records = partition_records(TOPIC_ID, 0, [[1]] * partitions, 1, b"d" * 16)
-    for record in topic_records(name, TOPIC_ID, [], records):
+    for record in topic_records(name, TOPIC_ID, []) + records:
         replayer.apply(record)
     return replayer.image.topics[name]
 

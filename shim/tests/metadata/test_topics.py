@@ -24,7 +24,8 @@ def image_with(topic=None, partitions=1, brokers=(1,)):
         replayer.apply(RegisterBrokerRecord(broker_id=broker))
     if topic:
         replicas = [[1]] * partitions
-        for record in topic_records(topic, b"t" * 16, [], partition_records(b"t" * 16, 0, replicas, 1, DIRECTORY)):
+        records = topic_records(topic, b"t" * 16, [])
+        for record in records + partition_records(b"t" * 16, 0, replicas, 1, DIRECTORY):
             replayer.apply(record)
     return replayer.image
 

@@ -14,7 +14,7 @@ from kafka_shim.api import (
     k51_alter_user_scram_credentials,
 )
 from kafka_shim.embedded import Broker
-from kafka_shim.metadata import large_changes
+from kafka_shim.metadata import large_changes, replication_control
 from kafka_shim.targets.requests import make
 from kafka_shim.tests.turns.harness import (
     altered,
@@ -187,3 +187,59 @@ def test_topics_are_decided_a_step_each_and_again_when_another_request_takes_a_n
     assert records == 19 * 2  # of a topic and its partition
     assert count >= 20 + 19 * 2  # decided again, and encoded
     assert all(one.configs for one in answer.topics if not one.error_code)
+
+
+@pytest.mark.parametrize("deletes_at", [None, 1, 5])
+def test_a_topic_of_many_partitions_is_made_few_of_them_a_step(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch, deletes_at: int | None
+) -> None:
+    """One step made the records of all, and one their logs. `deletes_at`: when so many parts of its logs are made."""
+    most = replication_control.PARTITIONS_PER_STEP
+    count = 10 * most + 1
+    made: list[str] = []
+    work: list[int] = []
+    partition_records = replication_control.topics.partition_records
+
+    def counted(topic_id: bytes, first: int, replicas: Any, *others: Any) -> Any:
+        work.append(len(replicas))
+        return partition_records(topic_id, first, replicas, *others)
+
+    monkeypatch.setattr(replication_control.topics, "partition_records", counted)
+
+    def run(state: Any) -> tuple[list[int], Any, int]:
+        metadata = state.metadata
+        metadata.on_topic_created.append(lambda topic: made.append(topic.name))
+        create = metadata._partition_logs.create
+        logs: list[int] = []
+
+        def create_some(topic: Any, partitions: Any, *, later: bool) -> Any:
+            assert later
+            logs.append(len(partitions))
+            return create(topic, partitions, later=later)
+
+        metadata._partition_logs.create = create_some
+        row = {"name": "wide", "num_partitions": count, "replication_factor": 1}
+        request = make("CreateTopics", topics=[row], timeout_ms=60_000)
+        steps = k19_create_topics._create(context_of(state, request, 7), request)
+        most_at_once = 0
+        while True:
+            before = len(work), len(logs)
+            try:
+                next(steps)
+            except StopIteration as end:
+                answer = end.value.topics[0]
+                break
+            assert "wide" not in metadata.image.topics or len(metadata.image.topics["wide"].partitions) == count
+            most_at_once = max(most_at_once, sum(work[before[0] :]) + sum(logs[before[1] :]))
+            if len(logs) == deletes_at and "wide" in metadata.image.topics:
+                metadata.delete_topic("wide", later=True)
+        waiting = [key for key in state.logs.partitions.to_create if key[0] == "wide"]
+        return logs, (answer.error_code, answer.num_partitions, most_at_once), len(waiting)
+
+    logs, answer, waiting = broker.call(run, broker.state)
+    assert answer == (0, count, most)
+    assert sum(work) == count
+    if deletes_at is None:
+        assert (sum(logs), waiting, made) == (count, count, ["wide"])
+    else:
+        assert (len(logs), waiting, made) == (deletes_at, 0, [])
