@@ -5,15 +5,23 @@ It looks again when a log grows, when a member gives records of a share partitio
 
 from __future__ import annotations
 
+from kafka_shim.api.share_fetch_reads import PARTITIONS_PER_STEP
 from kafka_shim.turns import at_once
 from kafka_shim.waiters import Waiter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import TypeVar
+
     from kafka_shim.api.share_fetch_reads import ShareFetchReads
     from kafka_shim.context import Context
     from kafka_shim.protocol.messages.share_fetch_response import PartitionData
+    from kafka_shim.share.share_partition import SharePartition
     from kafka_shim.share.share_sessions import TopicIdPartition
+    from kafka_shim.turns import Steps
+
+    T = TypeVar("T")
 
 # How often to look again while the share coordinator reads the state of a share partition.
 LOAD_RETRY_MS = 50
@@ -29,24 +37,44 @@ async def wait_for_records(
     waiter = Waiter(clock, "ShareFetch")
     deadline_ms = clock.monotonic_ms() + max_wait_ms
     broker.parked.add(waiter)
-    watched = list(reads.shares.values())
-    for share in watched:
-        share.log.subscribe(waiter.wake)
-        share.readers.add(waiter.wake)
+    watched: list[SharePartition] = []
+
+    async def take(steps: Steps[T]) -> T:
+        return await broker.turns.run(steps, context.throttle) if reads.is_large else at_once(steps)
+
     try:
+        await take(_watch(reads.shares.values(), watched, waiter))
         while True:
-            is_loading = reads.refresh()
+            is_loading = await take(reads.refresh())
             left_ms = deadline_ms - clock.monotonic_ms()
-            answer = reads.try_answer(is_last=left_ms <= 0 or broker.stopping)
-            answers = await broker.turns.run(answer, context.throttle) if reads.is_large else at_once(answer)
+            answers = await take(reads.try_answer(is_last=left_ms <= 0 or broker.stopping))
             if answers is not None:
+                await take(_unwatch(watched, waiter))
                 return answers
             await waiter.wait(min(left_ms, LOAD_RETRY_MS) if is_loading else left_ms)
     finally:
         broker.parked.discard(waiter)
-        for share in watched:
-            share.log.unsubscribe(waiter.wake)
-            share.readers.discard(waiter.wake)
+        at_once(_unwatch(watched, waiter))
+
+
+def _watch(shares: Iterable[SharePartition], watched: list[SharePartition], waiter: Waiter) -> Steps[None]:
+    """Hear of what may become available. What comes before is found by the look that follows."""
+    for share in list(shares):
+        watched.append(share)
+        share.log.subscribe(waiter.wake)
+        share.readers.add(waiter.wake)
+        if len(watched) % PARTITIONS_PER_STEP == 0:
+            yield
+
+
+def _unwatch(watched: list[SharePartition], waiter: Waiter) -> Steps[None]:
+    """End it for those that are left in the list, one after the other."""
+    while watched:
+        share = watched.pop()
+        share.log.unsubscribe(waiter.wake)
+        share.readers.discard(waiter.wake)
+        if len(watched) % PARTITIONS_PER_STEP == 0:
+            yield
 
 
 async def wait_out(context: Context, max_wait_ms: int) -> None:

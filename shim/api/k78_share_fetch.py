@@ -22,7 +22,7 @@ from kafka_shim.api.share_acknowledgements import (
     tell_leader,
     watch_connection,
 )
-from kafka_shim.api.share_fetch_reads import MANY, ShareFetchReads
+from kafka_shim.api.share_fetch_reads import MANY, PARTITIONS_PER_STEP, ShareFetchReads
 from kafka_shim.cext.messages import encode_response_frame
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.outcome import Outcome
@@ -38,7 +38,7 @@ from kafka_shim.turns import at_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Sequence
+    from collections.abc import Collection, Coroutine, Sequence
     from typing import Any
 
     from kafka_shim.context import Context
@@ -98,30 +98,49 @@ def handle(
     fetch.reads = reads = ShareFetchReads(context, request, shares_of(context.broker), group_id, member_id)
     if is_renewal:
         return _outcome(context, fetch, {})
-    wanted = [one for one in partitions if _is_readable(context, fetch, one, readable)]
-    if context.throttle is not None:
-        most_bytes = context.throttle.most_fetched_bytes()
-        if most_bytes is not None and most_bytes < request.max_bytes:
-            request.max_bytes = int(most_bytes)
-    if not wanted or request.max_records == 0 or request.max_bytes == 0:
-        return _outcome(context, fetch, {})
-    finding = reads.find_all(_rotated(wanted, request.share_session_epoch))
-    if len(wanted) > MANY:
+    finding = _find(context, request, fetch, partitions, readable)
+    if len(partitions) > MANY:
         return _answer_many(context, request, fetch, finding)
-    at_once(finding)
+    if not at_once(finding):
+        return _outcome(context, fetch, {})
     answers = at_once(reads.try_answer(is_last=request.max_wait_ms <= 0 or context.broker.stopping))
     if answers is not None:
         return _outcome(context, fetch, answers)
     return _answer_later(context, request, fetch)
 
 
+def _find(
+    context: Context,
+    request: ShareFetchRequest,
+    fetch: _Fetch,
+    partitions: Sequence[CachedSharePartition],
+    readable: Collection[str],
+) -> Steps[bool]:
+    """Find the share partitions. Returns whether there is anything to fetch."""
+    wanted = []
+    for number, one in enumerate(partitions, 1):
+        if _is_readable(context, fetch, one, readable):
+            wanted.append(one)
+        if number % PARTITIONS_PER_STEP == 0:
+            yield
+    if context.throttle is not None:
+        most_bytes = context.throttle.most_fetched_bytes()
+        if most_bytes is not None and most_bytes < request.max_bytes:
+            request.max_bytes = int(most_bytes)
+    if not wanted or request.max_records == 0 or request.max_bytes == 0:
+        return False
+    yield from fetch.reads.find_all(_rotated(wanted, request.share_session_epoch))
+    return True
+
+
 async def _answer_many(
-    context: Context, request: ShareFetchRequest, fetch: _Fetch, finding: Steps[None]
+    context: Context, request: ShareFetchRequest, fetch: _Fetch, finding: Steps[bool]
 ) -> Outcome[ShareFetchResponse]:
     """As a fetch of few partitions, in steps."""
     turns, reads = context.broker.turns, fetch.reads
     reads.is_large = True
-    await turns.run(finding, context.throttle)
+    if not await turns.run(finding, context.throttle):
+        return _outcome(context, fetch, {})
     is_last = request.max_wait_ms <= 0 or context.broker.stopping
     answers = await turns.run(reads.try_answer(is_last=is_last), context.throttle)
     if answers is not None:
@@ -196,7 +215,7 @@ def _rotated(partitions: list[CachedSharePartition], epoch: int) -> list[CachedS
     return partitions[at:] + partitions[:at]
 
 
-def _is_readable(context: Context, fetch: _Fetch, one: CachedSharePartition, readable: Any) -> bool:
+def _is_readable(context: Context, fetch: _Fetch, one: CachedSharePartition, readable: Collection[str]) -> bool:
     if one.topic is None:
         code = ErrorCode.UNKNOWN_TOPIC_ID
     elif one.topic not in readable:

@@ -98,12 +98,14 @@ class ShareFetchReads:
             if number % PARTITIONS_PER_STEP == 0:
                 yield
 
-    def refresh(self) -> bool:
+    def refresh(self) -> Steps[bool]:
         """Look again for share partitions whose state was not read yet. Returns whether some still wait for the share
         coordinator. As in Kafka one that was fenced meanwhile, for example with its topic, stays: the response comes
         in its time and says nothing of it."""
         waits = False
-        for key, share in list(self.shares.items()):
+        for number, (key, share) in enumerate(list(self.shares.items()), 1):
+            if number % PARTITIONS_PER_STEP == 0:
+                yield
             if share.state is PartitionState.EMPTY:
                 del self.shares[key]
                 self.find(key, share.log.topic)

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from kafka_shim import turns
-from kafka_shim.api import k78_share_fetch, share_fetch_reads
+from kafka_shim.api import delayed_share_fetch, k78_share_fetch, share_fetch_reads
 from kafka_shim.embedded import Broker
 from kafka_shim.errors import ErrorCode
 from kafka_shim.share.share_partition import PartitionState
+from kafka_shim.share.share_partitions import SharePartitions
+from kafka_shim.storage.log import PartitionLog
 from kafka_shim.tests.produced import batch, make_topic, produce
 from kafka_shim.tests.share.share_member import ACCEPT, REJECT, RELEASE, RENEW, ShareMember, open_share, ranges, values
 from kafka_shim.tests.test_connection import until
@@ -449,7 +451,8 @@ def test_very_many_partitions_are_served_in_steps_and_read_again_when_they_are_a
         open_share(broker, GROUP, topic_id, number)
         produce(client, "many", number, batch(b"a", b"b"))
     monkeypatch.setattr(k78_share_fetch, "MANY", count - 1)
-    monkeypatch.setattr(share_fetch_reads, "PARTITIONS_PER_STEP", 1)
+    for module in (share_fetch_reads, k78_share_fetch, delayed_share_fetch):
+        monkeypatch.setattr(module, "PARTITIONS_PER_STEP", 1)
     monkeypatch.setattr(turns, "STEPS_BETWEEN_LOOKS", 1)
     monkeypatch.setattr(turns, "MOST_LOOKS", 1)
     shares: list[int] = [0]
@@ -467,8 +470,24 @@ def test_very_many_partitions_are_served_in_steps_and_read_again_when_they_are_a
             broker.state.logs.get("many", 5).release_before(1, broker.clock.now_ms())
         return read(self, share, *arguments, **how)
 
+    calls: dict[str, int] = {}
+
+    def count_calls(owner: Any, name: str) -> None:
+        function = getattr(owner, name)
+
+        def counted(*arguments: Any, **how: Any) -> Any:
+            shares[-1] += 1
+            calls[name] = calls.get(name, 0) + 1
+            return function(*arguments, **how)
+
+        monkeypatch.setattr(owner, name, counted)
+
     monkeypatch.setattr(turns.Turns, "_take_share", take_share)
     monkeypatch.setattr(share_fetch_reads.ShareFetchReads, "_read", read_one)
+    count_calls(k78_share_fetch, "_is_readable")
+    count_calls(SharePartitions, "get")
+    count_calls(PartitionLog, "subscribe")
+    count_calls(PartitionLog, "unsubscribe")
     with ShareMember(broker, GROUP, "m1", topic_id) as member:
         response = member.fetch(range(count), max_wait_ms=60_000)
         assert {one.partition_index: ranges(one) for one in response.responses[0].partitions} == {
@@ -489,3 +508,4 @@ def test_very_many_partitions_are_served_in_steps_and_read_again_when_they_are_a
             (7, [(2, 2, 1)])
         ]
         assert max(shares) <= 2
+        assert calls == {"_is_readable": 3 * count, "get": 3 * count, "subscribe": count, "unsubscribe": count}
