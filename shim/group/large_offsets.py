@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from kafka_shim.group.records import NO_PRODUCER_ID, offset_entries
 from kafka_shim.protocol.messages.txn_offset_commit_response import TxnOffsetCommitResponse
+from kafka_shim.storage.batch_sizes import BATCH_OVERHEAD_BYTES, RECORD_OVERHEAD_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -136,17 +137,20 @@ class PreparedTxnCommit(PreparedCommit):
 class PreparedDeletion:
     """The tombstones of all partitions whose offsets are to be deleted, by topic."""
 
-    __slots__ = ("_entries", "group_id", "now_ms")
+    __slots__ = ("_entries", "group_id", "most_bytes", "now_ms")
 
     def __init__(self, group_id: str, now_ms: int) -> None:
         self.group_id = group_id
         self.now_ms = now_ms
+        # What one batch of all of them takes at most.
+        self.most_bytes = BATCH_OVERHEAD_BYTES
         self._entries: dict[str, dict[int, Entry]] = {}
 
     def add(self, topic: str, partitions: Iterable[int]) -> None:
         """Encode more tombstones. Raises UNKNOWN_SERVER_ERROR for one that no record can hold."""
         numbers = list(partitions)
         made = offset_entries(self.group_id, [(topic, number, None) for number in numbers], self.now_ms)
+        self.most_bytes += sum(RECORD_OVERHEAD_BYTES + len(entry[0]) for entry in made)
         self._entries.setdefault(topic, {}).update(zip(numbers, made, strict=True))
 
     def drop(self, topic: str) -> None:

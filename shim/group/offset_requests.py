@@ -202,9 +202,13 @@ class OffsetRequests:
         flushes: list[Flush] = []
         group_id, offsets, runtime = deletion.group_id, groups.offsets, self._runtime
         entries, partitions = deletion.of_stored(offsets.of_group(group_id), offsets.pending_by_topic(group_id))
-        pairs = [(key, value) for key, value, *_ in entries]
+        most_bytes = runtime.max_batch_bytes()
+        parts = [slice(None)] if entries else []
+        if deletion.most_bytes > most_bytes:
+            pairs = [(key, value) for key, value, *_ in entries]
+            parts = list(divided(pairs, len(pairs), most_bytes))
         with groups:
-            for taken in divided(pairs, len(pairs), runtime.max_batch_bytes()):
+            for taken in parts:
                 appended = runtime.append_entries(runtime.partition_for(group_id), entries[taken], deletion.now_ms)
                 offsets.remove_many(group_id, partitions[taken])
                 if appended.flushed is not None:

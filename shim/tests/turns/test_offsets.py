@@ -9,7 +9,8 @@ import pytest
 from kafka_shim import turns
 from kafka_shim.embedded import Broker
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.group import large_offsets
+from kafka_shim.group import large_offsets, offset_requests
+from kafka_shim.group.runtime import CoordinatorRuntime
 from kafka_shim.targets.requests import make
 from kafka_shim.tests.turns.harness import answer_when, begun, context_of, producer, steps_of, topics
 from kafka_shim.tests.waiting import until
@@ -70,6 +71,8 @@ def test_offsets_are_looked_up_in_steps_and_deleted_in_one(broker: Broker) -> No
 
 
 MANY = 5 * large_offsets.PARTITIONS_PER_STEP
+# Its overhead, and a key of the shortest names.
+LEAST_TOMBSTONE_BYTES = 30
 
 
 def offsets_of(client: Connection) -> dict[int, int]:
@@ -221,6 +224,46 @@ def test_offsets_that_come_while_a_deletion_is_prepared_are_deleted_with_the_oth
             return codes, end_of(state) - before, [there, len(offsets.of_group("g"))]
 
         assert broker.call(run, broker.state) == ({0}, half + 1, [half + 1, 0])
+        assert offsets_of(client) == {}
+
+
+@pytest.mark.parametrize("most_bytes", [2000, 1_000_000])
+def test_tombstones_are_divided_into_batches_only_if_one_does_not_hold_them(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch, most_bytes: int
+) -> None:
+    topics(broker, t=MANY)
+    sizes: list[int] = []
+    looked_at: list[int] = []
+    append, divided = CoordinatorRuntime.append_entries, offset_requests.divided
+
+    def append_entries(self: Any, partition: int, entries: Any, *others: Any) -> Any:
+        sizes.append(len(entries))
+        return append(self, partition, entries, *others)
+
+    def divide(pairs: Any, *limits: int) -> Any:
+        looked_at.append(len(pairs))
+        return divided(pairs, *limits)
+
+    with Connection(broker.bootstrap_servers, timeout_s=60) as client:
+        load(client)
+        client.request(make("OffsetCommit", group_id="g", topics=rows_of(3, MANY)), 8)
+        monkeypatch.setattr(CoordinatorRuntime, "append_entries", append_entries)
+        monkeypatch.setattr(CoordinatorRuntime, "max_batch_bytes", lambda _: most_bytes)
+        monkeypatch.setattr(offset_requests, "divided", divide)
+
+        def run(state: Any) -> None:
+            parts = [{"partition_index": number} for number in range(MANY)]
+            steps_of(
+                begun(state, make("OffsetDelete", group_id="g", topics=[{"name": "t", "partitions": parts}]), 0, 0)
+            )
+
+        broker.call(run, broker.state)
+        assert sum(sizes) == MANY
+        if most_bytes == 2000:
+            assert max(sizes) * LEAST_TOMBSTONE_BYTES < 2000
+            assert looked_at == [MANY]
+        else:
+            assert (sizes, looked_at) == ([MANY], [])
         assert offsets_of(client) == {}
 
 
