@@ -11,6 +11,7 @@ import asyncio
 import errno
 import logging
 import os
+from collections import deque
 from contextlib import suppress
 
 from kafka_shim.listeners import printable
@@ -38,9 +39,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kafka_shim.server")
 
-# Connections accepted per turn of the event loop. While connections arrived, sixteen made turns of 1.1 ms; two make
-# turns of 0.3 ms, and accept as many in a second.
-ACCEPTS_PER_TURN = 2
+# Sockets accepted per turn of the event loop, which is cheap: those that wait in the kernel beyond
+# `socket.listen.backlog.size` are dropped, and their clients try again after a second.
+ACCEPTS_PER_TURN = 32
+# Accepted sockets made connections per turn. While connections arrived, sixteen made turns of 1.1 ms; two make turns of
+# 0.3 ms, and serve as many in a second.
+OPENS_PER_TURN = 2
 # The interval between two log lines about refused connections, and the delay before a listener that cannot accept tries
 # again.
 REFUSAL_LOG_MS = 10_000
@@ -123,6 +127,9 @@ class Acceptor:
         self._spare = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         self._opening: set[asyncio.Task[object]] = set()
         self._retry: asyncio.TimerHandle | None = None
+        # Accepted sockets that become connections on this turn or on later ones, and whether a later one is set.
+        self._accepted: deque[socket.socket] = deque()
+        self._will_open = False
         # An accepted connection that waits for its place or its time; no other is accepted meanwhile.
         self._waiting: socket.socket | None = None
         # Accepted connections that are over the quota of their address.
@@ -149,17 +156,25 @@ class Acceptor:
             self._waiting = None
         for sock in list(self._held):
             self._release(sock)
+        self._budget.pending -= len(self._accepted)
+        while self._accepted:
+            self._accepted.popleft().close()
         self._loop.remove_reader(self._socket.fileno())
         self._socket.close()
         if self._spare >= 0:
             os.close(self._spare)
 
     async def opened(self) -> None:
-        """Return once every accepted socket has become a connection. It takes several turns of the loop."""
+        """Return once every socket that `close` has left has become a connection. It takes several turns of the loop."""
         if self._opening:
             await asyncio.wait(self._opening)
 
     def _accept_some(self) -> None:
+        self._accept()
+        if not self._will_open:
+            self._open_some()
+
+    def _accept(self) -> None:
         for _ in range(ACCEPTS_PER_TURN):
             try:
                 sock, peer = self._socket.accept()
@@ -182,7 +197,18 @@ class Acceptor:
                 self._waiting = sock
                 self._clock.call_later(throttle_ms, self._serve_waiting)
                 return
-            self._open(sock)
+            self._accepted.append(sock)
+            self._budget.pending += 1
+
+    def _open_some(self) -> None:
+        self._will_open = False
+        if len(self._accepted) > OPENS_PER_TURN:
+            # First, so that one that fails below does not keep the others from their turn.
+            self._loop.call_soon(self._open_some)
+            self._will_open = True
+        for _ in range(min(OPENS_PER_TURN, len(self._accepted))):
+            self._budget.pending -= 1
+            self._open(self._accepted.popleft())
 
     def _hold(self, sock: socket.socket, hold_ms: int) -> None:
         """Keep a connection over the quota of its address for this time, then close it."""
@@ -197,7 +223,7 @@ class Acceptor:
             sock.close()
 
     def _has_place(self) -> bool:
-        return self._registry.has_place(self._listener, len(self._opening))
+        return self._registry.has_place(self._listener, len(self._accepted) + len(self._opening))
 
     def _serve_waiting(self) -> None:
         """The waiting connection has its time; serve it once it has its place too (Kafka: waitForConnectionSlot)."""

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from kafka_shim.acceptor import REFUSAL_LOG_MS, ConnectionBudget
+from kafka_shim.acceptor import OPENS_PER_TURN, REFUSAL_LOG_MS, ConnectionBudget
 from kafka_shim.clock import VirtualClock
 from kafka_shim.embedded import Broker
 from kafka_shim.metrics import Metrics
@@ -22,6 +22,7 @@ from kafka_shim.session import Listener
 from kafka_shim.storage.open_files import SPARE, OpenFiles
 from kafka_shim.tests import descriptors
 from kafka_shim.tests.produced import batch, fetch, make_topic, produce
+from kafka_shim.tests.test_connection import until
 from kafka_shim.wire_client import Connection
 
 LIMIT = 256
@@ -168,3 +169,44 @@ def test_each_of_many_connections_without_a_descriptor_is_refused(loop_factory) 
                 with sock:
                     assert sock.recv(1) == b""
         assert broker.call(lambda: broker.state.metrics.connections_refused) == 3
+
+
+def test_a_burst_leaves_the_kernels_queue_at_once_and_is_served_a_few_a_turn() -> None:
+    """The queue holds `socket.listen.backlog.size`; what comes beyond it waits a second for its next try."""
+    count = 9
+    with Broker() as broker:
+        acceptor = broker._server._socket_server._acceptors["PLAINTEXT"]
+        host, _, port = broker.bootstrap_servers.rpartition(":")
+
+        def burst() -> tuple[list[socket.socket], int, int, int]:
+            clients = [socket.create_connection((host, int(port)), timeout=60) for _ in range(count)]
+            acceptor._accept_some()
+            return clients, len(acceptor._accepted), len(acceptor._opening), acceptor._budget.pending
+
+        clients, queued, opening, pending = broker.call(burst)
+        assert (queued, opening, pending) == (count - OPENS_PER_TURN, OPENS_PER_TURN, count)
+        until(broker, lambda: len(broker._server._registry.connections) == count)
+        assert broker.call(lambda: (len(acceptor._accepted), acceptor._will_open)) == (0, False)
+        until(broker, lambda: acceptor._budget.pending == 0)
+        for one in clients:
+            one.close()
+
+
+def test_those_that_still_wait_are_closed_with_their_listener() -> None:
+    with Broker() as broker:
+        acceptor = broker._server._socket_server._acceptors["PLAINTEXT"]
+        host, _, port = broker.bootstrap_servers.rpartition(":")
+
+        def burst_and_close() -> tuple[list[socket.socket], int]:
+            clients = [socket.create_connection((host, int(port)), timeout=60) for _ in range(2 * OPENS_PER_TURN)]
+            acceptor._accept_some()
+            acceptor.close()
+            return clients, acceptor._budget.pending
+
+        clients, pending = broker.call(burst_and_close)
+        assert pending == OPENS_PER_TURN, "those that are opened"
+        for one in clients[OPENS_PER_TURN:]:
+            assert one.recv(1) == b""
+            one.close()
+        for one in clients[:OPENS_PER_TURN]:
+            one.close()
