@@ -165,7 +165,7 @@ class Acceptor:
             os.close(self._spare)
 
     async def opened(self) -> None:
-        """Return once every socket that `close` has left has become a connection. It takes several turns of the loop."""
+        """Return once every socket that `close` left has become a connection. It takes several turns of the loop."""
         if self._opening:
             await asyncio.wait(self._opening)
 

@@ -283,7 +283,7 @@ class Logs:
 
     async def finish_changes(self) -> None:
         """Create the directories of partitions registered by `create_later` and rename those of deleted partitions.
-        Yields to the event loop after every `SLICE` partitions. The next use of a partition that could not be created
+        Yields to the event loop after each `Slice`. The next use of a partition that could not be created
         tries again."""
         await self._directories.finish_changes()
 

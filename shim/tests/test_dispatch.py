@@ -61,6 +61,26 @@ def test_an_error_is_the_answer_when_no_descriptor_is_left(broker, client, monke
         assert client.request(request, 4).error_code == ErrorCode.REQUEST_TIMED_OUT
 
 
+def test_a_handler_that_finds_no_descriptor_says_so_in_one_line(broker, client, caplog, monkeypatch):
+    api = TABLE[LIST_GROUPS]
+    assert client.request(ListGroupsRequest(), 4).error_code == 0
+
+    def handle(context, request):
+        with open("/dev/null"):  # noqa: PTH123
+            raise AssertionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(api, "handle", handle)
+        with descriptors.none_left():
+            assert client.request(ListGroupsRequest(), 4).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    (line,) = [one for one in caplog.records if one.levelname in ("WARNING", "ERROR")]
+    assert line.getMessage() == (
+        "list_groups version 4 failed: Too many open files: raise the broker's limit of open files (ulimit -n)"
+    )
+    assert line.exc_info is None
+    assert client.request(ListGroupsRequest(), 4).error_code == 0
+
+
 def test_an_api_that_cannot_be_loaded_closes_the_connection_with_one_line(broker, client, caplog, monkeypatch):
     api = TABLE[LIST_GROUPS]
     assert client.request(ListGroupsRequest(), 4).error_code == 0
