@@ -132,4 +132,6 @@ def _answers_of_groups(t: ScenarioClient, topic: str, group: str, *, serving: bo
         (t.ask("DeleteGroups", 2, groups_names=["no-" + group]).results[0], "GROUP_ID_NOT_FOUND"),
     ):
         t.error(found, wanted if serving else "NOT_COORDINATOR")
-    t.error(t.ask("ListGroups", 5), NONE)
+    listed = t.quietly("ListGroups", 5)  # also of groups that scenarios before this one left
+    t.error(listed, NONE)
+    t.same(group in {one.group_id for one in listed.groups}, serving, "the group is listed")

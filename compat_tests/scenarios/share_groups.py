@@ -38,7 +38,8 @@ class Member:
         self.epoch = 0
 
     def join(self) -> Member:
-        """Heartbeats until the group has given the member its partitions."""
+        """Looks up the coordinator, then heartbeats until the group has given the member its partitions."""
+        self.t.quietly("FindCoordinator", 4, key_type=0, coordinator_keys=[self.group])
 
         def has_partitions() -> bool:
             answer = self.t.quietly(
