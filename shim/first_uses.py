@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from kafka_shim.broker import Broker
 
-# A broker that is stopped before has paid nothing.
-AFTER_MS = 1000
+# A broker that is stopped before, as in most tests, has paid nothing.
+AFTER_MS = 5000
 # Between two modules, for those who are served meanwhile.
 PAUSE_MS = 20
 # What producers, consumers, transactions and groups of all kinds use, and those who make topics. What a module needs
