@@ -522,3 +522,30 @@ def test_a_static_leader_that_does_not_join_again_is_replaced(node: Node) -> Non
         node.advance(5000)
     assert waits.response.leader == follows.member_id
     assert {each.member_id for each in waits.response.members} == {leads.member_id, follows.member_id}
+
+
+def test_a_static_member_is_removed_by_its_instance_id(node: Node) -> None:
+    """As `removeMembersFromConsumerGroup` of an administrator asks."""
+    me = node.stable("g", group_instance_id="one")
+    stranger, nobody = node.leave("g", "", "", instance_id="two").members
+    assert (stranger.error_code, nobody.error_code) == (E.UNKNOWN_MEMBER_ID, E.UNKNOWN_MEMBER_ID)
+    assert node.leave("g", "").members[0].error_code == E.UNKNOWN_MEMBER_ID
+    assert node.state("g") == "Stable"
+    assert node.leave("g", "", instance_id="one").members[0].error_code == E.NONE
+    assert (node.state("g"), code_of(node.beat, "g", me)) == ("Empty", E.UNKNOWN_MEMBER_ID)
+
+
+def test_a_member_that_was_given_an_id_leaves_before_it_joins(node: Node) -> None:
+    """The group rebalances all the same, as in Kafka."""
+    me = node.stable("g")
+    given = node.join("g").member_id
+    timers = len(node.timers)
+    assert node.leave("g", given).members[0].error_code == E.NONE
+    assert list(node.groups.find("g").pending_joins) == []
+    assert len(node.timers) == timers, "one of a session less, one of the rebalance more"
+    assert (node.state("g"), code_of(node.beat, "g", me)) == ("PreparingRebalance", E.REBALANCE_IN_PROGRESS)
+
+
+def test_nobody_leaves_a_dead_group(node: Node) -> None:
+    scene = Scene(node, "Dead")
+    assert code_of(node.leave, "g", scene.me.member_id) is E.COORDINATOR_NOT_AVAILABLE
