@@ -30,7 +30,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
-BROKER = "import gc, sys; gc.disable(); from kafka_shim.cli import main; sys.exit(main(sys.argv[1:]))"
+# Without what is not of a request: collections, and the imports after a start.
+BROKER = """
+import gc, sys
+gc.disable()
+from kafka_shim import first_uses
+from kafka_shim.cli import main
+first_uses.MODULES = ()
+sys.exit(main(sys.argv[1:]))
+"""
 WARM_UP, REQUESTS, COUNTS = 30, 100, 3
 # How long the coordinators' topics may take to be there, also under valgrind.
 LOADING_S = 60
