@@ -307,8 +307,6 @@ cdef class DispatcherEnd:
             if context.throttle is not None:
                 self._charge(context, None)
             return None
-        if type(response) is api.response:
-            return _reply(self._encoded(context, response), None)
         if isinstance(response, api.response):
             return _reply(self._encoded(context, response), None)
         if context.throttle is not None:
