@@ -30,7 +30,7 @@ from kafka_shim.errors import DisconnectError, ErrorCode, KafkaError
 from kafka_shim.large_requests import copied
 from kafka_shim.outcome import Outcome, run_follow_up, wait_for
 from kafka_shim.protocol.api_keys import API_KEYS
-from kafka_shim.storage.open_files import OUT_OF_RESOURCES
+from kafka_shim.storage.open_files import OUT_OF_DESCRIPTORS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -303,7 +303,7 @@ class Dispatcher(DispatcherEnd):
     def _fail(self, context: Context, api: Api, request: Any, error: Exception) -> Any:
         if isinstance(error, KafkaError):
             code, message = error.code, error.message
-        elif isinstance(error, OSError) and error.errno in OUT_OF_RESOURCES:
+        elif isinstance(error, OSError) and error.errno in OUT_OF_DESCRIPTORS:
             # A handler's first use of a module, for example. The client may try again.
             code = ErrorCode.KAFKA_STORAGE_ERROR
             message = f"{error.strerror}: raise the broker's limit of open files (ulimit -n)"

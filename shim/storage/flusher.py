@@ -17,6 +17,7 @@ from queue import PriorityQueue
 
 from kafka_shim.errors import KafkaError
 from kafka_shim.storage.durable import fsync
+from kafka_shim.storage.open_files import OUT_OF_DESCRIPTORS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -239,7 +240,7 @@ class Flusher:
         try:
             return os.open(path, os.O_RDONLY)
         except OSError as err:
-            if err.errno not in (errno.EMFILE, errno.ENFILE) or not self._spare:
+            if err.errno not in OUT_OF_DESCRIPTORS or not self._spare:
                 raise
         with suppress(IndexError):  # another thread was faster
             os.close(self._spare.pop())

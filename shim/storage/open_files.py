@@ -34,7 +34,8 @@ FEWEST_CONNECTIONS = 8
 # macOS: the most files that a process may open where its hard limit is infinite (sys/syslimits.h).
 OPEN_MAX = 10_240
 # Errors that mean the process lacks a resource and the disk is intact: only the current request fails.
-OUT_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
+OUT_OF_RESOURCES = (*OUT_OF_DESCRIPTORS, errno.ENOMEM)
 
 
 def raise_limit() -> int:

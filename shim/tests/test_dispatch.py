@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import sys
 from concurrent.futures import Future
 from types import SimpleNamespace
@@ -79,6 +81,17 @@ def test_a_handler_that_finds_no_descriptor_says_so_in_one_line(broker, client, 
     )
     assert line.exc_info is None
     assert client.request(ListGroupsRequest(), 4).error_code == 0
+
+
+def test_a_handler_that_finds_no_memory_is_not_told_of_descriptors(broker, client, caplog, monkeypatch):
+    def handle(context, request):
+        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+
+    assert client.request(ListGroupsRequest(), 4).error_code == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(TABLE[LIST_GROUPS], "handle", handle)
+        assert client.request(ListGroupsRequest(), 4).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert "limit of open files" not in caplog.text
 
 
 def test_an_api_that_cannot_be_loaded_closes_the_connection_with_one_line(broker, client, caplog, monkeypatch):
