@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from kafka_shim.api.broker_loggers import KAFKA_NAMES
+from kafka_shim.compat.groups.process import wait_until
 from kafka_shim.compat.tests.admin.compare import Pair
 from kafka_shim.protocol.messages import alter_configs_request as replace
 from kafka_shim.protocol.messages import alter_partition_reassignments_request as reassign
@@ -452,10 +451,11 @@ def wait_until_described(connection, name, option, value):
     """Kafka's controller answers before its broker has applied the record."""
     resource = describe.DescribeConfigsResource(resource_type=TOPIC, resource_name=name, configuration_keys=[option])
     asked = describe.DescribeConfigsRequest(resources=[resource])
-    deadline_s = time.monotonic() + PATIENCE_S
-    while connection.request(asked, 4).results[0].configs[0].value != value:
-        assert time.monotonic() < deadline_s, f"{option} of {name} never became {value}"
-        time.sleep(0.005)
+    wait_until(
+        lambda: connection.request(asked, 4).results[0].configs[0].value == value,
+        f"{option} of {name} is {value}",
+        PATIENCE_S,
+    )
 
 
 @pytest.mark.parametrize(("types", "version"), [([3], 1), ([BROKER, LOGGER], 1)])
