@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 
-from kafka_shim.compat.tests.console.test_page import SCRIPT, shown
+from kafka_shim.compat.tests.console.test_page import SCRIPT, is_done, shown
 from kafka_shim.console.app import Console
 from kafka_shim.console.sessions import Sessions
 from kafka_shim.targets import make
@@ -94,24 +94,24 @@ def test_people_change_what_they_confirm_in_a_browser(bootstrap: str, tmp_path: 
     producer = write(bootstrap)
     read_as_a_group(bootstrap)
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    with shown(bootstrap, tmp_path) as page:
-        assert "<h1>made " in page.elements("topics", act="create")
-        assert '<dialog class="change"' not in page.elements("topics/made", act="record")
-        assert get(page.console, "records", topic="made", direction="forward")["records"][0]["value"]["text"] == SCRIPT
+    with shown(bootstrap, tmp_path) as view:
+        view.elements("topics", "<h1>made ", act="create")
+        view.elements("topics/made", act="record", until=is_done)
+        assert get(view.console, "records", topic="made", direction="forward")["records"][0]["value"]["text"] == SCRIPT
 
         options = ConfigResource(ConfigResource.Type.TOPIC, "made")
-        assert '<dialog class="change"' not in page.elements("topics/made/configs", act="option")
+        view.elements("topics/made/configs", act="option", until=is_done)
         told = {name: one.value for name, one in admin.describe_configs([options])[options].result(30).items()}
         assert told["cleanup.policy"] == "compact"
 
-        assert '<dialog class="change"' not in page.elements("groups/g", act="reset")
+        view.elements("groups/g", act="reset", until=is_done)
         (reset,) = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions("g")]).values()
         assert [(one.topic, one.offset) for one in reset.result(30).topic_partitions] == [("t", 0)]
 
-        assert '<dialog class="change"' not in page.elements("transactions/open", act="end")
+        view.elements("transactions/open", act="end", until=is_done)
         with pytest.raises(KafkaException, match=r"FENCED|fenced|newer producer"):
             producer.commit_transaction(30)
-        assert get(page.console, "held")["partitions"] == []
+        assert get(view.console, "held")["partitions"] == []
 
-        assert '<dialog class="change"' not in page.elements("topics/t", act="delete")
+        view.elements("topics/t", act="delete", until=is_done)
         assert "t" not in admin.list_topics(timeout=30).topics

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -15,6 +14,7 @@ import pytest
 from kafka_shim import Broker
 from kafka_shim.cext import builder
 from kafka_shim.client.requests import make
+from kafka_shim.compat.tests.console.chromium import Chromium, Page
 from kafka_shim.console.app import Console
 from kafka_shim.console.sessions import Sessions
 from kafka_shim.http.server import HttpServer
@@ -24,7 +24,6 @@ from kafka_shim.tests.produced import make_topic, produce
 from kafka_shim.tests.security.test_tls import store_options
 from kafka_shim.wire_client import Connection
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 SCRIPT = "</pre><script>document.title='broken out'</script><img src=x onerror=\"document.title='broken out'\">"
 # Opens a dialog once, and fills each that comes.
 DIALOG = """
@@ -37,6 +36,7 @@ if (dialog && !dialog.dataset.isFilled) {
   const go = dialog.querySelector('button');
   %s;
   go.click();
+  document.body.dataset.hasActed = '1';
 }
 """
 TYPE_NAME = "const it = dialog.querySelector('input[placeholder]'); if (it) type(it, it.placeholder)"
@@ -58,7 +58,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+def view(tmp_path_factory: pytest.TempPathFactory) -> Iterator[View]:
     # The records are old, and a slow machine may come to the first removal of such.
     with Broker(log_retention_ms=-1) as broker, Connection(broker.bootstrap_servers) as client:
         make_topic(client, "hostile", 1)
@@ -81,7 +81,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
 
 
 @contextmanager
-def shown(bootstrap: str, folder: Path) -> Iterator[Page]:
+def shown(bootstrap: str, folder: Path) -> Iterator[View]:
     """The page of a console that lets people change things, on which `ACTS` can be done."""
     console = Console(Sessions(bootstrap, {}), allows_changes=True)
     body, kind = console._pages["main.js"]
@@ -91,96 +91,104 @@ def shown(bootstrap: str, folder: Path) -> Iterator[Page]:
     server = HttpServer(("127.0.0.1", 0), console.handle, most_requests=32)
     server.start()
     try:
-        yield Page(server.address, folder, console)
+        with Chromium(folder) as browser:
+            yield View(server.address, browser, console)
     finally:
         server.stop()
         console.close()
 
 
-class Page:
-    def __init__(self, address: str, folder: Path, console: Console | None = None) -> None:
-        self.console = console
+class View:
+    """A console's page, shown by one browser again and again."""
+
+    def __init__(self, address: str, browser: Chromium, console: Console | None = None) -> None:
         self.address = address
-        self.folder = folder
+        self.browser = browser
+        self.console = console
 
-    def browse(self, place: str, *options: str, act: str = "") -> str:
-        """The page's elements as they are when it has asked for everything; virtual time passes at once."""
-        assert CHROMIUM is not None, "chromium is not installed"
-        line = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={self.folder / 'profile'}"]
-        line += ["--virtual-time-budget=30000", *options, f"{self.address}/?{act}#/{place}"]
-        return subprocess.run(line, capture_output=True, text=True, timeout=90, check=True).stdout
+    def open(self, place: str, *, act: str = "", **options: Any) -> Page:
+        return self.browser.open(f"{self.address}/?{act}#/{place}", **options)
 
-    def elements(self, place: str, *options: str, act: str = "") -> str:
-        return self.browse(place, "--dump-dom", *options, act=act)
+    def elements(
+        self, place: str, *shown: str, act: str = "", until: Callable[[str], bool] = lambda html: True, **options: Any
+    ) -> str:
+        """The page's elements when it has asked for everything, contains `shown`, and `until` holds for it."""
+        with self.open(place, act=act, **options) as page:
+            return page.wait(*shown, until=until)
 
 
 def test_the_page_is_shown_by_tls_where_the_broker_serves_it(tmp_path: Path) -> None:
     """And refused by a browser that does not trust the authority."""
     options = {"kafka.shim.http.listener": "https://127.0.0.1:0", "kafka.shim.http.console": "true"}
-    with Broker(**options, **store_options(CertificateAuthority())) as broker:
+    with Broker(**options, **store_options(CertificateAuthority())) as broker, Chromium(tmp_path) as browser:
         with Connection(broker.bootstrap_servers) as client:
             make_topic(client, "secured", 1)
-        shown = Page(broker.state.http_address, tmp_path)
-        assert 'href="#/topics/secured"' in shown.elements("topics", "--ignore-certificate-errors")
-        assert "secured" not in shown.elements("topics")
+        view = View(broker.state.http_address, browser)
+        with pytest.raises(ConnectionError, match="ERR_CERT_AUTHORITY_INVALID"):
+            view.open("topics")
+        view.elements("topics", 'href="#/topics/secured"', trusts_all=True)
 
 
-def test_topics_groups_and_transactions_are_shown(page: Page) -> None:
-    shown = page.elements("topics")
-    assert 'href="#/topics/hostile"' in shown
-    assert '<a href="#/topics" data-name="topics" aria-current="page">Topics</a>' in shown
-    shown = page.elements("topics/t")
-    assert 'class=" aborted"' in shown
-    assert "ABORT of producer" in shown
-    assert '<span class="tag warn">open</span>' in shown
-    shown = page.elements("transactions/-/held")
-    assert "the first" in shown
+def test_topics_groups_and_transactions_are_shown(view: View) -> None:
+    here = '<a href="#/topics" data-name="topics" aria-current="page">Topics</a>'
+    view.elements("topics", 'href="#/topics/hostile"', here)
+    view.elements("topics/t", 'class=" aborted"', "ABORT of producer", '<span class="tag warn">open</span>')
+    view.elements("transactions/-/held", "the first")
 
 
 @pytest.mark.parametrize(
     "place", ["topics/hostile", "groups", "transactions/-/held", f"topics/{quote(SCRIPT, safe='')}"]
 )
-def test_no_script_escapes_from_data(page: Page, place: str) -> None:
-    shown = page.elements(place, act="open" if place == "topics/hostile" else "")
+def test_no_script_escapes_from_data(view: View, place: str) -> None:
+    shown = view.elements(place, "&lt;script&gt;document.title", act="open" if place == "topics/hostile" else "")
     assert "<title>Kafka console</title>" in shown
-    assert "&lt;script&gt;document.title" in shown
     assert "<script>document" not in shown
     assert "<img src=" in shown  # the page's own
     assert '<img src="x"' not in shown
 
 
-def test_people_change_what_they_confirm(page: Page) -> None:
-    assert "<h1>made " in page.elements("topics", act="create")
-    shown = page.elements("topics/made", act="record")
-    assert "&lt;script&gt;document.title" in shown
+def test_people_change_what_they_confirm(view: View) -> None:
+    view.elements("topics", "<h1>made ", act="create")
+    shown = view.elements("topics/made", "&lt;script&gt;document.title", act="record")
     assert "<title>Kafka console</title>" in shown
-    assert '<dialog class="change"' in page.elements("topics/doomed", act="hesitate")
-    shown = page.elements("topics/doomed", act="delete")
-    assert '<dialog class="change"' not in shown
-    assert 'href="#/topics/made"' in shown
+    assert '<dialog class="change"' in view.elements("topics/doomed", "data-has-acted", act="hesitate")
+    shown = view.elements("topics/doomed", 'href="#/topics/made"', act="delete", until=is_done)
     assert 'href="#/topics/doomed"' not in shown
     place = f"groups/{quote(SCRIPT, safe='')}"
-    assert "<b>2</b>" in page.elements(place)
-    assert "<b>3</b>" in page.elements(place, act="reset")
+    view.elements(place, "<b>2</b>")
+    view.elements(place, "<b>3</b>", act="reset")
 
 
-def test_a_console_that_reads_offers_no_change(page: Page) -> None:
-    page.console._allows_changes = False
+def test_a_console_that_reads_offers_no_change(view: View) -> None:
+    view.console._allows_changes = False
     try:
         for place in ("topics/t", "topics/t/configs", f"groups/{quote(SCRIPT, safe='')}", "transactions/one"):
-            main = page.elements(place).partition("<main")[2]
-            assert "<table" in main or "<p" in main, place
+            shown = view.elements(place, until=is_drawn)
             for word in ("Write a record", "Delete", ">Set<", "Reset offsets", "End it by force"):
-                assert word not in main, (place, word)
+                assert word not in shown.partition("<main")[2], (place, word)
     finally:
-        page.console._allows_changes = True
+        view.console._allows_changes = True
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1400, 1), (400, 0)])
-def test_it_is_drawn_light_and_dark_narrow_and_wide(page: Page, width: int, scheme: int) -> None:
-    options = (f"--blink-settings=preferredColorScheme={scheme}", f"--window-size={width},800", "--hide-scrollbars")
-    picture = page.folder / f"{width}-{scheme}.png"
-    page.browse("topics/t", *options, f"--screenshot={picture}")
-    assert picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+def is_done(html: str) -> bool:
+    """Whether a dialog was confirmed and is gone."""
+    return "data-has-acted" in html and '<dialog class="change"' not in html
+
+
+def is_drawn(html: str) -> bool:
+    main = html.partition("<main")[2]
+    return "<table" in main or "<p" in main
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1400, "dark"), (400, "light")])
+def test_it_is_drawn_light_and_dark_narrow_and_wide(view: View, width: int, scheme: str) -> None:
+    with view.open("topics/t", width=width, scheme=scheme) as page:
+        page.wait(until=is_drawn)
+        assert page.picture()[:8] == b"\x89PNG\r\n\x1a\n"
     for place in ("topics/hostile", "groups"):
-        assert "<title>fits</title>" in page.elements(place, *options, act="measure"), place
+        shown = view.elements(place, act="measure", until=is_measured, width=width, scheme=scheme)
+        assert "<title>fits</title>" in shown, place
+
+
+def is_measured(html: str) -> bool:
+    return is_drawn(html) and "<title>Kafka console</title>" not in html

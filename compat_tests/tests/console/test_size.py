@@ -23,7 +23,7 @@ from kafka_shim.cext import builder
 from kafka_shim.client.cluster import Cluster
 from kafka_shim.client.offsets import commit_offsets
 from kafka_shim.client.requests import make
-from kafka_shim.compat.tests.console.test_page import CHROMIUM
+from kafka_shim.compat.tests.console.chromium import CHROMIUM
 from kafka_shim.console.app import Console
 from kafka_shim.console.sessions import Sessions
 from kafka_shim.http.server import HttpServer, Request, Response
