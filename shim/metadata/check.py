@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 
-from kafka_shim.cext.batch import BatchError
 from kafka_shim.cext.records import iterate
 from kafka_shim.cext.segment import Walk, read
 from kafka_shim.metadata.image import Image
-from kafka_shim.metadata.log import snapshots
+from kafka_shim.metadata.log import UNREADABLE, snapshots
 from kafka_shim.metadata.replay import Replayer
+from kafka_shim.metadata.replay_topics import ReplayError, check_whole
 from kafka_shim.protocol.record_frames import decode_control, decode_metadata
 from kafka_shim.storage import names
 
@@ -29,12 +29,25 @@ def first_bad_record(folder: Path) -> tuple[Path, str] | None:
         start, _, path = snapshot
         if (fault := _replay(replayer, path, 0)) is not None:
             return path, fault
+        if (lacking := _lacking(replayer, [path])) is not None:
+            return lacking
     logs = sorted(path for path in folder.iterdir() if path.name.endswith(names.LOG))
     if logs and names.offset_of(logs[0].name) > start:
         return logs[0], f"is the first of the log, and no snapshot reaches it: the newest ends at offset {start}"
     for path in logs:
         if (fault := _replay(replayer, path, start)) is not None:
             return path, fault
+    return _lacking(replayer, logs)
+
+
+def _lacking(replayer: Replayer, files: list[Path]) -> tuple[Path, str] | None:
+    """Return the file of these, in order, with the record of a partition that lacks one before it, and what is wrong
+    with the record."""
+    try:
+        check_whole(replayer.image)
+    except ReplayError as err:
+        holding = [path for path in files if names.offset_of(path.name) <= err.offset]
+        return (holding or files)[-1], f"the record at offset {err.offset} stops a start: {err}"
     return None
 
 
@@ -50,7 +63,8 @@ def _replay(replayer: Replayer, path: Path, start: int) -> str | None:
                     where = f"offset {record.offset}, position {batch.position}"
                     if record.offset >= start:
                         _apply(replayer, record, batch.is_control)
-            except (BatchError, ValueError, LookupError, TypeError) as err:
+                        replayer.image.last_offset = record.offset
+            except UNREADABLE as err:
                 return f"the record at {where} stops a start: {err or type(err).__name__}"
     return None
 

@@ -89,6 +89,7 @@ class Image:
 
     __slots__ = (
         "acls",
+        "ahead",
         "brokers",
         "colliding_names",
         "configs",
@@ -110,6 +111,9 @@ class Image:
         self.topics: dict[str, Topic] = {}
         self.topics_by_id: dict[bytes, Topic] = {}
         self.partition_count = 0
+        # During a replay: partitions that wait for those before them, with the offsets of their records, by topic id
+        # and number.
+        self.ahead: dict[bytes, dict[int, tuple[Partition, int]]] = {}
         # Topic names with '.' or '_', by the name with '.' replaced by '_'. Two topics with the same key would have the
         # same metric names.
         self.colliding_names: dict[str, set[str]] = {}

@@ -12,6 +12,7 @@ from itertools import islice
 from kafka_shim.cext.batch import BatchError, scan, scan_all
 from kafka_shim.cext.records import build, iterate
 from kafka_shim.metadata.quorum_state import QuorumState, read, write
+from kafka_shim.metadata.replay_topics import ReplayError, check_whole
 from kafka_shim.protocol.record_frames import (
     ControlType,
     decode_control,
@@ -21,6 +22,7 @@ from kafka_shim.protocol.record_frames import (
 )
 from kafka_shim.protocol.records.leader_change_message import LeaderChangeMessage, Voter
 from kafka_shim.storage.checkpoint import replace_file
+from kafka_shim.storage.names import LOG, offset_of
 from kafka_shim.storage.results import StorageError
 
 TYPE_CHECKING = False
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
+    from kafka_shim.metadata.image import Image
     from kafka_shim.metadata.replay import Replayer
     from kafka_shim.protocol.records.voters_record import Voter as QuorumVoter
     from kafka_shim.protocol.records.voters_record import VotersRecord
@@ -38,6 +41,8 @@ if TYPE_CHECKING:
 SNAPSHOT_SUFFIX = ".checkpoint"
 # The batch size in a snapshot. Kafka reads whole batches of at most 8 MiB.
 RECORDS_IN_BATCH = 1000
+# What records raise whose bytes or values are damaged, or of a later version.
+UNREADABLE = (BatchError, ValueError, LookupError, TypeError)
 
 
 class MetadataLogError(StorageError):
@@ -107,11 +112,14 @@ class MetadataLog:
         """Apply the newest snapshot and the log after it. Raises MetadataLogError."""
         try:
             self._replay(replayer)
-        except (BatchError, ValueError) as err:
-            raise MetadataLogError(
-                f"{self.directory}: what follows offset {replayer.image.last_offset} cannot be read by this "
-                f"version of kafka-shim: {err}"
-            ) from err
+        except UNREADABLE as err:
+            offset = _offset_of(err, replayer.image)
+            raise MetadataLogError(_unreadable(self._file_of(offset), offset, err)) from err
+
+    def _file_of(self, offset: int) -> Path:
+        """Return the segment with this offset, for a message."""
+        names = sorted(path for path in self.directory.iterdir() if path.name.endswith(LOG))
+        return next((path for path in reversed(names) if offset_of(path.name) <= offset), self.directory)
 
     def _replay(self, replayer: Replayer) -> None:
         start = self._replay_snapshot(replayer)
@@ -126,6 +134,7 @@ class MetadataLog:
         for buffer, batch in self._log.batches(start or None):
             self._replay_batch(replayer, buffer, 0, batch, start)
             self.bytes_after_snapshot += batch.size_bytes
+        check_whole(replayer.image)
 
     def _replay_batch(self, replayer: Replayer, buffer: Any, position: int, batch: Any, start: int = 0) -> None:
         self.epoch = max(self.epoch, batch.leader_epoch)
@@ -159,10 +168,9 @@ class MetadataLog:
         try:
             for batch in scan_all(content):
                 self._replay_batch(replayer, content, batch.position, batch)
-        except (BatchError, ValueError) as err:
-            raise MetadataLogError(
-                f"{path} cannot be read by this version of kafka-shim, or is damaged: take it from a backup ({err})"
-            ) from err
+            check_whole(replayer.image)
+        except UNREADABLE as err:
+            raise MetadataLogError(_unreadable(path, _offset_of(err, replayer.image), err)) from err
         self._voters_are_logged = end_offset > 0
         image = replayer.image
         image.last_offset = end_offset - 1
@@ -304,6 +312,21 @@ class MetadataLog:
             self._log.release_before(newer[0], now_ms)
             path.unlink()
             sizes.remove(size_bytes)
+
+
+def _offset_of(error: Exception, image: Image) -> int:
+    """Return the offset of the record that stopped a replay."""
+    if isinstance(error, ReplayError) and error.offset >= 0:
+        return error.offset
+    return image.last_offset + 1
+
+
+def _unreadable(path: Path, offset: int, error: Exception) -> str:
+    where = path if isinstance(error, BatchError) else f"{path}: the record at offset {offset}"
+    return (
+        f"{where} cannot be read by this version of kafka-shim, or is damaged: take the file from a backup "
+        f"({error or type(error).__name__})"
+    )
 
 
 def _quorum_rows(kraft_version: int, voters: VotersRecord, now_ms: int) -> list[tuple[bytes, bytes, int, tuple[()]]]:

@@ -10,7 +10,9 @@ import logging
 from collections import deque
 
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.metadata.image import RESOURCE_TOPIC, Image, Partition, Position, Topic
+from kafka_shim.metadata import replay_topics
+from kafka_shim.metadata.image import Image, Position
+from kafka_shim.metadata.replay_topics import ReplayError, TopicChecks
 from kafka_shim.scheduler import Scheduler
 from kafka_shim.turns import at_once
 
@@ -24,24 +26,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-NO_LEADER_CHANGE = -2
 # How often a record is applied for which there is no memory, and when again.
 APPLY_TRIES = 3
 APPLY_RETRY_MS = 1000
-
-_shared: dict[tuple[Any, ...], tuple[Any, ...]] = {}
-
-
-def share(values: Any) -> tuple[Any, ...]:
-    """Return the values as a tuple. Equal tuples are the same object, for the first 4096 distinct ones."""
-    key = tuple(values)
-    if len(_shared) < 4096:
-        return _shared.setdefault(key, key)
-    return _shared.get(key, key)
-
-
-class ReplayError(ValueError):
-    """A record cannot be applied, because it names a topic or partition that does not exist or has an unknown type."""
 
 
 class Replayer:
@@ -69,26 +56,12 @@ class Replayer:
 
     def check_in_steps(self, records: Iterable[Any]) -> Steps[None]:
         """As `check`. It holds while nothing is applied."""
-        counts: dict[bytes, int] = {}
-        names: set[str] = set()
+        topics = TopicChecks(self.image)
         for record in records:
             key = record.API_KEY
             if key not in APPLY and not BEGIN_TRANSACTION <= key <= ABORT_TRANSACTION:
                 raise ReplayError(f"metadata records of type {key} are unknown")
-            if key == TOPIC:
-                counts[record.topic_id] = 0
-                names.add(record.name)
-            elif key in _OF_TOPICS:
-                count = counts.get(record.topic_id)
-                if count is None:
-                    count = len(_topic_of(self.image, record).partitions)
-                if key == PARTITION:
-                    count = max(count, record.partition_id + 1)
-                elif key == PARTITION_CHANGE and not 0 <= record.partition_id < count:
-                    raise _no_partition(record)
-                counts[record.topic_id] = count
-            elif key == CLEAR_ELR and record.topic_name and record.topic_name not in names:
-                _named(self.image, record.topic_name)
+            topics.check(record)
             yield
 
     @property
@@ -105,7 +78,7 @@ class Replayer:
 
     def apply_rest(self, clock: Clock) -> None:
         """Apply what is in the log alone. What finds no memory is tried again: at once, later, and before the next
-        commit, because no other change may come before it."""
+        commit, because no other change may come before it. Nothing else can fail: `check` saw every record."""
         rest = self.rest
         tries = APPLY_TRIES
         while rest:
@@ -153,24 +126,6 @@ class Replayer:
             APPLY[key](self.image, record)
 
 
-def _topic_of(image: Image, record: Any) -> Topic:
-    topic = image.topics_by_id.get(record.topic_id)
-    if topic is None:
-        raise ReplayError(f"a {type(record).__name__} names topic id {record.topic_id.hex()}, which does not exist")
-    return topic
-
-
-def _named(image: Image, name: str) -> Topic:
-    topic = image.topics.get(name)
-    if topic is None:
-        raise ReplayError(f"a ClearElrRecord names topic {name}, which does not exist")
-    return topic
-
-
-def _no_partition(record: Any) -> ReplayError:
-    return ReplayError(f"a {type(record).__name__} names partition {record.partition_id}, which does not exist")
-
-
 def _register_broker(image: Image, record: Any) -> None:
     image.brokers[record.broker_id] = record
 
@@ -207,83 +162,6 @@ def _register_controller(image: Image, record: Any) -> None:
     image.controllers[record.controller_id] = record
 
 
-def _topic(image: Image, record: Any) -> None:
-    topic = Topic(record.name, record.topic_id)
-    image.topics[record.name] = topic
-    image.topics_by_id[record.topic_id] = topic
-    if "." in record.name or "_" in record.name:
-        image.colliding_names.setdefault(record.name.replace(".", "_"), set()).add(record.name)
-
-
-def _remove_topic(image: Image, record: Any) -> None:
-    topic = _topic_of(image, record)
-    left = image.partition_count - len(topic.partitions)
-    unified = topic.name.replace(".", "_")
-    names = image.colliding_names.get(unified)
-    if names is not None:
-        names.discard(topic.name)
-        if not names:
-            del image.colliding_names[unified]
-    image.configs.pop((RESOURCE_TOPIC, topic.name), None)
-    image.topics.pop(topic.name, None)
-    del image.topics_by_id[record.topic_id]
-    image.partition_count = left
-
-
-def _partition(image: Image, record: Any) -> None:
-    topic = _topic_of(image, record)
-    number = record.partition_id
-    partition = Partition()
-    partition.partition = number
-    partition.replicas = share(record.replicas)
-    partition.isr = share(record.isr)
-    partition.removing_replicas = share(record.removing_replicas)
-    partition.adding_replicas = share(record.adding_replicas)
-    partition.directories = share(record.directories)
-    partition.elr = share(record.eligible_leader_replicas or ())
-    partition.last_known_elr = share(record.last_known_elr or ())
-    partition.leader = record.leader
-    partition.leader_epoch = record.leader_epoch
-    partition.partition_epoch = record.partition_epoch
-    partition.leader_recovery_state = record.leader_recovery_state
-    # Kafka writes the partitions of a topic in hash map order, so the numbers need not ascend.
-    missing = number + 1 - len(topic.partitions)
-    if missing > 0:
-        count = image.partition_count + missing
-        topic.partitions.extend([partition] * missing)
-        image.partition_count = count
-    topic.partitions[number] = partition
-
-
-def _partition_change(image: Image, record: Any) -> None:
-    partitions = _topic_of(image, record).partitions
-    if not 0 <= record.partition_id < len(partitions):
-        raise _no_partition(record)
-    # Each change creates a new object, because readers in steps and the writer of a snapshot hold the old one.
-    partition = partitions[record.partition_id].copy()
-    if record.isr is not None:
-        partition.isr = share(record.isr)
-    if record.replicas is not None:
-        partition.replicas = share(record.replicas)
-    if record.removing_replicas is not None:
-        partition.removing_replicas = share(record.removing_replicas)
-    if record.adding_replicas is not None:
-        partition.adding_replicas = share(record.adding_replicas)
-    if record.directories is not None:
-        partition.directories = share(record.directories)
-    if record.eligible_leader_replicas is not None:
-        partition.elr = share(record.eligible_leader_replicas)
-    if record.last_known_elr is not None:
-        partition.last_known_elr = share(record.last_known_elr)
-    if record.leader != NO_LEADER_CHANGE:
-        partition.leader = record.leader
-        partition.leader_epoch += 1
-    if record.leader_recovery_state >= 0:
-        partition.leader_recovery_state = record.leader_recovery_state
-    partition.partition_epoch += 1
-    partitions[record.partition_id] = partition
-
-
 def _config(image: Image, record: Any) -> None:
     key = (record.resource_type, record.resource_name)
     # Each change creates a new dict, because callers of `Image.config_of` may hold the old one.
@@ -307,17 +185,6 @@ def _feature_level(image: Image, record: Any) -> None:
 
 def _producer_ids(image: Image, record: Any) -> None:
     image.next_producer_id = record.next_producer_id
-
-
-def _clear_elr(image: Image, record: Any) -> None:
-    topics = [_named(image, record.topic_name)] if record.topic_name else image.topics.values()
-    for topic in topics:
-        for number, before in enumerate(topic.partitions):
-            if before.elr or before.last_known_elr:
-                partition = before.copy()
-                partition.elr = partition.last_known_elr = ()
-                partition.partition_epoch += 1
-                topic.partitions[number] = partition
 
 
 def _acl(image: Image, record: Any) -> None:
@@ -366,22 +233,19 @@ def _nothing(image: Image, record: Any) -> None:
     """Ignore NoOpRecord and ZkMigrationStateRecord, which do not change the image."""
 
 
-TOPIC, PARTITION, PARTITION_CHANGE, REMOVE_TOPIC, CLEAR_ELR = 2, 3, 5, 9, 28
 BEGIN_TRANSACTION, END_TRANSACTION, ABORT_TRANSACTION = 23, 24, 25
-# Record types that refer to a topic by its id.
-_OF_TOPICS = frozenset({PARTITION, PARTITION_CHANGE, REMOVE_TOPIC})
 
 # Record type (API key) -> function that applies it.
 APPLY: dict[int, Callable[[Image, Any], None]] = {
     0: _register_broker,
     1: _unregister_broker,
-    2: _topic,
-    3: _partition,
+    2: replay_topics.apply_topic,
+    3: replay_topics.apply_partition,
     4: _config,
-    5: _partition_change,
+    5: replay_topics.apply_partition_change,
     7: _fence_broker,
     8: _unfence_broker,
-    9: _remove_topic,
+    9: replay_topics.apply_remove_topic,
     10: _delegation_token,
     11: _scram,
     12: _feature_level,
@@ -395,5 +259,5 @@ APPLY: dict[int, Callable[[Image, Any], None]] = {
     22: _remove_scram,
     26: _remove_delegation_token,
     27: _register_controller,
-    28: _clear_elr,
+    28: replay_topics.apply_clear_elr,
 }

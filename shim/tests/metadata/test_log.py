@@ -4,13 +4,15 @@ import pytest
 
 from kafka_shim.cext.batch import scan_all
 from kafka_shim.cext.records import build, iterate
+from kafka_shim.metadata.check import first_bad_record
 from kafka_shim.metadata.image import Image
 from kafka_shim.metadata.log import MetadataLogError, read_records, snapshot_bytes
 from kafka_shim.metadata.quorum_state import read
 from kafka_shim.metadata.replay import Replayer
-from kafka_shim.protocol.record_frames import ControlType, decode_control, encode_control
+from kafka_shim.protocol.record_frames import ControlType, decode_control, encode_control, encode_metadata
 from kafka_shim.protocol.records.feature_level_record import FeatureLevelRecord
 from kafka_shim.protocol.records.kraft_version_record import KRaftVersionRecord
+from kafka_shim.protocol.records.partition_record import PartitionRecord
 from kafka_shim.protocol.records.producer_ids_record import ProducerIdsRecord
 from kafka_shim.protocol.records.topic_record import TopicRecord
 from kafka_shim.protocol.records.voters_record import Voter, VotersRecord
@@ -106,6 +108,48 @@ def test_a_record_of_a_later_kafka_is_refused_with_its_place(tmp_path):
     with pytest.raises(MetadataLogError, match="no metadata record has the type 127"):
         broker.store.start()
     broker.crash()
+
+
+@pytest.mark.parametrize(
+    ("topic_id", "number", "reason"),
+    [
+        (b"t" * 16, 2**31 - 1, "names partition 2147483647 of topic t, whose partition 0 has no record"),
+        (b"t" * 16, -5, "names partition -5 of topic t"),
+        (b"u" * 16, 0, "which does not exist"),
+    ],
+)
+def test_a_damaged_number_of_a_partition_is_refused_with_file_and_offset(tmp_path, topic_id, number, reason):
+    broker = Opened(tmp_path).start()
+    records = [TopicRecord(name="t", topic_id=b"t" * 16), PartitionRecord(topic_id=topic_id, partition_id=number)]
+    values = [encode_metadata(record, 0) for record in records]
+    first = broker.store._log.append(values, 1)
+    broker.crash()
+    file = tmp_path / "__cluster_metadata-0" / "00000000000000000000.log"
+    broker = Opened(tmp_path)
+    with pytest.raises(MetadataLogError, match=reason) as refused:
+        broker.store.start()
+    broker.crash()
+    assert str(refused.value).startswith(f"{file}: the record at offset {first + 1} ")
+    found = first_bad_record(file.parent)
+    assert found is not None
+    assert found[0] == file
+    assert f"offset {first + 1}" in found[1]
+    assert reason in found[1]
+
+
+def test_a_damaged_number_in_a_snapshot_is_refused_with_its_file(tmp_path):
+    with opened(tmp_path):
+        pass
+    topic = TopicRecord(name="t", topic_id=b"t" * 16)
+    path = snapshot_file(tmp_path, 3, 1, [FEATURES[0][0], topic, PartitionRecord(topic_id=b"t" * 16, partition_id=7)])
+    broker = Opened(tmp_path)
+    with pytest.raises(MetadataLogError, match="partition 7 of topic t, whose partition 0 has no record") as refused:
+        broker.store.start()
+    broker.crash()
+    assert str(refused.value).startswith(f"{path}: the record at offset 3 ")
+    found = first_bad_record(path.parent)
+    assert found is not None
+    assert found[0] == path
 
 
 def test_a_torn_tail_is_cut_and_the_rest_kept(tmp_path):

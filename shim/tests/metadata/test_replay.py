@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
 from kafka_shim.metadata.image import Image
-from kafka_shim.metadata.replay import APPLY, Replayer, ReplayError
+from kafka_shim.metadata.replay import APPLY, Replayer
+from kafka_shim.metadata.replay_topics import ReplayError, check_whole
 from kafka_shim.metadata.topics import partition_records, topic_records
 from kafka_shim.protocol.record_types import METADATA_RECORDS
 from kafka_shim.protocol.records.abort_transaction_record import AbortTransactionRecord
@@ -52,6 +55,57 @@ def test_partitions_may_come_in_any_order(replayer):
     partitions = replayer.image.topics["t"].partitions
     assert [one.partition for one in partitions] == [0, 1, 2]
     assert replayer.image.partition_count == 3
+
+
+def test_a_number_in_a_record_does_not_decide_how_much_memory_is_taken(replayer):
+    topic(replayer)
+    replayer.apply(PartitionRecord(topic_id=TOPIC_ID, partition_id=2**31 - 1))
+    assert len(replayer.image.topics["t.a"].partitions) == replayer.image.partition_count == 2
+    with pytest.raises(ReplayError, match=r"partition 2147483647 of topic t.a, whose partition 2 has no record"):
+        check_whole(replayer.image)
+    replayer.apply(RemoveTopicRecord(topic_id=TOPIC_ID))
+    check_whole(replayer.image)
+
+
+def test_a_partition_before_the_first_is_refused(replayer):
+    topic(replayer)
+    with pytest.raises(ReplayError, match=r"partition -1 of topic t.a"):
+        replayer.apply(PartitionRecord(topic_id=TOPIC_ID, partition_id=-1))
+    assert [one.partition for one in replayer.image.topics["t.a"].partitions] == [0, 1]
+
+
+def test_what_the_check_lets_pass_can_be_applied():
+    """Two records of every kind that names a topic or partition, in every order, on a topic that is there or not."""
+    other = b"o" * 16
+    records = [
+        TopicRecord(name="t.a", topic_id=TOPIC_ID),
+        TopicRecord(name="other", topic_id=other),
+        *(PartitionRecord(topic_id=one, partition_id=number) for one in (TOPIC_ID, other) for number in (-1, 0, 1, 3)),
+        *(PartitionChangeRecord(topic_id=TOPIC_ID, partition_id=number) for number in (-1, 0, 1, 3)),
+        RemoveTopicRecord(topic_id=TOPIC_ID),
+        RemoveTopicRecord(topic_id=other),
+        *(ClearElrRecord(topic_name=name) for name in ("t.a", "other", "")),
+    ]
+    outcomes = set()
+    for before in (0, 2):
+        for batch in product(records, repeat=3):
+            replayer = Replayer(Image())
+            if before:
+                topic(replayer, partitions=before)
+            passes, applies = True, True
+            try:
+                replayer.check(batch)
+            except ReplayError:
+                passes = False
+            try:
+                for record in batch:
+                    replayer.apply(record)
+                check_whole(replayer.image)
+            except ReplayError:
+                applies = False
+            assert applies or not passes, batch
+            outcomes.add((passes, applies))
+    assert {(True, True), (False, False)} <= outcomes
 
 
 def test_equal_lists_of_partitions_are_one_object(replayer):

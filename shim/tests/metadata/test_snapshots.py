@@ -181,7 +181,7 @@ def test_the_newest_snapshot_is_named_if_it_is_damaged(tmp_path):
     broker.stop()
     path = max((tmp_path / "__cluster_metadata-0").glob("*.checkpoint"))
     path.write_bytes(path.read_bytes()[:-1] + b"!")
-    with pytest.raises(MetadataLogError, match=f"^{path} cannot be read .* take it from a backup .*CRC"):
+    with pytest.raises(MetadataLogError, match=f"^{path} cannot be read .* take the file from a backup .*CRC"):
         Opened(tmp_path).start()
 
 
