@@ -38,6 +38,8 @@ logger = logging.getLogger(__name__)
 
 # A quarter of a millisecond's work, and the pause after it.
 RECORDS_BETWEEN_PAUSES, PAUSE_S = 64, 0.00005
+# How long after one that failed a snapshot is due again: each tries to take memory, or a full disk's last bytes.
+RETRY_MS = 60_000
 
 
 class SnapshotGenerator:
@@ -53,6 +55,11 @@ class SnapshotGenerator:
         self._config = config
         self._clock = clock
         self._last_ms = clock.now_ms()
+        # What the snapshot that is being written covers, bytes of records, and when the one before was begun. None once
+        # it is on the disk.
+        self._unwritten: tuple[int, int] | None = None
+        # None is due before, because one failed.
+        self._retry_ms: int | None = None
         self._writer: threading.Thread | None = None
         self._scheduler = Scheduler(clock)
 
@@ -61,6 +68,9 @@ class SnapshotGenerator:
         transaction. Logs every error, because what follows from those records must be done."""
         try:
             self._start_if_due(image, now_ms)
+        except (MemoryError, RuntimeError) as err:  # RuntimeError: no memory for a thread
+            self._failed(image.last_offset + 1, err)
+            self._try_later(now_ms)
         except Exception:
             logger.exception(
                 "the metadata snapshot at offset %d failed, a later one replaces it", image.last_offset + 1
@@ -71,6 +81,9 @@ class SnapshotGenerator:
             if self._writer.is_alive():
                 return
             self._finish(now_ms)
+        if self._retry_ms is not None and now_ms < self._retry_ms:
+            return
+        self._retry_ms = None
         interval_ms = self._config.metadata_log_max_snapshot_interval_ms
         size_bytes = self._log.bytes_after_snapshot
         if size_bytes >= self._config.metadata_log_max_record_bytes_between_snapshots:
@@ -106,12 +119,13 @@ class SnapshotGenerator:
             self._finish(now_ms)
 
     def _start(self, image: Image, now_ms: int, reason: str) -> None:
-        self._last_ms = now_ms
         end_offset, epoch = image.last_offset + 1, image.last_epoch
         logger.info("metadata snapshot at offset %d: %s", end_offset, reason)
         level = image.features[METADATA_VERSION]
         view = ImageView(image)
+        size_bytes = self._log.bytes_after_snapshot
         encode = self._log.begin_snapshot(now_ms, image.last_timestamp_ms)
+        self._unwritten, self._last_ms = (size_bytes, self._last_ms), now_ms
 
         def content() -> bytes:
             return encode((record, record_version(record, level)) for record in _patiently(image_records(view)))
@@ -133,15 +147,29 @@ class SnapshotGenerator:
                 # A snapshot must not contain records that the log could still lose.
                 flushing.result()
             self._log.write_snapshot(end_offset, epoch, made)
-        except (OSError, CancelledError) as err:
-            logger.warning("the metadata snapshot at offset %d failed, a later one replaces it: %s", end_offset, err)
+            self._unwritten = None
+        except (OSError, CancelledError, MemoryError) as err:
+            self._failed(end_offset, err)
         except Exception:
             logger.exception("the metadata snapshot at offset %d failed, a later one replaces it", end_offset)
         finally:
             self._clock.end_work()
 
+    def _failed(self, end_offset: int, error: BaseException) -> None:
+        reason = error if str(error) else type(error).__name__
+        logger.warning("the metadata snapshot at offset %d failed, a later one replaces it: %s", end_offset, reason)
+
+    def _try_later(self, now_ms: int) -> None:
+        if self._unwritten is not None:
+            size_bytes, self._last_ms = self._unwritten
+            self._log.bytes_after_snapshot += size_bytes
+            self._unwritten = None
+        self._retry_ms = now_ms + RETRY_MS
+
     def _finish(self, now_ms: int) -> None:
         self._writer = None
+        if self._unwritten is not None:
+            self._try_later(now_ms)
         config = self._config
         try:
             self._log.prune(config.metadata_max_retention_bytes, config.metadata_max_retention_ms, now_ms)

@@ -40,6 +40,11 @@ def fill(store):
     store.commit([QUOTA, ACL, SCRAM])
 
 
+def fill_more(store):
+    for _ in range(10):
+        store.next_producer_id_block()
+
+
 def checkpoints(directory):
     return sorted(path.name for path in (directory / "__cluster_metadata-0").glob("*.checkpoint"))
 
@@ -150,9 +155,13 @@ def test_a_commit_whose_snapshot_cannot_start_is_done_all_the_same(tmp_path, mon
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", refuse)
         broker.store.create_topic("t")
-    assert "a later one replaces it" in caplog.text
+        broker.store.create_topic("v")
+    (line,) = (record for record in caplog.records if "a later one replaces it" in record.message)
+    assert line.exc_info is None
+    assert line.message.endswith("can't start new thread")
     assert broker.logs.find("t", 0) is not None
     assert len(checkpoints(tmp_path)) == count
+    broker.clock.advance(snapshots.RETRY_MS)
     broker.store.create_topic("u", 3, 1)
     broker.store.await_snapshot()
     assert len(checkpoints(tmp_path)) == count + 1
@@ -245,11 +254,40 @@ def test_a_snapshot_that_a_full_disk_refuses_is_made_later(tmp_path, monkeypatch
     broker = Opened(tmp_path, metadata_log_max_record_bytes_between_snapshots=100).start()
     fill(broker.store)
     broker.store.await_snapshot()
-    assert "a later one replaces it" in caplog.text
     monkeypatch.setattr(MetadataLog, "write_snapshot", replace)
+    broker.store.create_topic("not-due-yet")
+    broker.store.await_snapshot()
+    assert (len(checkpoints(tmp_path)), caplog.text.count("a later one replaces it")) == (0, 1)
+    broker.clock.advance(snapshots.RETRY_MS)
     broker.store.create_topic("more")
     broker.store.await_snapshot()
     assert len(checkpoints(tmp_path)) == 1
+    broker.stop()
+
+
+def test_a_snapshot_that_failed_is_due_again_without_new_records_of_its_size(tmp_path, monkeypatch, caplog):
+    with opened(tmp_path) as store:
+        fill(store)
+        grown = store._log.bytes_after_snapshot
+    options = {"metadata_log_max_record_bytes_between_snapshots": grown}
+
+    def no_memory(*_):
+        raise MemoryError
+
+    broker = Opened(tmp_path, **options).start()
+    broker.store.await_snapshot()
+    count = len(checkpoints(tmp_path))
+    with monkeypatch.context() as patch:
+        patch.setattr(snapshots, "image_records", no_memory)
+        while "failed" not in caplog.text:
+            fill_more(broker.store)
+            broker.store.await_snapshot()
+    (line,) = (record for record in caplog.records if "failed" in record.message)
+    assert (line.exc_info, line.message[-11:]) == (None, "MemoryError")
+    broker.clock.advance(snapshots.RETRY_MS)
+    broker.store.next_producer_id_block()
+    broker.store.await_snapshot()
+    assert len(checkpoints(tmp_path)) == count + 1
     broker.stop()
 
 
