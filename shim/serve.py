@@ -14,6 +14,7 @@ from pathlib import Path
 
 from kafka_shim.cext.allocator import keep as keep_memory
 from kafka_shim.config import BrokerConfig, ConfigError
+from kafka_shim.errors import KafkaError
 from kafka_shim.faults import Faults
 from kafka_shim.garbage import Collector
 from kafka_shim.log_format import set_up_logging
@@ -73,7 +74,9 @@ def serve(
         faults = Faults.from_environment()
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             return runner.run(_serve(config, faults, cluster_id=cluster_id, on_started=on_started))
-    except (ConfigError, StorageError, OSError, ValueError) as error:
+    except (ConfigError, KafkaError, StorageError, OSError, ValueError) as err:
+        # A record of the start that a disk refuses is a KafkaError.
+        error = err.__cause__ if isinstance(err, KafkaError) and isinstance(err.__cause__, OSError) else err
         said = str(error)
         if isinstance(error, OSError) and error.strerror:  # without the number of the error
             said = error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"

@@ -15,6 +15,7 @@ from kafka_shim.protocol.records.config_record import ConfigRecord
 from kafka_shim.protocol.records.end_transaction_record import EndTransactionRecord
 from kafka_shim.protocol.records.feature_level_record import FeatureLevelRecord
 from kafka_shim.storage.checkpoint import replace_file
+from kafka_shim.storage.regular_files import read_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def read_checkpoint(directory: Path) -> list[Any]:
     """Return the records of `bootstrap.checkpoint`, or `default_records` if there is no such file."""
     path = directory / FILE_NAME
     try:
-        content = path.read_bytes()
+        content = read_file(os.fspath(path))
     except FileNotFoundError:
         return default_records()
     return list(read_records(content))

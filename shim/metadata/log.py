@@ -23,6 +23,7 @@ from kafka_shim.protocol.record_frames import (
 from kafka_shim.protocol.records.leader_change_message import LeaderChangeMessage, Voter
 from kafka_shim.storage.checkpoint import replace_file
 from kafka_shim.storage.names import LOG, offset_of
+from kafka_shim.storage.regular_files import read_file
 from kafka_shim.storage.results import StorageError
 
 TYPE_CHECKING = False
@@ -164,7 +165,7 @@ class MetadataLog:
         if found is None:
             return 0
         end_offset, epoch, path = found
-        content = path.read_bytes()
+        content = read_file(os.fspath(path))
         try:
             for batch in scan_all(content):
                 self._replay_batch(replayer, content, batch.position, batch)
@@ -342,7 +343,7 @@ def _quorum_rows(kraft_version: int, voters: VotersRecord, now_ms: int) -> list[
 
 def _snapshot_timestamp_ms(path: Path) -> int:
     """Return the append time of the last record that a snapshot covers, from its header, or 0 if there is no header."""
-    content = path.read_bytes()
+    content = read_file(os.fspath(path))
     batch = scan(content)
     for record in iterate(content, 0, batch.size_bytes):
         kind, header = decode_control(record.key or b"", record.value or b"")

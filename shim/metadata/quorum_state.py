@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 
 from kafka_shim.storage.checkpoint import replace_file
+from kafka_shim.storage.regular_files import read_file
 from kafka_shim.storage.results import StorageError
 
 TYPE_CHECKING = False
@@ -41,7 +42,7 @@ def read(directory: Path) -> QuorumState | None:
     """Return the state in `directory`, or None if the file is missing or empty. Raises QuorumStateError."""
     path = directory / FILE_NAME
     try:
-        content = path.read_bytes()
+        content = read_file(os.fspath(path))
     except FileNotFoundError:
         return None
     if not content.strip():

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 
 from kafka_shim.storage.durable import fsync
+from kafka_shim.storage.regular_files import open_regular, read_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def replace_file(path: str, content: bytes, *, sync: bool) -> None:
     """Replace a file: write `content` to a temporary file and rename it to `path`, so that a crash leaves either the
     old or the new file. Raises OSError."""
     temporary = path + ".tmp"
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    fd = open_regular(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     try:
         view = memoryview(content)
         while view:
@@ -52,8 +53,7 @@ def read_lines(path: str, fields: int) -> list[list[str]]:
 
     Raises CheckpointError for another version, a malformed line or a wrong count."""
     try:
-        with open(path, encoding="utf-8") as file:
-            lines = file.read().splitlines()
+        lines = read_file(path).decode().splitlines()
     except FileNotFoundError:
         return []
     if len(lines) < 2:

@@ -13,6 +13,7 @@ import re
 from kafka_shim.internal_topics import CLUSTER_METADATA_TOPIC
 from kafka_shim.storage import checkpoint, names
 from kafka_shim.storage.checkpoint import CheckpointError, Partition
+from kafka_shim.storage.regular_files import open_regular, read_file
 from kafka_shim.storage.results import StorageError
 from kafka_shim.uuids import uuid_text
 
@@ -68,7 +69,7 @@ class DataDir:
             os.makedirs(self.path, exist_ok=True)
         except FileExistsError:
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), self.path) from None
-        self._lock_fd = os.open(f"{self.path}/{LOCK}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._lock_fd = open_regular(f"{self.path}/{LOCK}", os.O_RDWR | os.O_CREAT)
         stat = os.fstat(self._lock_fd)
         self._lock_key = (stat.st_dev, stat.st_ino)
         try:
@@ -112,8 +113,7 @@ class DataDir:
         """Read `meta.properties` into `meta` and return it; empty if there is no file. Raises OSError, or StorageError
         for an unknown version."""
         try:
-            with open(f"{self.path}/{META_PROPERTIES}", encoding="utf-8") as file:
-                lines = file.read().splitlines()
+            lines = read_file(f"{self.path}/{META_PROPERTIES}").decode().splitlines()
         except FileNotFoundError:
             self.meta_fault = "is missing"
             return {}
@@ -263,8 +263,7 @@ def read_topic_id(directory: str) -> str | None:
     exists but cannot be read."""
     path = f"{directory}/{PARTITION_METADATA}"
     try:
-        with open(path, encoding="utf-8") as file:
-            lines: Iterable[str] = file.read().splitlines()
+        lines: Iterable[str] = read_file(path).decode().splitlines()
     except FileNotFoundError:
         return None
     except UnicodeDecodeError:

@@ -77,7 +77,7 @@ class LogDirs:
                 raise StorageError(
                     f"{data_dir.path}: {err.strerror}: raise the limit of open files (ulimit -n)"
                 ) from err
-            reason = f"the data directory {data_dir.path} cannot be used: {err.strerror or err}"
+            reason = f"the data directory {data_dir.path} cannot be used: {_said(data_dir, err)}"
             if data_dir.path == self._metadata_path():
                 raise StorageError(f"{reason}{what_to_do(err)}") from err
             data_dir.unlock()
@@ -133,3 +133,11 @@ class LogDirs:
     def _metadata_path(self) -> str:
         config = self._config
         return os.path.abspath(config.log_dirs[0] if config.metadata_log_dir is None else config.metadata_log_dir)
+
+
+def _said(data_dir: DataDir, error: OSError) -> str:
+    """Return why, with the file in the directory that it is about."""
+    said = error.strerror or str(error)
+    if not isinstance(error.filename, str) or not error.filename.startswith(f"{data_dir.path}/"):
+        return said
+    return f"{error.filename.removeprefix(data_dir.path)[1:]}: {said}"

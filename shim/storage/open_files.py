@@ -11,6 +11,7 @@ import resource
 from itertools import islice
 
 from kafka_shim.cext.segment import Mapping
+from kafka_shim.storage.regular_files import open_regular
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -127,12 +128,12 @@ class OpenFiles:
         """Open a file and return its descriptor. The caller closes it or registers a holder. If the process lacks
         descriptors or memory, half of the holders are closed first and the open is tried again. Raises OSError."""
         try:
-            return os.open(path, flags, 0o644)
+            return open_regular(path, flags)
         except OSError as err:
             if err.errno not in OUT_OF_RESOURCES or len(self._holders) < 2:
                 raise
             self._close_oldest(len(self._holders) // 2)
-            return os.open(path, flags, 0o644)
+            return open_regular(path, flags)
 
     def keep(self, holder: Holder) -> None:
         """Make `holder` the newest, because it is used for a while (a walk over its batches). The newest holder is

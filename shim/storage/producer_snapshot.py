@@ -11,6 +11,7 @@ from struct import Struct
 from kafka_shim.cext.crc32c import crc32c
 from kafka_shim.storage.durable import fsync
 from kafka_shim.storage.producers import ProducerEntry
+from kafka_shim.storage.regular_files import open_regular, read_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def decode(content: bytes) -> list[ProducerEntry]:
 
 def write(path: str, entries: Iterable[ProducerEntry], *, sync: bool) -> None:
     """Write a snapshot file. Raises OSError."""
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    fd = open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     try:
         view = memoryview(encode(entries))
         while view:
@@ -92,5 +93,4 @@ def write(path: str, entries: Iterable[ProducerEntry], *, sync: bool) -> None:
 
 def read(path: str) -> list[ProducerEntry]:
     """Return the producers in a snapshot file. Raises OSError, SnapshotError."""
-    with open(path, "rb") as file:
-        return decode(file.read())
+    return decode(read_file(path))

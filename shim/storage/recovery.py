@@ -16,6 +16,7 @@ from kafka_shim.cext.records import iterate, parse_marker
 from kafka_shim.storage import names, producer_snapshot
 from kafka_shim.storage.checkpoint import CheckpointError
 from kafka_shim.storage.producers import Marker
+from kafka_shim.storage.regular_files import not_regular
 from kafka_shim.storage.segments import Segment
 
 TYPE_CHECKING = False
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from kafka_shim.storage.services import LogServices
 
 logger = logging.getLogger(__name__)
+
+# The names of files that are loaded end with these.
+LOADED = (*names.SEGMENT_SUFFIXES, names.SNAPSHOT)
 
 
 class Start:
@@ -262,13 +266,16 @@ def _marker_of(segment: Segment, batch: Batch) -> Marker | None:
 
 
 def list_files(directory: str) -> dict[str, int]:
-    """Return a map from file name to size. Only .log files have their size; it is 0 for all others."""
+    """Return a map from file name to size. Only .log files have their size; it is 0 for all others. Raises OSError,
+    also if something else is in the place of one: the log would lose its records or producers without a word."""
+    files = {}
     with os.scandir(directory) as entries:
-        return {
-            entry.name: entry.stat().st_size if entry.name.endswith(names.LOG) else 0
-            for entry in entries
-            if entry.is_file(follow_symlinks=False)
-        }
+        for entry in entries:
+            if entry.is_file():
+                files[entry.name] = entry.stat().st_size if entry.name.endswith(names.LOG) else 0
+            elif entry.name.endswith(LOADED):
+                raise not_regular(entry.path)
+    return files
 
 
 def finish_swaps(directory: str, files: dict[str, int]) -> dict[str, int]:

@@ -9,6 +9,7 @@ import os
 from kafka_shim.storage import names, recovery
 from kafka_shim.storage.epochs import LeaderEpochs
 from kafka_shim.storage.producers import Producers
+from kafka_shim.storage.regular_files import open_regular
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def _write_again(path: str) -> None:
     """Rewrite all bytes of a file in place. After a failed fsync the kernel marks the lost pages as clean, so a later
     fsync would succeed without writing them."""
     try:
-        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        fd = open_regular(path, os.O_RDWR)
     except FileNotFoundError:
         return
     try:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from kafka_shim.cext.segment import SegmentEnd
 from kafka_shim.storage import names
 from kafka_shim.storage.index import OffsetIndex, TimeIndex
+from kafka_shim.storage.regular_files import open_regular
 from kafka_shim.storage.txn_index import TxnIndex
 
 TYPE_CHECKING = False
@@ -66,7 +67,7 @@ class SegmentFiles(SegmentEnd):
     def _make_index_files(self) -> None:
         # Kafka logs an error for a .log file without index files when it opens the directory. Existing files are kept.
         for name in (names.INDEX, names.TIME_INDEX):
-            os.close(os.open(self.path(name), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))
+            os.close(open_regular(self.path(name), os.O_WRONLY | os.O_CREAT))
 
     @property
     def offset_index(self) -> OffsetIndex:

@@ -29,7 +29,7 @@ COMMAND = (sys.executable, "-m", "kafka_shim")
 NOBODY = 65534
 
 
-def error_of(*words: str | Path, **options: object) -> str:
+def error_of(*words: str | Path, is_warned: bool = False, **options: object) -> str:
     """The only line of a start that fails that is not of the log."""
     done = subprocess.run(
         [*COMMAND, "serve", *map(str, words)],
@@ -41,7 +41,8 @@ def error_of(*words: str | Path, **options: object) -> str:
     )
     assert done.returncode == 1, done
     assert not done.stdout
-    (line,) = [one for one in done.stderr.splitlines() if " INFO kafka_shim" not in one]
+    told = " kafka_shim." if is_warned else " INFO kafka_shim"
+    (line,) = [one for one in done.stderr.splitlines() if told not in one]
     assert line.startswith("error: ")
     return line.removeprefix("error: ")
 
@@ -114,6 +115,8 @@ def test_a_full_disk_is_told_at_the_start_and_while_producing_until_it_has_room(
         fill(small_disk)
     # What could not be written at the end is not said to be.
     assert [one.getMessage() for one in caplog.records][-1].endswith("ms, the next start recovers the logs named above")
+    said = error_of("--data-dir", data, "--listen", "127.0.0.1:0", is_warned=True)
+    assert said.startswith(f"the data directory {data} cannot be used: No space left on device; free some space there")
     filler.unlink()
     with Broker(data_dir=data) as broker:
         assert [one.text for one in broker.consume("t", count=2)] == ["before", "after"]

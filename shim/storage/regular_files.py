@@ -1,0 +1,31 @@
+"""Opens the files of a data directory, which are regular files: a device or a pipe in the place of one is refused.
+
+A pipe blocks whoever opens it, and /dev/zero has no end.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+
+def open_regular(path: str, flags: int) -> int:
+    """Open a file, which `flags` may create, and return its descriptor. Raises OSError, which names the file."""
+    # O_NONBLOCK: the open of a pipe waits for its other end. On a regular file it has no effect.
+    fd = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise not_regular(path)
+    return fd
+
+
+def read_file(path: str) -> bytes:
+    """Return what a file contains. Raises OSError, which names the file."""
+    with open(open_regular(path, os.O_RDONLY), "rb") as file:
+        return file.read()
+
+
+def not_regular(path: str) -> OSError:
+    """Return what is raised for something else in the place of a file."""
+    return OSError(errno.EINVAL, "this is not a regular file, restore it from a backup or remove it", path)
