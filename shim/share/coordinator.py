@@ -15,6 +15,7 @@ from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.internal_topics import SHARE_GROUP_STATE_TOPIC
 from kafka_shim.java_hash import internal_partition
 from kafka_shim.scheduler import Scheduler
+from kafka_shim.share.client_errors import NotAppliedError
 from kafka_shim.share.records import RecordError, ShareRecord, decode
 from kafka_shim.share.shard import ShareStateShard
 from kafka_shim.storage.batch_sizes import divided
@@ -159,7 +160,7 @@ class ShareCoordinator:
 
     def prune(self) -> None:
         """Delete the records that newer snapshots made redundant."""
-        for partition, shard in self._shards.items():
+        for partition, shard in self._current():
             offset = shard.last_redundant_offset()
             log = self._logs.find(SHARE_GROUP_STATE_TOPIC, partition)
             if offset is None or log is None or offset <= log.log_start_offset:
@@ -173,7 +174,7 @@ class ShareCoordinator:
         """Write new snapshots of share partitions without writes, so that the records before them can be pruned."""
         interval_ms = self._config.share_coordinator_cold_partition_snapshot_interval_ms
         now_ms = self._clock.now_ms()
-        for partition, shard in self._shards.items():
+        for partition, shard in self._current():
             self._write_many(partition, shard, shard.snapshot_cold(interval_ms, now_ms), now_ms)
 
     def _on_topic_deleted(self, topic: Topic) -> None:
@@ -183,10 +184,17 @@ class ShareCoordinator:
             self._loading.clear()
             self._deleted_topics.clear()
             return
-        if len(self._shards) < self._partition_count() and SHARE_GROUP_STATE_TOPIC in self._metadata.image.topics:
+        current = self._current()
+        if SHARE_GROUP_STATE_TOPIC in self._metadata.image.topics:
             self._deleted_topics.add(topic.topic_id)
-        for partition, shard in self._shards.items():
+        for partition, shard in current:
             self._write_many(partition, shard, shard.delete_topic(topic.topic_id), self._clock.now_ms())
+
+        if len(self._current()) == self._partition_count():
+            self._deleted_topics.clear()
+
+    def _current(self) -> list[tuple[int, ShareStateShard]]:
+        return [(partition, shard) for partition, shard in self._shards.items() if shard.is_current]
 
     # --- writing
 
@@ -198,12 +206,24 @@ class ShareCoordinator:
     def _write(self, partition: int, shard: ShareStateShard, records: Sequence[ShareRecord], now_ms: int) -> Flushes:
         entries = [(*record.encode(), now_ms, ()) for record in records]
         batch = cext_records.build(entries, codec=self._config.share_coordinator_state_topic_compression_codec)
+        shard.is_current = False  # until all is applied: memory may end anywhere
+        try:
+            flushes = self._append_and_apply(partition, shard, records, batch, now_ms)
+        except MemoryError as error:
+            raise NotAppliedError(ErrorCode.NOT_COORDINATOR, "no memory was left to apply the records") from error
+        shard.is_current = True
+        return flushes
+
+    def _append_and_apply(
+        self, partition: int, shard: ShareStateShard, records: Sequence[ShareRecord], batch: bytearray, now_ms: int
+    ) -> Flushes:
         try:
             if self._faults.armed:
                 self._faults.reach("share.before_append", partition=partition)
             log = self._logs.get(SHARE_GROUP_STATE_TOPIC, partition)
             appended = log.append_batch(batch, now_ms=now_ms)
         except KafkaError as error:
+            shard.is_current = True
             raise KafkaError(_APPEND_ERRORS.get(error.code, error.code), error.message) from error
         if self._faults.armed:
             self._faults.reach("share.after_append", partition=partition)
@@ -233,8 +253,10 @@ class ShareCoordinator:
         and NOT_COORDINATOR if it does not exist, is offline or cannot be read now."""
         partition = self.partition_for(key)
         shard = self._shards.get(partition)
-        if shard is not None:
+        if shard is not None and shard.is_current:
             return partition, shard
+        if shard is not None:
+            del self._shards[partition]
         if partition not in self._loading:
             try:
                 log = self._log(partition)
@@ -242,6 +264,9 @@ class ShareCoordinator:
                 if log is None or log.size_bytes <= READ_AT_ONCE_BYTES:
                     self._finish(partition)
                     return partition, self._shards[partition]
+            except MemoryError:
+                self._loading.pop(partition, None)
+                raise
             except OSError as error:
                 self._loading.pop(partition, None)
                 raise KafkaError(
@@ -288,7 +313,7 @@ class ShareCoordinator:
             partition = next(reversed(self._loading))
             try:
                 is_over = next(self._loading[partition], self) is self
-            except (OSError, KafkaError):
+            except (OSError, KafkaError, MemoryError):
                 logger.exception("cannot read %s-%d; the next request tries again", SHARE_GROUP_STATE_TOPIC, partition)
                 is_over = True
             if is_over:

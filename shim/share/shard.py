@@ -45,11 +45,14 @@ class ShareStateShard:
         "_state_epochs",
         "_updates",
         "_updates_limit",
+        "is_current",
         "states",
     )
 
     def __init__(self, updates_per_snapshot: int) -> None:
         self.states: dict[SharePartitionKey, ShareGroupOffset] = {}
+        # False: records are in the log that were not applied, or in part. The coordinator reads the partition again.
+        self.is_current = True
         # The highest leader epoch and state epoch seen, which fence requests.
         self._leader_epochs: dict[SharePartitionKey, int] = {}
         self._state_epochs: dict[SharePartitionKey, int] = {}

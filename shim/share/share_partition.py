@@ -362,7 +362,11 @@ class SharePartition:
 
     def _locks_ended(self, due: list[tuple[int, int]], now_ms: int) -> None:
         if self.state is PartitionState.ACTIVE:
-            self._release_expired(self, due, now_ms)
+            try:
+                self._release_expired(self, due, now_ms)
+            except MemoryError:
+                self.state = PartitionState.FENCED
+                raise
 
     # --- the share coordinator
 

@@ -51,7 +51,11 @@ def acquire(
             return []
         wanted = min(limits.max_records, share.end_offset - fetch_offset + 1)
         last_offset = min(last_offset, share.end_offset)
-    return _Acquisition(share, member_id, batches, limits, last_offset, wanted).run(fetch_offset)
+    try:
+        return _Acquisition(share, member_id, batches, limits, last_offset, wanted).run(fetch_offset)
+    except MemoryError:
+        share.state = PartitionState.FENCED  # a record may have an owner, and no lock that ends
+        raise
 
 
 class _Acquisition:

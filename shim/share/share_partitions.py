@@ -78,7 +78,7 @@ class SharePartitions:
     def find(self, key: SharePartitionKey) -> SharePartition | None:
         """Returns the share partition if it is in memory and counts."""
         share = self._by_group.get(key[0], {}).get(key)
-        if share is not None and (share.log.is_closed or share.log.is_offline):
+        if share is not None and (share.log.is_closed or share.log.is_offline or share.state is PartitionState.FENCED):
             self.forget(key)
             return None
         return share
@@ -96,6 +96,9 @@ class SharePartitions:
         if share.state is PartitionState.EMPTY:
             try:
                 share.load()
+            except MemoryError:
+                share.state = PartitionState.FENCED
+                raise
             except KafkaError as error:
                 if error.code not in RETRIABLE:
                     logger.warning("share partition %s of group %s cannot be loaded: %s", share.log.name, key[0], error)
@@ -149,6 +152,9 @@ class SharePartitions:
             return change(share)
         except KafkaError as error:
             self.check(key, error)
+            raise
+        except MemoryError:
+            share.state = PartitionState.FENCED  # what is stored counts; `find` does the rest
             raise
 
     def _group_emptied(self, group_id: str) -> None:

@@ -9,14 +9,16 @@ from typing import Any
 
 import pytest
 
-from kafka_shim import group, metadata, storage, txn
+from kafka_shim import group, metadata, share, storage, txn
 from kafka_shim.errors import KafkaError
 from kafka_shim.storage.log import PartitionLog
 
 CALLS = frozenset({"call", "c_call"})
 # Other calls do not count: what the test itself does, an event loop, a virtual clock.
 TIMER = "_call"  # a callback that the event loop cannot call is lost
-COUNTED = tuple(str(Path(package.__file__).parent) for package in (group, metadata, storage, txn) if package.__file__)
+COUNTED = tuple(
+    str(Path(package.__file__).parent) for package in (group, metadata, share, storage, txn) if package.__file__
+)
 
 
 def runs_out(
