@@ -5,6 +5,7 @@ assignment.
 from __future__ import annotations
 
 import logging
+from collections import deque
 from itertools import islice
 
 from kafka_shim.group.decision import CANCEL, SESSION
@@ -46,7 +47,17 @@ class Timers:
     """Owned by the coordinator, which is called with the key of each due timer. A key has one timer. If the call
     raises, the error is logged, `on_error` is called with the key, and the other timers are called all the same."""
 
-    __slots__ = ("_called", "_clock", "_deferred", "_entries", "_late", "_on_due", "is_alive", "on_error")
+    __slots__ = (
+        "_called",
+        "_clock",
+        "_deferred",
+        "_entries",
+        "_late",
+        "_on_due",
+        "_turn_ends_ms",
+        "is_alive",
+        "on_error",
+    )
 
     def __init__(self, clock: Clock, on_due: Callable[[Key], None]) -> None:
         self._clock = clock
@@ -59,7 +70,9 @@ class Timers:
         self._deferred: dict[Key, tuple[float, float]] = {}
         # For this turn of the loop: the number of timers called, and those that wait for the next turn.
         self._called = 0
-        self._late: list[tuple[Key, _Entry]] = []
+        self._late: deque[tuple[Key, _Entry]] = deque()
+        # When the next turn has come, also if no memory was left to call `_next_turn`.
+        self._turn_ends_ms = 0.0
 
     def __len__(self) -> int:
         return len(self._entries.keys() | self._deferred.keys())
@@ -141,8 +154,10 @@ class Timers:
         if left_ms > 0:
             self._arm(key, entry, left_ms)
             return
-        if self._called == 0:
+        if self._called == 0 or self._clock.monotonic_ms() >= self._turn_ends_ms:
             self._clock.call_later(0, self._next_turn)
+            self._turn_ends_ms = self._clock.monotonic_ms() + NO_MEMORY_RETRY_MS
+            self._called = 0
         if self._called >= CALLS_PER_TURN:
             self._late.append((key, entry))
             return
@@ -158,9 +173,9 @@ class Timers:
 
     def _next_turn(self) -> None:
         self._called = 0
-        late, self._late = self._late, []
-        for key, entry in late:
-            self._call(key, entry)
+        late = self._late
+        for _ in range(len(late)):
+            self._call(*late.popleft())
 
     def cancel(self, key: Key) -> None:
         """Stop a timer. Does nothing if it is not running."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from kafka_shim.clock import VirtualClock
 from kafka_shim.group.groups import Groups, NotAppliedError
 from kafka_shim.group.purgatory import DelayedResponse
-from kafka_shim.group.timers import NO_MEMORY_RETRY_MS, Timers
+from kafka_shim.group.timers import CALLS_PER_TURN, NO_MEMORY_RETRY_MS, Timers
 from kafka_shim.internal_topics import GROUP_METADATA_TOPIC as TOPIC
 from kafka_shim.tests.group.harness import REBALANCE_MS, Later, Node
 from kafka_shim.tests.no_memory import runs_out
@@ -107,6 +108,44 @@ def test_what_is_served_is_what_the_log_says(
         if not is_reached:
             break
     assert 1 < call < MOST_CALLS - 1
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of a generator that is dropped
+def test_a_group_is_joined_later_if_memory_ended_behind_its_first_record(node: Node) -> None:
+    """What is served meanwhile may be newer than the log: a generation that has given out no assignment is in none."""
+    for call in range(MOST_CALLS):
+        name = f"join-{call}"
+        is_reached = runs_out(join, node, name, appends="append_batch", topic=TOPIC, append=0, call=call)
+        node.advance(REOPENED_MS)
+        node.logs.reopen_offline()
+        node.advance(2 * REBALANCE_MS)
+        join(node, name)
+        assert served(node, name) == stored(node, name), call
+        if not is_reached:
+            break
+    assert 1 < call < MOST_CALLS - 1
+
+
+def test_timers_are_called_after_a_turn_whose_end_found_no_memory() -> None:
+    """More of them than are called in one turn: those that were late, and new ones."""
+
+    async def main() -> None:
+        clock, called = VirtualClock(), list[tuple[str, str, str]]()
+        timers = Timers(clock, called.append)
+        for number in range(CALLS_PER_TURN + 1):
+            timers.schedule(("g", "session", str(number)), 100)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Timers, "_next_turn", no_memory)
+            clock.advance(100)
+            with contextlib.suppress(MemoryError):
+                clock.advance(0)
+        assert len(called) == CALLS_PER_TURN
+        timers.schedule(("g", "session", "later"), NO_MEMORY_RETRY_MS)
+        clock.advance(NO_MEMORY_RETRY_MS)
+        await asyncio.sleep(0)
+        assert sorted(one[2] for one in called) == sorted([*map(str, range(CALLS_PER_TURN + 1)), "later"])
+
+    asyncio.run(main())
 
 
 def test_a_block_that_fails_behind_one_inside_it_leaves_nothing_current() -> None:
