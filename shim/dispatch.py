@@ -308,7 +308,8 @@ class Dispatcher(DispatcherEnd):
             code = ErrorCode.KAFKA_STORAGE_ERROR
             message = f"{error.strerror}: raise the broker's limit of open files (ulimit -n)"
             self.broker.metrics.errors_unexpected += 1
-            logger.warning("%s version %d failed: %s", api.name, context.api_version, message)
+            refusals = self.broker.logs.services.refusals
+            refusals.write("%s version %d failed: %s", api.name, context.api_version, message)
         else:
             code, message = ErrorCode.UNKNOWN_SERVER_ERROR, None
             self.broker.metrics.errors_unexpected += 1

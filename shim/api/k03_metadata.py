@@ -11,7 +11,6 @@ flexible. v10 topic ids. v13 a top-level error.
 
 from __future__ import annotations
 
-import logging
 from copy import copy
 from itertools import chain
 
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from kafka_shim.metadata.image import Partition, Topic
     from kafka_shim.turns import Steps
 
-logger = logging.getLogger("kafka_shim.topics")
 
 KEY, MIN, MAX = 3, 0, 13
 REQUEST, RESPONSE = MetadataRequest, MetadataResponse
@@ -202,7 +200,8 @@ def _create(context: Context, name: str) -> None:
     try:
         context.broker.metadata.auto_create_topic(name, quota=None if quota is None else quota.record)
     except KafkaError as error:
-        logger.warning("the topic %s is not created on demand: %s", name, error)
+        refusals = context.broker.logs.services.refusals
+        refusals.write("the topic %s is not created on demand: %s", name, error)
 
 
 def _describe(context: Context, topic: Topic) -> Steps[MetadataResponseTopic]:

@@ -8,8 +8,6 @@ flexible. v4 several keys at once (KIP-699). v5 is for clients that know TRANSAC
 
 from __future__ import annotations
 
-import logging
-
 from kafka_shim.authorization import require, require_on_cluster
 from kafka_shim.errors import MALFORMED_REQUEST, ErrorCode, KafkaError
 from kafka_shim.internal_topics import GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
     from kafka_shim.context import Context
     from kafka_shim.turns import Steps
 
-logger = logging.getLogger("kafka_shim.topics")
 
 KEY, MIN, MAX = 10, 0, 6
 REQUEST, RESPONSE = FindCoordinatorRequest, FindCoordinatorResponse
@@ -86,7 +83,7 @@ def _check(context: Context, key_type: int, key: str) -> None:
     try:
         topic = broker.metadata.ensure_internal_topic(name)
     except KafkaError as error:  # a policy forbids it, or no disk takes it: the client asks again
-        logger.warning("the topic %s is not created on demand: %s", name, error)
+        broker.logs.services.refusals.write("the topic %s is not created on demand: %s", name, error)
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.") from error
     if broker.logs.is_offline(name, internal_partition(key, len(topic.partitions))):
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.")

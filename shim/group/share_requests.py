@@ -130,7 +130,8 @@ class ShareRequests:
                     if number % PARTITIONS_PER_SLICE == 0:
                         yield
         except KafkaError as error:
-            logger.warning("cannot initialize the state of share group %s: %s", group_id, error)
+            refusals = self._runtime.logs.services.refusals
+            refusals.write("cannot initialize the state of share group %s: %s", group_id, error)
             change = share_offsets.give_up_initializing
         else:
             change = share_offsets.end_initializing

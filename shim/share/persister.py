@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kafka_shim.clock import Clock
     from kafka_shim.config import BrokerConfig
     from kafka_shim.faults import Faults
+    from kafka_shim.line_limit import LineLimit
     from kafka_shim.metadata.store import MetadataStore
     from kafka_shim.outcome import Flushes
     from kafka_shim.share.coordinator import ShareCoordinator
@@ -66,6 +67,11 @@ class ShareStatePersister:
             )
             self._started.start()
         return self._started
+
+    @property
+    def refusals(self) -> LineLimit:
+        """What the log says of states that cannot be written: a full disk refuses those of every request."""
+        return self._logs.services.refusals
 
     # --- state
 

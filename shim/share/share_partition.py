@@ -13,7 +13,6 @@ is decided, persisted, and only then applied; nothing is awaited in between.
 
 from __future__ import annotations
 
-import logging
 from bisect import bisect_right, insort
 from enum import Enum
 
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     SharePartitionKey = tuple[str, bytes, int]
     ReleaseExpired = Callable[["SharePartition", list[tuple[int, int]], int], None]
 
-logger = logging.getLogger("kafka_shim.share")
 
 EARLIEST, LATEST = "earliest", "latest"
 _STATE_NUMBERS = frozenset(state.value for state in RecordState)
@@ -383,9 +381,8 @@ class SharePartition:
                 batches,
             )
         except KafkaError as error:
-            logger.warning(
-                "the state of share partition %s of group %s cannot be written: %s", self.log.name, self.group_id, error
-            )
+            text = "the state of share partition %s of group %s cannot be written: %s"
+            self._persister.refusals.write(text, self.log.name, self.group_id, error)
             raise client_error(error) from error
 
 

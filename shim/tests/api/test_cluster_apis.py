@@ -8,6 +8,7 @@ from kafka_shim.api import APIS, TELEMETRY
 from kafka_shim.api.k18_api_versions import is_valid_name
 from kafka_shim.embedded import Broker
 from kafka_shim.errors import MALFORMED_REQUEST, ErrorCode
+from kafka_shim.line_limit import MAX_LINES
 from kafka_shim.protocol.message import ZERO_UUID
 from kafka_shim.protocol.messages.api_versions_request import ApiVersionsRequest
 from kafka_shim.protocol.messages.describe_cluster_request import DescribeClusterRequest
@@ -201,6 +202,19 @@ def test_an_internal_topic_with_segments_that_no_topic_may_have_is_not_created(o
         f"the topic {name} is not created on demand: INVALID_CONFIG: Invalid value 1048575 for configuration "
         f"segment.bytes: Value must be at least 1048576 (it comes from {option.replace('_', '.')})"
     ) in caplog.text
+
+
+def test_a_full_disk_that_refuses_topics_on_demand_does_not_write_a_line_for_each_request(broker, client, caplog):
+    broker.faults.arm("log.before_write", "oserror", "ENOSPC")
+    for number in range(MAX_LINES):
+        (topic,) = metadata(client, f"new-{number}").topics
+        assert topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        asked = FindCoordinatorRequest(key_type=0, coordinator_keys=["g"])
+        (found,) = client.request(asked, 6).coordinators
+        assert found.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    broker.faults.disarm()
+    assert len([one for one in caplog.records if one.levelname in ("WARNING", "ERROR")]) == MAX_LINES
+    assert "the topic new-0 is not created on demand: KAFKA_STORAGE_ERROR" in caplog.text
 
 
 def test_groups_have_no_coordinator_until_it_is_looked_up(broker, client):
