@@ -51,6 +51,7 @@ class TopicChecks:
         """Raise ReplayError if the record cannot be applied after those that were checked before."""
         key = record.API_KEY
         if key == TOPIC:
+            self._check_new(record)
             self._counts[record.topic_id] = 0
             self._names[record.name] = record.topic_id
         elif key in _OF_TOPICS:
@@ -60,6 +61,17 @@ class TopicChecks:
                 raise _no_topic_named(record.topic_name)
             if record.topic_name not in self._names:
                 _named(self._image, record.topic_name)
+
+    def _check_new(self, record: Any) -> None:
+        name, topic_id = record.name, record.topic_id
+        named, known = self._image.topics.get(name), self._image.topics_by_id.get(topic_id)
+        id_of_name = self._names.get(name, None if named is None else named.topic_id)
+        if id_of_name is not None and id_of_name != topic_id:
+            raise _duplicate(record)
+        if topic_id in self._counts and self._counts[topic_id] is None:
+            return
+        if (topic_id in self._counts or known is not None) and id_of_name != topic_id:
+            raise _duplicate(record)
 
     def _check_of_topic(self, key: int, record: Any) -> None:
         topic_id = record.topic_id
@@ -119,10 +131,19 @@ def _no_partition(record: Any) -> ReplayError:
     return ReplayError(f"a {type(record).__name__} names partition {record.partition_id}, which does not exist")
 
 
+def _duplicate(record: Any) -> ReplayError:
+    return ReplayError(f"a TopicRecord names topic {record.name}, whose name or topic id another topic has")
+
+
 def apply_topic(image: Image, record: Any) -> None:
-    topic = Topic(record.name, record.topic_id)
-    image.topics[record.name] = topic
-    image.topics_by_id[record.topic_id] = topic
+    known = image.topics.get(record.name)
+    if known is None:
+        known = Topic(record.name, record.topic_id)
+    # The same topic comes twice where memory ended on the way.
+    if known.topic_id != record.topic_id or image.topics_by_id.get(record.topic_id, known) is not known:
+        raise _duplicate(record)
+    image.topics[record.name] = known
+    image.topics_by_id[record.topic_id] = known
     if "." in record.name or "_" in record.name:
         image.colliding_names.setdefault(record.name.replace(".", "_"), set()).add(record.name)
 

@@ -74,12 +74,25 @@ def test_a_partition_before_the_first_is_refused(replayer):
     assert [one.partition for one in replayer.image.topics["t.a"].partitions] == [0, 1]
 
 
+@pytest.mark.parametrize(("name", "topic_id"), [("t.a", b"o" * 16), ("other", TOPIC_ID)])
+def test_two_topics_have_neither_one_name_nor_one_id(replayer, name, topic_id):
+    known = topic(replayer)
+    with pytest.raises(ReplayError, match="another topic has"):
+        replayer.apply(TopicRecord(name=name, topic_id=topic_id))
+    assert replayer.image.topics == {"t.a": known}
+    assert replayer.image.topics_by_id == {TOPIC_ID: known}
+    with pytest.raises(ReplayError, match="another topic has"):
+        replayer.check([TopicRecord(name=name, topic_id=topic_id)])
+
+
 def test_what_the_check_lets_pass_can_be_applied():
     """Two records of every kind that names a topic or partition, in every order, on a topic that is there or not."""
     other = b"o" * 16
     records = [
         TopicRecord(name="t.a", topic_id=TOPIC_ID),
         TopicRecord(name="other", topic_id=other),
+        TopicRecord(name="t.a", topic_id=other),
+        TopicRecord(name="other", topic_id=TOPIC_ID),
         *(PartitionRecord(topic_id=one, partition_id=number) for one in (TOPIC_ID, other) for number in (-1, 0, 1, 3)),
         *(PartitionChangeRecord(topic_id=TOPIC_ID, partition_id=number) for number in (-1, 0, 1, 3)),
         RemoveTopicRecord(topic_id=TOPIC_ID),
