@@ -17,7 +17,8 @@ cdef class SegmentEnd:
     cdef public bint _is_index_full
 
     # What `append_plain` asks, and what it does then.
-    # Whether a batch of this size may go here without an index entry or a new segment. `takes` asks the rest too.
+    # Whether a batch of this size may go here without a new segment. `takes` asks the rest too, and sees to what an
+    # index entry needs: all that may fail comes before the write.
     cdef bint has_room(self, int64_t size_bytes, object config) except -1
     cdef bint takes(self, int64_t size_bytes, int64_t last_offset, int64_t max_timestamp_ms, object config) except -1
     cdef int put_plain(

@@ -4,6 +4,7 @@ This module handles only bytes and positions. The caller handles file names, rol
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from typing_extensions import Buffer
 
@@ -46,16 +47,25 @@ class SegmentEnd:
         `Segment.is_full`, rolling and `Segment.append` decide then. `shim/tests/storage/test_plain_batches.py` compares
         the files of the two ways. Nothing else is to do if
 
-        - the limits in `_most_bytes` and the next fields are those of `config`;
         - the segment has a batch, is open, and the times of its first batch and of its latest are known;
-        - it has room: in bytes, in the relative offsets of its indexes, in their entries, in the age of its records;
-        - no index entry is due.
+        - it has room: in bytes, in the relative offsets of its indexes, in their entries, in the age of its records.
 
-        `put` writes, as `append` does; the caller names it so that a test can let the write fail. If it raises,
-        `_cut_back` is called with the old size and the state in memory is unchanged."""
+        `_set_limits` notes the limits in `_most_bytes` and the next fields where they are not those of `config`. Where
+        an index entry is due, `_load_indexes` is called before the write and `_index` behind it. `put` writes, as
+        `append` does; the caller names it so that a test can let the write fail. If it raises, `_cut_back` is called
+        with the old size and the state in memory is unchanged."""
 
     def _cut_back(self, position: int) -> None:
         """Truncate the file to `position`. Abstract: a segment defines it."""
+
+    def _set_limits(self, config: Any) -> None:
+        """Make the limits those of `config`. Abstract. Raises OSError."""
+
+    def _load_indexes(self) -> None:
+        """Have the indexes in memory. Abstract. Raises OSError."""
+
+    def _index(self, last_offset: int, position: int) -> None:
+        """Index the batch at `position`, which is written. Abstract."""
 
 def read(fd: int, position: int, size_bytes: int) -> bytes:
     """Return `size_bytes` bytes from `position`, fewer only at the end of the file. Does not move the file position.

@@ -167,14 +167,11 @@ cdef object _append = append
 cdef class SegmentEnd:
     cdef bint has_room(self, int64_t size_bytes, object config) except -1:
         cdef int64_t position = self.size_bytes
-        return (
-            self._limits_of is config
-            and not self._is_index_full
-            and self._fd >= 0
-            and position != 0
-            and size_bytes <= self._most_bytes - position
-            and self.bytes_since_index <= self._interval_bytes
-        )
+        if position == 0:
+            return False
+        if self._limits_of is not config:
+            self._set_limits(config)
+        return not self._is_index_full and size_bytes <= self._most_bytes - position
 
     cdef bint takes(self, int64_t size_bytes, int64_t last_offset, int64_t max_timestamp_ms, object config) except -1:
         cdef int64_t first_ms
@@ -186,7 +183,11 @@ cdef class SegmentEnd:
         ):
             return False
         first_ms = self.first_timestamp_ms
-        return first_ms >= 0 and max_timestamp_ms - first_ms <= self._longest_wait_ms
+        if first_ms < 0 or max_timestamp_ms - first_ms > self._longest_wait_ms:
+            return False
+        if self.bytes_since_index > self._interval_bytes:
+            self._load_indexes()
+        return self._fd >= 0        # last, because opening other files may have closed it to stay within the budget
 
     cdef int put_plain(
         self, object put, object batch, int64_t size_bytes, int64_t last_offset, int64_t max_timestamp_ms
@@ -205,6 +206,8 @@ cdef class SegmentEnd:
             self.max_timestamp_ms = max_timestamp_ms
             self.max_timestamp_offset = last_offset
         self.size_bytes = position + size_bytes
+        if self.bytes_since_index > self._interval_bytes:
+            self._index(last_offset, position)
         self.bytes_since_index += size_bytes
         return 0
 
@@ -218,6 +221,15 @@ cdef class SegmentEnd:
 
     def _cut_back(self, int64_t position):
         raise NotImplementedError("abstract: a segment truncates its file here")
+
+    def _set_limits(self, config):
+        raise NotImplementedError("abstract: a segment notes its limits here")
+
+    def _load_indexes(self):
+        raise NotImplementedError("abstract: a segment loads its indexes here")
+
+    def _index(self, int64_t last_offset, int64_t position):
+        raise NotImplementedError("abstract: a segment indexes a batch here")
 
 
 # ---- Read ----

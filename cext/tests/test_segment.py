@@ -303,7 +303,7 @@ class End(SegmentEnd):
     """An open segment from offset 100: 500 bytes, of which 60 are not indexed. Its first batch has the time 1,000."""
 
     def __init__(self, **changes):
-        self.cut_to = []
+        self.cut_to, self.indexed = [], []
         facts = {
             "base_offset": 100,
             "size_bytes": 500,
@@ -323,6 +323,16 @@ class End(SegmentEnd):
     def _cut_back(self, position):
         self.cut_to.append(position)
 
+    def _set_limits(self, config):
+        self._limits_of, self._most_bytes = config, 1000
+
+    def _load_indexes(self):
+        self.indexed.append("loaded")
+
+    def _index(self, last_offset, position):
+        self.indexed.append((last_offset, position, self.size_bytes))
+        self.bytes_since_index = 0
+
     def put(self, write, size_bytes=80, last_offset=105, max_timestamp_ms=3000, config=CONFIG):
         return self.append_plain(write, b"batch", size_bytes, last_offset, max_timestamp_ms, config)
 
@@ -336,7 +346,30 @@ def test_a_plain_append_moves_the_end():
     assert end.put(lambda *what: written.append(what))
     assert written == [(7, (b"batch",))]
     assert end.facts == (580, 140, 3000, 105)
-    assert not end.put(written.append, size_bytes=0)  # an index entry is due
+    assert end.indexed == []
+
+
+def test_an_index_is_loaded_before_the_write_and_gets_its_entry_behind_it():
+    end = End(_interval_bytes=59)
+    assert end.put(lambda *what: end.indexed.append("written"))
+    assert end.indexed == ["loaded", "written", (105, 500, 580)]
+    assert end.bytes_since_index == 80
+
+
+def test_a_file_that_the_load_of_an_index_closed_is_left_to_the_caller():
+    class Closing(End):
+        def _load_indexes(self):
+            self._fd = -1
+
+    end = Closing(_interval_bytes=59)
+    assert not end.put(lambda *what: pytest.fail("written"))
+
+
+def test_limits_are_those_of_the_configuration():
+    end, other = End(_most_bytes=579), object()
+    assert not end.put(lambda *what: pytest.fail("written"))
+    assert end.put(lambda *what: None, config=other)
+    assert end._limits_of is other
 
 
 def test_an_older_batch_keeps_the_greatest_time():
@@ -348,13 +381,11 @@ def test_an_older_batch_keeps_the_greatest_time():
 @pytest.mark.parametrize(
     "changes",
     [
-        {"_limits_of": None},
         {"_is_index_full": True},
         {"_fd": -1},
         {"size_bytes": 0},
         {"_most_bytes": 579},
         {"base_offset": 104 - 0x7FFFFFFF},
-        {"_interval_bytes": 59},
         {"first_timestamp_ms": None},
         {"max_timestamp_ms": None},
         {"first_timestamp_ms": -1},

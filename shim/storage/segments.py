@@ -146,7 +146,7 @@ class Segment(SegmentFiles):
             known_ms = self.max_timestamp()[0]
         must_index = self.bytes_since_index > interval_bytes
         if must_index:
-            self.offset_index, self.time_index.last  # noqa: B018  (loads them)
+            self._load_indexes()
         fd = self.fd  # last, because opening other files may have closed it to stay within the budget
         try:
             cext_segment.append(fd, buffers)
@@ -171,6 +171,9 @@ class Segment(SegmentFiles):
         except OSError as err:
             reason = f"what a failed write left cannot be cut at position {position}: {err.strerror}"
             raise OSError(errno.EIO, reason, self.path(names.LOG)) from err
+
+    def _load_indexes(self) -> None:
+        self.offset_index, self.time_index.last  # noqa: B018  (loads them)
 
     def _index(self, last_offset: int, position: int) -> None:
         self._limits_of = None
