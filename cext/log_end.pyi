@@ -83,7 +83,9 @@ class LogEnd:
     _readers: Any
     _plain_of: object
     _is_plain: bool
-    """Of `_plain_of`: batches are stored as they come, with the producer's times, and no append waits for an fsync."""
+    """Of `_plain_of`: clients' batches are stored as they come, with the producer's times."""
+    _waits_for_disk: bool
+    """Of `_plain_of`: an append may wait for an fsync."""
     _needs_keys: bool
     _most_message_bytes: int
     _before_max_ms: int
@@ -100,8 +102,8 @@ class LogEnd:
         """Append a client's batch if there is nothing else to do. Returns None if there may be, and has done nothing.
         Nothing else is to do if
 
-        - the partition is online, its limits are those of its configuration, which is a plain one (`_is_plain`), and
-          the newest leader epoch has begun;
+        - the partition is online, its limits are those of its configuration, which is a plain one (`_is_plain`) and
+          lets no append wait (`_waits_for_disk`), and the newest leader epoch has begun;
         - the batch is plain (`cext.records.scan_plain`), in writable memory, and its segment takes it
           (`SegmentEnd.append_plain`);
         - it has no producer; or a known one of this or an older epoch, and its sequence number is the next. If it opens
@@ -119,7 +121,8 @@ class LogEnd:
         cached_batches: int,
     ) -> Appended | None:
         """Append a batch that the broker built if there is nothing else to do, else None as in `put_plain`. Nothing
-        else is to do if, beside what `put_plain` asks of the partition and the segment, the bytes are one batch with
+        else is to do if, beside what `put_plain` asks of the partition and the segment (but for `_is_plain`: the
+        broker's batches are stored as they are in any case), the bytes are one batch with
         the times of its records, within `max.message.bytes` if `is_limited`; and it has no producer, or is a part of a
         transaction of a known one of this or an older epoch. Errors are those of `put`, as in `put_plain`."""
 
@@ -134,7 +137,7 @@ class LogEnd:
         now_ms: int,
     ) -> Appended | None:
         """Append a commit marker (of `build_marker`, with these fields) if there is nothing else to do, else None as in
-        `put_plain`. Nothing else is to do if, beside what `put_plain` asks of the partition and the segment, the
+        `put_plain`. Nothing else is to do if, beside what `put_own` asks of the partition and the segment, the
         producer has a transaction open, no guard, and no newer epoch or coordinator epoch; under
         transaction version 2 its epoch is older. Errors are those of `put`, as in `put_plain`."""
 

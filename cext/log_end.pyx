@@ -144,6 +144,7 @@ cdef class LogEnd:
     # Of the configuration `_plain_of`.
     cdef public object _plain_of
     cdef public bint _is_plain
+    cdef public bint _waits_for_disk
     cdef public bint _needs_keys
     cdef public int64_t _most_message_bytes
     cdef public int64_t _before_max_ms
@@ -152,7 +153,7 @@ cdef class LogEnd:
     cdef bint _is_ready(self) except -1:
         return (
             self._plain_of is self.config
-            and self._is_plain
+            and not self._waits_for_disk
             and self.sync_error is None
             and not self.is_offline
             and not self.is_closed
@@ -190,7 +191,7 @@ cdef class LogEnd:
         cdef ProducersEnd states = <ProducersEnd?>self.producers
         cdef ProducerEnd entry = None
         cdef SegmentEnd segment
-        if not self._is_ready():
+        if not self._is_plain or not self._is_ready():
             return None
         PyObject_GetBuffer(records, &view, PyBUF_SIMPLE)
         try:
