@@ -113,10 +113,6 @@ def scan(buffer: Buffer, start: int = 0, end: int | None = None, check_crc: bool
 def scan_all(buffer: Buffer, start: int = 0, end: int | None = None, check_crc: bool = True) -> list[Batch]:
     """Return every batch of [start, end), which they must fill exactly. Raises BatchError at the first invalid one."""
 
-def transactional_producer(buffer: Buffer) -> tuple[int, int, int] | None:
-    """Return (producer id, producer epoch, base sequence) of the first batch if its attributes say that it is
-    transactional, else None. Nothing else of it is checked."""
-
 def stamp(
     buffer: Buffer,
     start: int,

@@ -275,19 +275,6 @@ def scan_all(buffer, int64_t start=0, end=None, bint check_crc=True):
         PyBuffer_Release(&view)
 
 
-def transactional_producer(buffer):
-    cdef Py_buffer view
-    cdef const uint8_t* p
-    PyObject_GetBuffer(buffer, &view, PyBUF_SIMPLE)
-    try:
-        p = <const uint8_t*>view.buf
-        if view.len < BATCH_HEADER_SIZE or p[AT_MAGIC] != 2 or not load_i16(p + AT_ATTRIBUTES) & TRANSACTIONAL_FLAG:
-            return None
-        return load_i64(p + AT_PRODUCER_ID), load_i16(p + AT_PRODUCER_EPOCH), load_i32(p + AT_BASE_SEQUENCE)
-    finally:
-        PyBuffer_Release(&view)
-
-
 def stamp(
     buffer, int64_t start, int64_t base_offset, int32_t leader_epoch, int64_t append_time_ms=-1, max_timestamp=None
 ):

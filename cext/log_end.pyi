@@ -45,6 +45,26 @@ class Appended:
     @property
     def flushed(self) -> Future[None] | None: ...
 
+class Verification:
+    """A pending verification for (partition, producer id) (KIP-890; B9; Kafka: VerificationGuard). It is compared by
+    identity: if a marker arrives during the verification, the guard is removed and no longer matches."""
+
+    def __init__(
+        self, producer_id: int, base_sequence: int, producer_epoch: int, supports_epoch_bump: bool, created_ms: int
+    ) -> None: ...
+    @property
+    def producer_id(self) -> int: ...
+    @property
+    def lowest_sequence(self) -> int:
+        """The lowest of the batches of the newest epoch that wait for the verification."""
+
+    @property
+    def producer_epoch(self) -> int: ...
+    @property
+    def supports_epoch_bump(self) -> bool: ...
+    @property
+    def created_ms(self) -> int: ...
+
 class ProducerEnd:
     """What an append asks of one producer id; the fields are explained in `ProducerEntry`."""
 
@@ -61,11 +81,22 @@ class ProducersEnd:
     entries: dict[int, Any]
     next_offset: int
     _open: dict[int, int]
-    _verifications: dict[int, Any]
+    _verifications: dict[int, Verification]
+
+    def verify(
+        self, producer_id: int, base_sequence: int, producer_epoch: int, supports_epoch_bump: bool, now_ms: int
+    ) -> Verification | None:
+        """Return the verification guard of the producer, or None if its transaction is open at this epoch. An existing
+        guard is shared and keeps the lowest sequence (B9). Raises INVALID_PRODUCER_EPOCH if the epoch is below the last
+        one seen."""
+
+    def _stale_epoch(self, epoch: int, entry: Any) -> Exception: ...
 
 class LogEnd:
     """What an append asks of a partition; the fields are explained in `LocalLog`."""
 
+    key: tuple[str, int]
+    """(topic, partition)"""
     log_start_offset: int
     log_end_offset: int
     recovery_point: int
@@ -141,5 +172,6 @@ class LogEnd:
         producer has a transaction open, no guard, and no newer epoch or coordinator epoch; under
         transaction version 2 its epoch is older. Errors are those of `put`, as in `put_plain`."""
 
+    def not_appended(self, base_offset: int, error: OSError | MemoryError) -> Exception: ...
     def _wake(self) -> None: ...
     def want_flush(self) -> None: ...

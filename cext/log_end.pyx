@@ -36,14 +36,6 @@ cdef enum:
 @cython.final
 @cython.freelist(64)
 cdef class Appended:
-    cdef readonly int64_t base_offset
-    cdef readonly int64_t last_offset
-    cdef readonly int64_t append_time_ms
-    cdef readonly int64_t log_start_offset
-    cdef readonly int64_t size_bytes
-    cdef readonly bint duplicate
-    cdef readonly object flushed
-
     def __init__(
         self, int64_t base_offset, int64_t last_offset, int64_t append_time_ms, int64_t log_start_offset,
         bint duplicate=False, int64_t size_bytes=0, flushed=None
@@ -57,14 +49,30 @@ cdef class Appended:
         self.flushed = flushed
 
 
-cdef class ProducerEnd:
-    cdef public int64_t producer_id
-    cdef public int32_t epoch
-    cdef public int32_t coordinator_epoch
-    cdef public int64_t last_timestamp_ms
-    cdef public int64_t txn_first_offset
-    cdef public list batches
+@cython.final
+@cython.freelist(64)
+cdef class Verification:
+    def __init__(
+        self, int64_t producer_id, int32_t base_sequence, int32_t producer_epoch, bint supports_epoch_bump,
+        int64_t created_ms
+    ):
+        self.producer_id = producer_id
+        self.lowest_sequence = base_sequence
+        self.producer_epoch = producer_epoch
+        self.supports_epoch_bump = supports_epoch_bump
+        self.created_ms = created_ms
 
+    cdef int lower_to(self, int32_t base_sequence, int32_t producer_epoch) except -1:
+        """Add another waiting batch: the guard keeps the lowest sequence of the newest epoch."""
+        if producer_epoch == self.producer_epoch:
+            self.lowest_sequence = min(self.lowest_sequence, base_sequence)
+        elif producer_epoch > self.producer_epoch:
+            self.producer_epoch = producer_epoch
+            self.lowest_sequence = base_sequence
+        return 0
+
+
+cdef class ProducerEnd:
     cdef int64_t _last_sequence(self) except -2:
         cdef Py_ssize_t count = len(self.batches)
         if count == 0:
@@ -73,19 +81,48 @@ cdef class ProducerEnd:
 
 
 cdef class ProducersEnd:
-    cdef public dict entries
-    cdef public int64_t next_offset
-    # First offset of each open transaction -> producer id, ascending.
-    cdef public dict _open
-    # Producer id -> guard.
-    cdef public dict _verifications
+    def verify(
+        self, int64_t producer_id, int32_t base_sequence, int32_t producer_epoch, bint supports_epoch_bump,
+        int64_t now_ms
+    ):
+        found = self.guard(producer_id, base_sequence, producer_epoch, supports_epoch_bump, now_ms)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    cdef object guard(
+        self, int64_t producer_id, int32_t base_sequence, int32_t producer_epoch, bint supports_epoch_bump,
+        int64_t now_ms
+    ):
+        cdef ProducerEnd entry = self.entries.get(producer_id)
+        cdef Verification guard
+        if entry is not None:
+            if producer_epoch < entry.epoch:
+                return self._stale_epoch(producer_epoch, entry)
+            if producer_epoch == entry.epoch and entry.txn_first_offset >= 0:
+                return None
+        guard = self._verifications.get(producer_id)
+        if guard is None:
+            guard = Verification.__new__(Verification)
+            guard.producer_id = producer_id
+            guard.lowest_sequence = base_sequence
+            guard.producer_epoch = producer_epoch
+            guard.supports_epoch_bump = supports_epoch_bump
+            guard.created_ms = now_ms
+            self._verifications[producer_id] = guard
+        else:
+            guard.lower_to(base_sequence, producer_epoch)
+        return guard
+
+    def _stale_epoch(self, epoch, entry):
+        raise NotImplementedError("abstract: the refusal of a batch of an older epoch")
 
     cdef bint _follows(
         self, ProducerEnd entry, int64_t producer_id, int32_t epoch, int32_t sequence, bint is_transactional,
         object verification
     ) except -1:
         """Whether a batch is the next one of its producer beyond doubt."""
-        cdef object guard = self._verifications.get(producer_id) if self._verifications else None
+        cdef Verification guard = self._verifications.get(producer_id) if self._verifications else None
         cdef bint is_open = entry.txn_first_offset >= 0
         if entry.epoch < 0 or epoch < entry.epoch:
             return False
@@ -126,30 +163,6 @@ cdef class ProducersEnd:
 
 
 cdef class LogEnd:
-    cdef public int64_t log_start_offset
-    cdef public int64_t log_end_offset
-    cdef public int64_t recovery_point
-    cdef public int64_t unflushed_since_ms
-    cdef public int64_t appended_bytes
-    cdef public int64_t appended_records
-    cdef public int32_t leader_epoch
-    cdef public bint is_offline
-    cdef public bint is_closed
-    cdef public object sync_error
-    cdef public object config
-    cdef public list segments
-    cdef public object epochs
-    cdef public object producers
-    cdef public object _readers
-    # Of the configuration `_plain_of`.
-    cdef public object _plain_of
-    cdef public bint _is_plain
-    cdef public bint _waits_for_disk
-    cdef public bint _needs_keys
-    cdef public int64_t _most_message_bytes
-    cdef public int64_t _before_max_ms
-    cdef public int64_t _after_max_ms
-
     cdef bint _is_ready(self) except -1:
         return (
             self._plain_of is self.config
@@ -179,6 +192,11 @@ cdef class LogEnd:
         return appended
 
     def put_plain(self, put, records, int64_t now_ms, verification, Py_ssize_t cached_batches):
+        return self.append_data(put, records, now_ms, verification, cached_batches)
+
+    cdef Appended append_data(
+        self, object put, object records, int64_t now_ms, object verification, Py_ssize_t cached_batches
+    ):
         cdef Py_buffer view
         cdef uint8_t* p
         cdef int64_t base_offset = self.log_end_offset
@@ -277,6 +295,14 @@ cdef class LogEnd:
         self, put, bytearray marker not None, int64_t producer_id, int32_t producer_epoch, int32_t coordinator_epoch,
         int transaction_version, int64_t now_ms
     ):
+        return self.append_commit(
+            put, marker, producer_id, producer_epoch, coordinator_epoch, transaction_version, now_ms
+        )
+
+    cdef Appended append_commit(
+        self, object put, bytearray marker, int64_t producer_id, int32_t producer_epoch, int32_t coordinator_epoch,
+        int transaction_version, int64_t now_ms
+    ):
         cdef uint8_t* p = <uint8_t*><char*>marker
         cdef int64_t size_bytes = len(marker)
         cdef int64_t offset = self.log_end_offset
@@ -311,6 +337,9 @@ cdef class LogEnd:
         entry.txn_first_offset = NO_OFFSET
         states._open.pop(first_offset, None)
         return self._advance_to(offset + 1, size_bytes, now_ms)
+
+    def not_appended(self, int64_t base_offset, error):
+        raise NotImplementedError("abstract: what a failed append at this offset leads to")
 
     def _wake(self):
         raise NotImplementedError("abstract: a log wakes its readers here")

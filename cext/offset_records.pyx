@@ -1,12 +1,10 @@
 """Committed offsets and their records. Contracts are in offset_records.pyi."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from cpython.object cimport PyObject
-from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memcmp
 
-from kafka_shim.cext.plans cimport get_slot, put_slot, slot_of
+from kafka_shim.cext.plans cimport get_field, set_field, slot_of
 from kafka_shim.cext.wire cimport (
     Out, out_free, out_init, write_i8, write_i16, write_i32, write_i64, write_raw, write_string,
 )
@@ -106,21 +104,6 @@ cdef bytes _value(Committed committed):
         out_free(&out)
 
 
-cdef object _field(object message, Py_ssize_t slot):
-    cdef PyObject* value = get_slot(<PyObject*>message, slot)
-    if value == NULL:
-        raise AttributeError(f"a field of {type(message).__name__} is not set")
-    return <object>value
-
-
-cdef int _set_field(object message, Py_ssize_t slot, object value) except -1:
-    cdef PyObject* former = get_slot(<PyObject*>message, slot)
-    Py_INCREF(value)
-    put_slot(<PyObject*>message, slot, <PyObject*>value)
-    Py_XDECREF(former)
-    return 0
-
-
 cdef class PlainCommits:
     cdef object _topic_class
     cdef object _partition_class
@@ -151,7 +134,7 @@ cdef class PlainCommits:
         """The partitions of a topic; None if they are not what a decoded request has."""
         if type(topic) is not self._topic_class:
             return None
-        rows = _field(topic, self._partitions)
+        rows = get_field(topic, self._partitions)
         if type(rows) is not list:
             return None
         for row in <list>rows:
@@ -166,15 +149,15 @@ cdef class PlainCommits:
             rows = self._rows(topic)
             if not rows:
                 return False
-            found = known.get(_field(topic, self._topic_id if by_id else self._name))
+            found = known.get(get_field(topic, self._topic_id if by_id else self._name))
             if found is None:
                 return False
             count = len(found.partitions)
             for row in rows:
-                if not 0 <= <int64_t>_field(row, self._index) < count:
+                if not 0 <= <int64_t>get_field(row, self._index) < count:
                     return False
-            _set_field(topic, self._name, found.name)
-            _set_field(topic, self._topic_id, found.topic_id)
+            set_field(topic, self._name, found.name)
+            set_field(topic, self._topic_id, found.topic_id)
         return len(topics) > 0
 
     def take(self, list topics not None, int64_t metadata_limit, now_ms, expire_ms, Py_ssize_t most):
@@ -186,19 +169,19 @@ cdef class PlainCommits:
             rows = self._rows(topic)
             if rows is None or len(changes) + len(rows) > most:
                 return None
-            name, topic_id = _field(topic, self._name), _field(topic, self._topic_id)
+            name, topic_id = get_field(topic, self._name), get_field(topic, self._topic_id)
             if type(topic_id) is not bytes:
                 return None
             answered = []
             for row in rows:
-                metadata = _field(row, self._metadata)
+                metadata = get_field(row, self._metadata)
                 if metadata is None:
                     metadata = ""
                 elif len(<str?>metadata) * 2 > metadata_limit:
                     return None
-                index = _field(row, self._index)
+                index = get_field(row, self._index)
                 changes.append((name, index, Committed(
-                    _field(row, self._offset), _field(row, self._epoch), metadata, now_ms, expire_ms, topic_id
+                    get_field(row, self._offset), get_field(row, self._epoch), metadata, now_ms, expire_ms, topic_id
                 )))
                 answered.append(self._row_class(partition_index=index))
             answers.append(self._answer_class(name=name, topic_id=topic_id, partitions=answered))

@@ -1,7 +1,7 @@
 """Plans: what the codec engine knows of one message class in one version. ``plans.pyx`` makes them from ``FIELDS``."""
 
 from cpython.object cimport PyObject, PyTypeObject
-from cpython.ref cimport Py_INCREF
+from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.stdint cimport int64_t, uint8_t
 
 cdef extern from *:
@@ -86,3 +86,18 @@ cdef inline void fill(object obj, Py_ssize_t slot, object value) noexcept:
     """Sets a slot that is still empty."""
     Py_INCREF(value)
     put_slot(<PyObject*>obj, slot, <PyObject*>value)
+
+
+cdef inline object get_field(object message, Py_ssize_t slot):
+    cdef PyObject* value = get_slot(<PyObject*>message, slot)
+    if value == NULL:
+        raise AttributeError(f"a field of {type(message).__name__} is not set")
+    return <object>value
+
+
+cdef inline int set_field(object message, Py_ssize_t slot, object value) except -1:
+    cdef PyObject* former = get_slot(<PyObject*>message, slot)
+    Py_INCREF(value)
+    put_slot(<PyObject*>message, slot, <PyObject*>value)
+    Py_XDECREF(former)
+    return 0

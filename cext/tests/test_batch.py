@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_shim.cext import batch as cext_batch
-from kafka_shim.cext.batch import Batch, BatchError, Verdict, scan, scan_all, stamp, transactional_producer
+from kafka_shim.cext.batch import Batch, BatchError, Verdict, scan, scan_all, stamp
 from kafka_shim.cext.tests import oracle
 from kafka_shim.cext.tests.exact import exact
 
@@ -241,22 +241,6 @@ def test_stamp_of_a_large_batch():
     data = bytearray(oracle.write_batch(bytes(1 << 20), 1))
     stamp(data, 0, 0, 0, append_time_ms=1)
     assert scan(data).is_log_append_time
-
-
-@pytest.mark.parametrize(
-    ("data", "expected"),
-    [
-        (oracle.write_batch(PAYLOAD, 1, attributes=0x10, producer_id=7, producer_epoch=3, base_sequence=9), (7, 3, 9)),
-        (oracle.write_batch(PAYLOAD, 1, attributes=0x14), (-1, -1, -1)),
-        (oracle.write_batch(PAYLOAD, 1, attributes=0xF, producer_id=7), None),
-        (oracle.write_batch(PAYLOAD, 1, attributes=0x10, magic=1), None),
-        (oracle.write_batch(PAYLOAD, 1, attributes=0x10, producer_id=7)[:60], None),
-        (b"", None),
-    ],
-)
-def test_the_producer_of_a_transactional_batch(data, expected):
-    with exact(data) as buffer:
-        assert transactional_producer(buffer) == expected
 
 
 def test_stamp_refuses_what_is_no_batch_and_what_cannot_be_written():

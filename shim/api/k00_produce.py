@@ -15,10 +15,11 @@ import logging
 from collections import deque
 from functools import partial
 
-from kafka_shim.api.produce_append import PartitionBatch, after_append, append, append_some
+from kafka_shim.api.produce_append import after_append, append, append_some, made
 from kafka_shim.api.produce_checks import check_then, long_ones
 from kafka_shim.api.transactional_produce import admit_and_append
 from kafka_shim.authorization import require
+from kafka_shim.cext.many_logs import are_plain, in_order, transactional
 from kafka_shim.errors import DisconnectError, ErrorCode, KafkaError
 from kafka_shim.internal_topics import INTERNAL_TOPICS
 from kafka_shim.protocol.messages.produce_request import ProduceRequest
@@ -31,9 +32,10 @@ from kafka_shim.security.acl import AclOperation, ResourceType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterable
+    from collections.abc import Coroutine, Sequence
     from typing import Any
 
+    from kafka_shim.cext.many_logs import PartitionBatch
     from kafka_shim.context import Context
     from kafka_shim.outcome import Flush
     from kafka_shim.protocol.messages.produce_request import PartitionProduceData, TopicProduceData
@@ -65,24 +67,20 @@ def handle(
     found: Found = {}
     for topic in request.topic_data:
         _locate(context, topic, topic.partition_data, response, answers, found)
-    batches = _in_order(answers, found)
-    for batch in batches:
-        log = batch.log
-        if batch.expected_bytes or (log is not None and log.config.compression_type != "producer"):
-            long = long_ones(batches)
-            if long:
-                return check_then(context, batches, long, partial(_append, context, request, response, batches))
-            break
+    batches = in_order(answers, found)
+    if not are_plain(batches):
+        long = long_ones(batches)
+        if long:
+            return check_then(context, batches, long, partial(_append, context, request, response, batches))
     return _append(context, request, response, batches)
 
 
 def _append(
     context: Context, request: ProduceRequest, response: ProduceResponse, batches: list[PartitionBatch]
 ) -> ProduceResponse | Coroutine[Any, Any, Any] | None:
-    for batch in batches:
-        if batch.producer is not None:
-            transactional = [one for one in batches if one.producer is not None]
-            return _append_transactional(context, request, response, batches, transactional)
+    of_transactions = transactional(batches)
+    if of_transactions:
+        return _append_transactional(context, request, response, batches, of_transactions)
     return append(context, request.acks, response, batches)
 
 
@@ -91,13 +89,13 @@ def _append_transactional(
     request: ProduceRequest,
     response: ProduceResponse,
     batches: list[PartitionBatch],
-    transactional: list[PartitionBatch],
+    of_transactions: list[PartitionBatch],
 ) -> ProduceResponse | Coroutine[Any, Any, Any] | None:
     if request.transactional_id is None:
         logger.info("Produce of client %r refused: a transactional batch without a transactional id", context.client_id)
         raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, None)
     require(context, WRITE, TRANSACTIONAL_ID, request.transactional_id)
-    return admit_and_append(context, request, response, batches, transactional)
+    return admit_and_append(context, request, response, batches, of_transactions)
 
 
 def failed(request: ProduceRequest, version: int, code: ErrorCode, message: str | None) -> ProduceResponse:
@@ -132,17 +130,17 @@ def _in_steps(context: Context, request: ProduceRequest) -> Steps[Any]:
     rows = deque(found.items())
     found.clear()
     batches: deque[PartitionBatch] = deque()
-    transactional = []
+    of_transactions = []
     long = []
     while rows:
         (key, _), batch = rows.popleft()
         answers[key].append(batch.answer)
         batches.append(batch)
-        if batch.producer is not None:
-            transactional.append(batch)
+        if batch.is_transactional:
+            of_transactions.append(batch)
         long += long_ones((batch,))
         yield
-    rest = _append_in_steps(context, request, response, batches, transactional)
+    rest = _append_in_steps(context, request, response, batches, of_transactions)
     if long:
         return check_then(context, (), long, partial(context.broker.turns.run, rest, context.throttle))
     return (yield from rest)
@@ -153,14 +151,14 @@ def _append_in_steps(
     request: ProduceRequest,
     response: ProduceResponse,
     batches: deque[PartitionBatch],
-    transactional: list[PartitionBatch],
+    of_transactions: list[PartitionBatch],
 ) -> Steps[Any]:
-    if transactional:
-        return _append_transactional(context, request, response, list(batches), transactional)
+    if of_transactions:
+        return _append_transactional(context, request, response, list(batches), of_transactions)
     failures: list[PartitionBatch] = []
     flushes: list[tuple[PartitionBatch, Flush]] = []
     while batches:
-        append_some(context, request.acks, (batches.popleft(),), failures, flushes)
+        append_some(context, request.acks, [batches.popleft()], failures, flushes)
         if request.acks:
             failures.clear()  # only a client that gets no response is told of them as a whole
         yield
@@ -170,7 +168,7 @@ def _append_in_steps(
 def _locate(
     context: Context,
     topic: TopicProduceData,
-    partitions: Iterable[PartitionProduceData],
+    partitions: Sequence[PartitionProduceData],
     response: ProduceResponse,
     answers: Answers,
     found: Found,
@@ -178,37 +176,23 @@ def _locate(
     """Find the logs of these partitions of the topic. Adds the topic to `response` and its list to `answers`, by its
     name or id, and the batches to `found`. If a partition is named twice the last one counts, as in Kafka."""
     key = topic.topic_id if context.api_version >= FIRST_WITH_TOPIC_IDS else topic.name
+    if partitions and key not in answers:
+        entry = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
+        answers[key] = entry.partition_responses
+        response.responses.append(entry)
     name = _plain_name(context, key)
-    logs = context.broker.logs
-    for data in partitions:
-        if key not in answers:
-            entry = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
-            answers[key] = entry.partition_responses
-            response.responses.append(entry)
-        index, records = data.index, data.records
-        place = (key, index)
-        if place in found:
-            del found[place]
-        found[place] = batch = PartitionBatch(PartitionProduceResponse(index=index), records or b"")
-        if name is None or (log := logs.find_open(name, index)) is None:
+    for batch, has_no_records in made.locate(partitions, key, context.broker.logs.partitions.loaded, name, found):
+        if batch.log is None:
             try:
-                log = _find(context, key, index)
+                batch.log = _find(context, key, batch.answer.index)
             except KafkaError as error:
                 # Its frames would be kept too, for each of thousands of partitions.
                 batch.error = error.without_frames()
                 continue
-        batch.log = log
-        if records is None:
+        if has_no_records:
             # Kafka fails on null records and sends no response. Here the connection is closed, which is clearer to
             # the client.
             raise DisconnectError("Produce: the records of a partition are null")
-
-
-def _in_order(answers: Answers, found: Found) -> list[PartitionBatch]:
-    """Put the answers into the response. Returns the batches in the same order."""
-    for (key, _), batch in found.items():
-        answers[key].append(batch.answer)
-    return list(found.values())
 
 
 def _plain_name(context: Context, topic: str | bytes) -> str | None:

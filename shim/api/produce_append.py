@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import logging
 
-from kafka_shim.cext.batch import transactional_producer
-from kafka_shim.cext.records import decompressed_bytes
+from kafka_shim.cext.many_logs import Produced
 from kafka_shim.errors import DisconnectError, ErrorCode, KafkaError
-from kafka_shim.protocol.messages.produce_response import BatchIndexAndErrorMessage
+from kafka_shim.protocol.messages.produce_request import PartitionProduceData
+from kafka_shim.protocol.messages.produce_response import BatchIndexAndErrorMessage, PartitionProduceResponse
+from kafka_shim.storage.plain_log import append_each
 from kafka_shim.storage.results import NotOneBatchError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterable
+    from collections.abc import Coroutine
     from typing import Any
 
+    from kafka_shim.cext.many_logs import PartitionBatch
     from kafka_shim.context import Context
     from kafka_shim.outcome import Flush
-    from kafka_shim.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse
-    from kafka_shim.storage.log import PartitionLog
-    from kafka_shim.storage.validation import Checked
-    from kafka_shim.storage.verification import Verification
+    from kafka_shim.protocol.messages.produce_response import ProduceResponse
 
 logger = logging.getLogger("kafka_shim.request")
 
@@ -45,24 +44,8 @@ _WITHOUT_LOG_START = frozenset(
 MOST_FAILURES_SHOWN = 10
 
 
-class PartitionBatch:
-    """One partition's part of a request: the target log and the result. `producer` is that of a transactional batch:
-    (producer id, epoch, base sequence), else None."""
-
-    __slots__ = ("answer", "checked", "error", "expected_bytes", "log", "producer", "records", "verification")
-
-    def __init__(self, answer: PartitionProduceResponse, records: Any) -> None:
-        self.answer = answer
-        self.records = records
-        # Of the first batch; a second one is refused anyway.
-        self.producer: tuple[int, int, int] | None = transactional_producer(records)
-        # What the records decompress to; 0 where they are not compressed.
-        self.expected_bytes: int = decompressed_bytes(records)
-        self.log: PartitionLog | None = None
-        self.error: KafkaError | None = None
-        self.verification: Verification | None = None
-        # What a thread found of the records; None: the append checks them.
-        self.checked: Checked | None = None
+# The rows of requests and of responses.
+made = Produced(PartitionProduceData, PartitionProduceResponse)
 
 
 def append(
@@ -79,7 +62,7 @@ def append(
 def append_some(
     context: Context,
     acks: int,
-    batches: Iterable[PartitionBatch],
+    batches: list[PartitionBatch],
     failures: list[PartitionBatch],
     flushes: list[tuple[PartitionBatch, Flush]],
 ) -> None:
@@ -88,6 +71,9 @@ def append_some(
     version, broker = context.api_version, context.broker
     now_ms = context.received_ms
     valid_acks = -1 <= acks <= 1
+    if valid_acks and not broker.faults.armed:
+        batches, size_bytes = append_each(made, batches, now_ms)
+        broker.metrics.appended_bytes += size_bytes
     for batch in batches:
         log, answer = batch.log, batch.answer
         if batch.error is None and not valid_acks:
@@ -95,13 +81,6 @@ def append_some(
         if batch.error is None:
             assert log is not None
             try:
-                if batch.checked is None:
-                    plain = log.append_plain(batch.records, now_ms, batch.verification)
-                    if plain is not None:  # as nearly always
-                        answer.base_offset = plain.base_offset
-                        answer.log_start_offset = plain.log_start_offset
-                        broker.metrics.appended_bytes += plain.size_bytes
-                        continue
                 appended = log.append_checked(
                     batch.records,
                     now_ms=now_ms,
@@ -111,11 +90,8 @@ def append_some(
                 )
             except KafkaError as error:
                 batch.error = error.without_frames()
-            except Exception:
-                # A bug. The other partitions are still appended, and their producer must get their results.
-                logger.exception("append to %s-%d failed", log.topic, log.partition)
-                broker.metrics.errors_unexpected += 1
-                batch.error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+            except Exception as error:
+                batch.error = error
             else:
                 answer.base_offset = appended.base_offset
                 answer.log_append_time_ms = appended.append_time_ms
@@ -124,6 +100,12 @@ def append_some(
                 if appended.flushed is not None:
                     flushes.append((batch, appended.flushed))
                 continue
+        if not isinstance(batch.error, KafkaError):
+            # A bug. The other partitions are still appended, and their producer must get their results.
+            assert log is not None
+            logger.error("append to %s-%d failed", log.topic, log.partition, exc_info=batch.error)
+            broker.metrics.errors_unexpected += 1
+            batch.error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
         _refuse(batch)
         failures.append(batch)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
     from typing import Any
 
-    from kafka_shim.api.produce_append import PartitionBatch
+    from kafka_shim.cext.many_logs import PartitionBatch
     from kafka_shim.context import Context
     from kafka_shim.protocol.messages.produce_response import ProduceResponse
     from kafka_shim.storage.validation import Checked

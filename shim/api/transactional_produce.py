@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kafka_shim.api.produce_append import append
+from kafka_shim.cext.many_logs import logs_and_sequences, of_one_producer, refused, take_guards
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.outcome import wait_for
 from kafka_shim.protocol.messages.produce_response import ProduceResponse
@@ -20,12 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
     from typing import Any
 
-    from kafka_shim.api.produce_append import PartitionBatch
+    from kafka_shim.cext.many_logs import PartitionBatch
     from kafka_shim.context import Context
     from kafka_shim.outcome import Flushes
     from kafka_shim.protocol.messages.produce_request import ProduceRequest
     from kafka_shim.storage.log import PartitionLog
-    from kafka_shim.txn.admission import Admission
 
 # The errors before the append whose responses carry a message (ReplicaManager.handleProduceAppend).
 _EXPLAINED = frozenset({ErrorCode.INVALID_TXN_STATE, ErrorCode.NOT_ENOUGH_REPLICAS})
@@ -42,27 +42,10 @@ def admit_and_append(
     KafkaError for the whole request."""
     broker = context.broker
     explanations = broker.transactions.explanations
-    wanted: list[PartitionBatch] = []
-    asked: list[tuple[PartitionLog, int]] = []
-    producer_id = producer_epoch = -1
-    is_mixed = False
-    for batch in transactional:
-        if batch.error is not None:
-            explanations.refused("Produce", request.transactional_id, batch.error, context.received_ms)
-            continue
-        log, producer = batch.log, batch.producer
-        assert log is not None
-        assert producer is not None
-        # A batch without a producer id belongs to no transaction, whatever its attributes say. It is appended like any
-        # other.
-        if producer[0] >= 0:
-            if not wanted:
-                producer_id, producer_epoch = producer[0], producer[1]
-            elif producer[0] != producer_id or producer[1] != producer_epoch:
-                is_mixed = True
-            wanted.append(batch)
-            asked.append((log, producer[2]))
-    if is_mixed:
+    wanted = of_one_producer(transactional)
+    for batch in refused(transactional):
+        explanations.refused("Produce", request.transactional_id, batch.error, context.received_ms)
+    if wanted is None:
         refusal = KafkaError(
             ErrorCode.INVALID_PRODUCER_ID_MAPPING, "Transactional records contained more than one producer ID"
         )
@@ -72,6 +55,8 @@ def admit_and_append(
         return append(context, request.acks, response, batches)
     assert request.transactional_id is not None
     operation = operation_of_produce(context.api_version)
+    producer_id, producer_epoch = wanted[0].producer_id, wanted[0].producer_epoch
+    asked = logs_and_sequences(wanted)
     outcomes, flushes = admit(
         broker.transactions,
         broker.config.transaction_partition_verification_enable,
@@ -81,12 +66,14 @@ def admit_and_append(
         asked,
         operation,
     )
-    if operation == ADDED and is_concurrent(outcomes):
-        for batch in batches:
-            # The views of the receive buffer are valid only during this call.
-            batch.records = bytearray(batch.records)
-        return _admit_later(context, request, response, batches, wanted, asked, producer_id, producer_epoch)
-    _take_outcomes(wanted, outcomes, operation)
+    not_admitted = take_guards(wanted, outcomes)
+    if not_admitted:
+        if operation == ADDED and is_concurrent(outcomes):
+            for batch in batches:
+                # The views of the receive buffer are valid only during this call.
+                batch.records = bytearray(batch.records)
+            return _admit_later(context, request, response, batches, wanted, asked, producer_id, producer_epoch)
+        _refuse(not_admitted, operation)
     if broker.faults.armed or flushes:
         for batch in batches:
             batch.records = bytearray(batch.records)
@@ -123,12 +110,14 @@ def _append_admitted(
 ) -> ProduceResponse | Coroutine[Any, Any, ProduceResponse] | None:
     """Append. If the log refuses a transactional batch, the error is recorded in the history of its transactional
     id."""
-    admitted = [batch for batch in wanted if batch.error is None]
+    before = refused(wanted)
     answer = append(context, request.acks, response, batches)
-    for batch in admitted:
-        if batch.error is not None:
-            explanations = context.broker.transactions.explanations
-            explanations.refused("Produce", request.transactional_id, batch.error, context.received_ms)
+    after = refused(wanted)
+    if len(after) > len(before):
+        explanations = context.broker.transactions.explanations
+        for batch in after:
+            if batch not in before:
+                explanations.refused("Produce", request.transactional_id, batch.error, context.received_ms)
     return answer
 
 
@@ -147,16 +136,13 @@ async def _admit_later(
     outcomes, flushes = await admit_patiently(
         broker.transactions, broker.clock, broker.config, request.transactional_id, producer_id, producer_epoch, asked
     )
-    _take_outcomes(wanted, outcomes, ADDED)
+    _refuse(take_guards(wanted, outcomes), ADDED)
     return await _append_later(context, request, response, batches, wanted, flushes)
 
 
-def _take_outcomes(wanted: list[PartitionBatch], outcomes: list[Admission], operation: int) -> None:
-    for batch, outcome in zip(wanted, outcomes, strict=True):
-        if isinstance(outcome, KafkaError):
-            batch.error = as_produce_error(outcome, operation)
-            batch.log = None  # these responses do not carry the log start offset
-            if batch.error.code in _EXPLAINED:
-                batch.answer.error_message = batch.error.message
-        else:
-            batch.verification = outcome
+def _refuse(not_admitted: list[tuple[PartitionBatch, KafkaError]], operation: int) -> None:
+    for batch, refusal in not_admitted:
+        batch.error = as_produce_error(refusal, operation)
+        batch.log = None  # these responses do not carry the log start offset
+        if batch.error.code in _EXPLAINED:
+            batch.answer.error_message = batch.error.message

@@ -19,6 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
+    from kafka_shim.cext.log_end import Verification
     from kafka_shim.group.decision import TimerMoves
     from kafka_shim.group.groups import Groups
     from kafka_shim.group.kind import Group
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from kafka_shim.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest
     from kafka_shim.protocol.messages.txn_offset_commit_response import TxnOffsetCommitResponse
     from kafka_shim.storage.log import PartitionLog
-    from kafka_shim.storage.verification import Verification
     from kafka_shim.turns import Steps
 
 logger = logging.getLogger("kafka_shim.group")

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Generator, Iterable
     from typing import Any
 
-    from kafka_shim.cext.log_end import Appended
+    from kafka_shim.cext.log_end import Appended, Verification
     from kafka_shim.clock import Clock
     from kafka_shim.config import BrokerConfig
     from kafka_shim.faults import Faults
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from kafka_shim.metadata.store import MetadataStore
     from kafka_shim.outcome import Flush, Flushes
     from kafka_shim.storage.logs import Logs
-    from kafka_shim.storage.verification import Verification
 
 logger = logging.getLogger("kafka_shim.group")
 

@@ -68,6 +68,7 @@ class LocalLog(LogEnd):
         self.topic_id = topic_id
         self.partition = partition
         self.name = f"{topic}-{partition}"
+        self.key = (topic, partition)
         # changed from outside
         self.directory = directory
         self.config: TopicConfig = config

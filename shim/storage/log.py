@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from kafka_shim.cext.batch import Batch
+    from kafka_shim.cext.log_end import Verification
     from kafka_shim.storage.producers import Marker
-    from kafka_shim.storage.verification import Verification
 
 logger = logging.getLogger(__name__)
 
@@ -260,8 +260,11 @@ class PartitionLog(PlainLog):
         """Return the verification guard (B9) to pass to `append_as_leader`, or None if the transaction is already open
         here. `supports_epoch_bump` is True for Produce v12 and above. Raises INVALID_PRODUCER_EPOCH for a stale
         epoch."""
-        clock = self._services.clock
-        return self.producers.verify(producer_id, base_sequence, producer_epoch, supports_epoch_bump, clock)
+        now_ms = self._services.clock.now_ms()
+        verification: Verification | None = self.producers.verify(
+            producer_id, base_sequence, producer_epoch, supports_epoch_bump, now_ms
+        )
+        return verification
 
     def producer_statuses(self) -> list[ProducerStatus]:
         """Return the state of every producer, for DescribeProducers."""

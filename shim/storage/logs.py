@@ -192,11 +192,6 @@ class Logs:
                 return None
         return None if log is None or log.is_offline else log
 
-    def find_open(self, topic: str, partition: int) -> PartitionLog | None:
-        """Return the log if it is loaded and online, else None: `get` decides then."""
-        log = self._loaded.get((topic, partition))
-        return None if log is None or log.is_offline else log
-
     def get(self, topic: str, partition: int) -> PartitionLog:
         """Return the log. Raises KafkaError UNKNOWN_TOPIC_OR_PARTITION, or KAFKA_STORAGE_ERROR if the log or its
         directory is offline, or if the log cannot be loaded or created now."""

@@ -12,12 +12,12 @@ from kafka_shim.storage.local_log import NEVER, LocalLog
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.cext.log_end import Appended
+    from kafka_shim.cext.log_end import Appended, Verification
+    from kafka_shim.cext.many_logs import PartitionBatch, Produced
     from kafka_shim.config import TopicConfig
     from kafka_shim.errors import KafkaError
     from kafka_shim.storage.producers import Marker
     from kafka_shim.storage.results import Buffer
-    from kafka_shim.storage.verification import Verification
 
 LOG_APPEND_TIME = "LogAppendTime"
 
@@ -43,6 +43,12 @@ class PlainLog(LocalLog):
         self.log_end_offset = base_offset
         return self.fail(OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)), torn=True)
 
+    def not_appended(self, base_offset: int, error: OSError | MemoryError) -> KafkaError:
+        """Take over the failure of an append at `base_offset`, and return the error to raise."""
+        if isinstance(error, OSError):
+            return self.fail(error)
+        return self._refuse_half_done(base_offset)
+
     def append_plain(self, records: Buffer, now_ms: int, verification: Verification | None) -> Appended | None:
         """As `append_as_leader`, or None if there is something to decide. Raises KAFKA_STORAGE_ERROR."""
         if self._services.faults.armed:
@@ -50,10 +56,8 @@ class PlainLog(LocalLog):
         base_offset = self.log_end_offset
         try:
             return self.put_plain(cext_segment.append, records, now_ms, verification, producers.CACHED_BATCHES)
-        except OSError as err:
-            raise self.fail(err) from err
-        except MemoryError as err:
-            raise self._refuse_half_done(base_offset) from err
+        except (OSError, MemoryError) as err:
+            raise self.not_appended(base_offset, err) from err
 
     def append_own(self, batch: bytearray, now_ms: int, is_limited: bool) -> Appended | None:
         """As `append_batch`, or None if there is something to decide. Raises KAFKA_STORAGE_ERROR."""
@@ -62,10 +66,8 @@ class PlainLog(LocalLog):
         base_offset = self.log_end_offset
         try:
             return self.put_own(cext_segment.append, batch, now_ms, is_limited, producers.CACHED_BATCHES)
-        except OSError as err:
-            raise self.fail(err) from err
-        except MemoryError as err:
-            raise self._refuse_half_done(base_offset) from err
+        except (OSError, MemoryError) as err:
+            raise self.not_appended(base_offset, err) from err
 
     def mark_plain(self, marker: Marker, batch: bytearray, transaction_version: int) -> Appended | None:
         """As `append_marker`, or None if there is something to decide. Raises KAFKA_STORAGE_ERROR."""
@@ -82,7 +84,11 @@ class PlainLog(LocalLog):
                 transaction_version,
                 marker.timestamp_ms,
             )
-        except OSError as err:
-            raise self.fail(err) from err
-        except MemoryError as err:
-            raise self._refuse_half_done(offset) from err
+        except (OSError, MemoryError) as err:
+            raise self.not_appended(offset, err) from err
+
+
+def append_each(made: Produced, batches: list[PartitionBatch], now_ms: int) -> tuple[list[PartitionBatch], int]:
+    """As `append_plain` for all batches of a request. Returns those that are not appended, of which some have an error
+    now and for others there is something to decide, and the bytes appended. No fault may be armed."""
+    return made.append(batches, cext_segment.append, now_ms, producers.CACHED_BATCHES)

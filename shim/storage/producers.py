@@ -6,15 +6,13 @@ state after the write. `cext.log_end` does the same in one pass for nearly all b
 
 from __future__ import annotations
 
-from kafka_shim.cext.log_end import ProducerEnd, ProducersEnd
+from kafka_shim.cext.log_end import ProducerEnd, ProducersEnd, Verification
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.storage.results import ProducerStatus
-from kafka_shim.storage.verification import Verification
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.cext.batch import Batch
-    from kafka_shim.clock import Clock
 
 NO_EPOCH = -1
 NO_OFFSET = -1
@@ -132,26 +130,6 @@ class Producers(ProducersEnd):
     def has_late_transaction(self, before_ms: int) -> bool:
         """Whether a transaction is open whose last record is older than `before_ms` (Kafka: hasLateTransaction)."""
         return any(0 <= self.entries[producer_id].last_timestamp_ms < before_ms for producer_id in self._open.values())
-
-    def verify(
-        self, producer_id: int, base_sequence: int, producer_epoch: int, supports_epoch_bump: bool, clock: Clock
-    ) -> Verification | None:
-        """Return the verification guard of the producer, or None if its transaction is open at this epoch. An existing
-        guard is shared and keeps the lowest sequence (B9). Raises INVALID_PRODUCER_EPOCH if the epoch is below the last
-        one seen."""
-        entry = self.entries.get(producer_id)
-        if entry is not None:
-            if producer_epoch < entry.epoch:
-                raise self._stale_epoch(producer_epoch, entry)
-            if producer_epoch == entry.epoch and entry.txn_first_offset != NO_OFFSET:
-                return None
-        guard = self._verifications.get(producer_id)
-        if guard is None:
-            guard = Verification(producer_id, base_sequence, producer_epoch, supports_epoch_bump, clock.now_ms())
-            self._verifications[producer_id] = guard
-        else:
-            guard.lower_to(base_sequence, producer_epoch)
-        return guard
 
     # --- check
 

@@ -6,18 +6,19 @@ refused with one of two errors, or added.
 
 from __future__ import annotations
 
+from kafka_shim.cext.log_end import Verification
+from kafka_shim.cext.many_logs import verify_each
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.txn.transaction import TV2
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
 
     from kafka_shim.clock import Clock
     from kafka_shim.config import BrokerConfig
     from kafka_shim.outcome import Flushes
     from kafka_shim.storage.log import PartitionLog
-    from kafka_shim.storage.verification import Verification
     from kafka_shim.txn.coordinator import TransactionCoordinator
 
     # One batch's result: the verification guard to append with, None if none is needed, or the error to return.
@@ -54,7 +55,7 @@ def admit(
     transactional_id: str,
     producer_id: int,
     producer_epoch: int,
-    batches: Sequence[tuple[PartitionLog, int]],
+    batches: list[tuple[PartitionLog, int]],
     operation: int,
     api: str = "Produce",
 ) -> tuple[list[Admission], Flushes]:
@@ -68,21 +69,13 @@ def admit(
     adds = operation == ADDED
     if not adds and not verification_enabled:
         return [None] * len(batches), ()
-    outcomes: list[Admission] = []
-    unknown: list[int] = []
-    for at, (log, base_sequence) in enumerate(batches):
-        try:
-            guard = log.start_verification(producer_id, base_sequence, producer_epoch, adds)
-        except KafkaError as error:
-            outcomes.append(error)
-            coordinator.note_refusal(api, transactional_id, error, (producer_id, producer_epoch))
-            continue
-        outcomes.append(guard)
-        if guard is not None:
-            unknown.append(at)
-    if not unknown:
+    outcomes: list[Admission]
+    outcomes, added, refusals = verify_each(batches, producer_id, producer_epoch, adds, coordinator.clock.now_ms())
+    for error in refusals:
+        coordinator.note_refusal(api, transactional_id, error, (producer_id, producer_epoch))
+    if not added:
         return outcomes, ()
-    partitions = frozenset([(batches[at][0].topic, batches[at][0].partition) for at in unknown])
+    partitions = frozenset(added)
     try:
         if adds:
             return outcomes, coordinator.add_partitions(
@@ -93,18 +86,16 @@ def admit(
         refusal = error
         if error.code is ErrorCode.PRODUCER_FENCED:
             refusal = KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH, error.message)
-        for at in unknown:
-            outcomes[at] = refusal
-        return outcomes, ()
+        return [refusal if isinstance(outcome, Verification) else outcome for outcome in outcomes], ()
     if missing:
         code = ErrorCode.TRANSACTION_ABORTABLE if operation == REFUSED_AS_ABORTABLE else ErrorCode.INVALID_TXN_STATE
-        for at in unknown:
-            if (batches[at][0].topic, batches[at][0].partition) in missing:
+        for at, (log, _) in enumerate(batches):
+            if isinstance(outcomes[at], Verification) and log.key in missing:
                 outcomes[at] = KafkaError(code, "the partition is not in the transaction")
     return outcomes, ()
 
 
-def is_concurrent(outcomes: Sequence[Admission]) -> bool:
+def is_concurrent(outcomes: Iterable[Admission]) -> bool:
     """Returns whether the previous transaction is still being completed. A request that adds partitions then retries
     soon."""
     return any(
@@ -119,7 +110,7 @@ async def admit_patiently(
     transactional_id: str,
     producer_id: int,
     producer_epoch: int,
-    batches: Sequence[tuple[PartitionLog, int]],
+    batches: list[tuple[PartitionLog, int]],
     api: str = "Produce",
 ) -> tuple[list[Admission], Flushes]:
     """Add partitions with `admit`. While the previous transaction is being completed, retry every

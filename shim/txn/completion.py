@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.storage.commit_markers import commit_each
 from kafka_shim.turns import Turns
 from kafka_shim.txn import state
 from kafka_shim.txn.ending import (
@@ -199,7 +200,8 @@ class Completion:
             return  # its topic was deleted while this step waited for the disk
         waiting = list(slot.unmarked)
         is_large = len(waiting) > MOST_MARKERS_AT_ONCE
-        for each in waiting:
+        is_plain = not is_large and not self._faults.armed and not slot.refused and prepared.commits
+        for each in self._commit_plain(slot, prepared, coordinator_epoch, now_ms) if is_plain else waiting:
             if is_large:
                 yield LATER
                 if not self._is_current(slot, prepared):
@@ -239,6 +241,15 @@ class Completion:
             if self._is_current(slot, prepared):
                 slot.unmarked = dict.fromkeys(waiting)
             raise
+
+    def _commit_plain(self, slot: Slot, prepared: Transaction, epoch: int, now_ms: int) -> list[TopicPartition]:
+        """Write the markers of a commit about which there is nothing to decide. Returns the partitions of the others,
+        without those where the write failed."""
+        producer = prepared.producer_id, prepared.producer_epoch
+        failures = commit_each(self._logs, slot.unmarked, producer, epoch, prepared.client_version, now_ms)
+        for each, error in failures.items():
+            self._on_marker_refused(slot, prepared, each, error)
+        return [each for each in slot.unmarked if each not in failures]
 
     def _is_current(self, slot: Slot, prepared: Transaction) -> bool:
         """Whether the transaction still waits for its completion: the slot was not deleted with its topic, or made anew

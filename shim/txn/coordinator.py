@@ -62,7 +62,7 @@ class TransactionCoordinator:
     ) -> None:
         self.explanations = Explanations()
         self.producer_ids = producer_ids
-        self._clock = clock
+        self.clock = clock
         self._config = config
         self._faults = faults
         self._log = TransactionLog(config, logs, metadata, self.explanations)
@@ -106,7 +106,7 @@ class TransactionCoordinator:
     ) -> Outcome[tuple[int, int]]:
         """Returns the new (producer id, epoch). Raises CONCURRENT_TRANSACTIONS after it aborted an open transaction of
         the previous producer (A1, B2-B5)."""
-        now_ms = self._clock.now_ms()
+        now_ms = self.clock.now_ms()
         try:
             if transactional_id is None:
                 flushes: list[Flush] = []
@@ -163,7 +163,7 @@ class TransactionCoordinator:
         api: str = "AddPartitionsToTxn",
     ) -> Flushes:
         """Begin or extend the transaction (B8). Returns the fsyncs that must finish before the response."""
-        now_ms = self._clock.now_ms()
+        now_ms = self.clock.now_ms()
         try:
             slot, current = self._find(transactional_id)
             txn = state.add_partitions(
@@ -203,7 +203,7 @@ class TransactionCoordinator:
             _, txn = self._find(transactional_id)
             missing = state.missing_partitions(txn, producer_id, producer_epoch, partitions)
         except KafkaError as error:
-            now_ms = self._clock.now_ms()
+            now_ms = self.clock.now_ms()
             self.explanations.refused(api, transactional_id, error, now_ms, (producer_id, producer_epoch))
             raise
         if missing:
@@ -213,7 +213,7 @@ class TransactionCoordinator:
                 ErrorCode.TRANSACTION_ABORTABLE,
                 f"{names}{more} not in the transaction, state {STATE_NAMES[txn.state]}",
             )
-            now_ms = self._clock.now_ms()
+            now_ms = self.clock.now_ms()
             self.explanations.refused(api, transactional_id, refusal, now_ms, (producer_id, producer_epoch))
         return missing
 
@@ -267,7 +267,7 @@ class TransactionCoordinator:
         client_version: int,
         flushes: list[Flush],
     ) -> Generator[Step, None, tuple[int, int]]:
-        now_ms = self._clock.now_ms()
+        now_ms = self.clock.now_ms()
         try:
             slot, current = self._find(transactional_id)
             txn = state.end(
@@ -292,7 +292,7 @@ class TransactionCoordinator:
 
     def abort_timed_out(self) -> None:
         """Abort every transaction that is older than its timeout (B13). Prepared ones go on."""
-        now_ms = self._clock.now_ms()
+        now_ms = self.clock.now_ms()
         for slot in list(self._log.slots.values()):
             txn = slot.transaction
             if txn is not None and txn.is_prepared:
@@ -316,7 +316,7 @@ class TransactionCoordinator:
 
     def remove_expired(self) -> None:
         """Write tombstones for transactional ids that were not used for `transactional.id.expiration.ms` (B7)."""
-        now_ms = self._clock.now_ms()
+        now_ms = self.clock.now_ms()
         expired = [
             transactional_id
             for transactional_id, slot in self._log.slots.items()
@@ -332,7 +332,7 @@ class TransactionCoordinator:
         self, api: str, transactional_id: str | None, error: KafkaError, producer: tuple[int, int]
     ) -> None:
         """Record in the history of the transactional id that a log, a group or a handler refused a request."""
-        self.explanations.refused(api, transactional_id, error, self._clock.now_ms(), producer)
+        self.explanations.refused(api, transactional_id, error, self.clock.now_ms(), producer)
 
     def describe(self, transactional_id: str) -> Transaction:
         """Returns the transaction. While it is being completed, its partitions are those without a marker, as in Kafka.

@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_shim.cext.batch import scan, transactional_producer
+from kafka_shim.cext.batch import scan
 from kafka_shim.cext.log_end import Appended
+from kafka_shim.cext.many_logs import PartitionBatch
 from kafka_shim.cext.records import build, scan_plain
 from kafka_shim.cext.tests import oracle
 from kafka_shim.config import BrokerConfig, TopicConfig
@@ -121,8 +122,13 @@ def test_the_producer_of_a_transaction_is_that_of_the_header(header: dict[str, A
     data = made([PLAIN], {**header, "record_count": 1, "last_offset_delta": 0, "magic": 2}, None, b"")
     data[22] &= ~7  # no codec: `scan` refuses an unknown one
     batch = scan(oracle.seal(data))
-    expected = (batch.producer_id, batch.producer_epoch, batch.base_sequence) if batch.is_transactional else None
-    assert transactional_producer(data) == expected
+    of_it = PartitionBatch(None, data)
+    assert of_it.is_transactional == batch.is_transactional
+    if batch.is_transactional:
+        found = of_it.producer_id, of_it.producer_epoch, of_it.base_sequence
+        assert found == (batch.producer_id, batch.producer_epoch, batch.base_sequence)
+    else:
+        assert of_it.producer_id == -1
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -13,6 +13,7 @@ import pytest
 
 from kafka_shim import memory_dir
 from kafka_shim.cext import records as cext_records
+from kafka_shim.cext.segment import append
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.internal_topics import TRANSACTION_STATE_TOPIC as TOPIC
 from kafka_shim.metadata.image import RESOURCE_TOPIC
@@ -48,6 +49,37 @@ def test_a_bug_at_any_write_after_the_decision_is_survived(node: Node, write: in
     assert node.coordinator.describe("app").state is COMPLETE_COMMIT
     assert visible(node) == ["app-0", "app-1"]
     assert node.end("app", producer, True) == (producer[0], 1)
+
+
+@pytest.mark.parametrize("marker", [0, 1])
+def test_a_marker_that_the_disk_refuses_is_written_later_and_the_others_once(
+    node: Node, monkeypatch: pytest.MonkeyPatch, marker: int
+) -> None:
+    producer = begin(node)
+    outcome = node.coordinator.decide("app", *producer, True, TV2)
+    assert outcome.follow_up is not None
+    written: list[int] = []
+
+    def put(fd: int, buffers: list[bytearray]) -> int:
+        written.append(fd)
+        if len(written) == marker + 1:
+            raise OSError(errno.ENOSPC, "no space")
+        return append(fd, buffers)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("kafka_shim.cext.segment.append", put)
+        outcome.follow_up()
+    assert len(written) == 2
+    assert node.coordinator.describe("app").state is PREPARE_COMMIT
+    assert node.coordinator.describe("app").partitions == {("orders", marker)}
+    assert visible(node) == [f"app-{1 - marker}"]
+    refusal = f"marker for orders-{marker} refused with KAFKA_STORAGE_ERROR"
+    assert any(refusal in line for line in node.coordinator.explanations.lines("app"))
+    node.clock.advance(100)
+    assert node.coordinator.describe("app").state is COMPLETE_COMMIT
+    assert visible(node) == ["app-0", "app-1"]
+    for partition in range(2):
+        assert [is_marker for _, is_marker, _ in node.stored("orders", partition)] == [False, True]
 
 
 def test_a_crash_between_the_answer_and_the_markers_loses_nothing(node: Node) -> None:

@@ -10,11 +10,12 @@ import pytest
 
 from kafka_shim.errors import KafkaError
 from kafka_shim.internal_topics import TRANSACTION_STATE_TOPIC
+from kafka_shim.storage.log import PartitionLog
 from kafka_shim.tests.no_memory import runs_out
 from kafka_shim.tests.txn.harness import Node
 from kafka_shim.txn.explain import Explanations
 from kafka_shim.txn.log import TransactionLog
-from kafka_shim.txn.transaction import COMPLETE_COMMIT, Transaction
+from kafka_shim.txn.transaction import COMPLETE_COMMIT, PREPARE_COMMIT, Transaction
 
 # More calls than any request makes behind an append.
 MOST_CALLS = 400
@@ -89,9 +90,15 @@ def initialise_again(node: Node, name: str) -> tuple[int, int]:
     ],
 )
 def test_state_is_the_logs_and_the_transaction_ends(
-    node: Node, request_of: Callable[[Node, str], None], append: int, appends: str
+    node: Node,
+    monkeypatch: pytest.MonkeyPatch,
+    request_of: Callable[[Node, str], None],
+    append: int,
+    appends: str,
 ) -> None:
     topic = TRANSACTION_STATE_TOPIC if appends == "append_batch" else "orders"
+    if appends == "append_marker":
+        monkeypatch.setattr("kafka_shim.txn.completion.commit_each", lambda *_: {})  # each marker by itself
     for nth in range(MOST_CALLS):
         name = f"{request_of.__name__}-{nth}"
         is_reached = runs_out(request_of, node, name, appends=appends, topic=topic, append=append, call=nth)
@@ -113,11 +120,61 @@ def test_state_is_the_logs_and_the_transaction_ends(
     assert 1 < nth < MOST_CALLS - 1
 
 
+@pytest.mark.parametrize("partition", [0, 1])
+def test_a_marker_that_finds_no_memory_to_wake_its_readers_is_written_again(node: Node, partition: int) -> None:
+    producer = node.init("app")
+    for each in range(2):
+        node.produce("app", producer, "orders", each, "value")
+    log = node.logs.get("orders", partition)
+
+    def fail_once() -> None:
+        log.unsubscribe(fail_once)
+        raise MemoryError
+
+    log.subscribe(fail_once)
+    node.end("app", producer, True)
+    # Nothing of it is known, so it is not served: the reopening cuts it off.
+    assert log.is_offline
+    assert log.log_end_offset == 1
+    assert node.visible("orders", 1 - partition) == ["value"]
+    assert node.coordinator.describe("app").state is PREPARE_COMMIT
+    node.clock.advance(REOPENED_MS)
+    node.logs.reopen_offline()
+    node.clock.advance(LATER_MS)
+    assert node.coordinator.describe("app").state is COMPLETE_COMMIT
+    for each in range(2):
+        assert node.visible("orders", each) == ["value"]
+        assert [is_marker for _, is_marker, _ in node.stored("orders", each)] == [False, True]
+
+
+@pytest.mark.parametrize("marker", [0, 1])
+def test_a_marker_whose_hook_finds_no_memory_is_not_taken_for_written(node: Node, marker: int) -> None:
+    """The group coordinator ends pending offsets there: it must hear of each marker."""
+    producer = node.init("app")
+    for partition in range(2):
+        node.produce("app", producer, "orders", partition, "value")
+    heard: list[tuple[str, int]] = []
+
+    def hear(log: PartitionLog, *_: object) -> None:
+        if len(heard) == marker:
+            heard.append(("", -1))
+            raise MemoryError
+        heard.append((log.topic, log.partition))
+
+    node.logs.on_marker.append(hear)
+    node.end("app", producer, True)
+    assert node.coordinator.describe("app").state is PREPARE_COMMIT
+    node.clock.advance(LATER_MS)
+    assert node.coordinator.describe("app").state is COMPLETE_COMMIT
+    assert {("orders", 0), ("orders", 1)} <= set(heard)
+    assert [node.visible("orders", partition) for partition in range(2)] == [["value"], ["value"]]
+
+
 def test_completion_that_had_no_memory_for_its_retry_goes_on(node: Node) -> None:
     producer = node.init("app")
     node.produce("app", producer, "orders", 0, "value")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("kafka_shim.storage.log.PartitionLog.append_marker", no_memory)
+        patch.setattr("kafka_shim.txn.completion.commit_each", no_memory)
         patch.setattr(node.clock, "call_later", no_memory)
         node.end("app", producer, True)
     assert node.visible("orders", 0) == []

@@ -81,17 +81,22 @@ def the_first_abort_is_forgotten() -> None:
 @caught_by("b15-a-parked-reader-wakes-with-its-isolation", "one answer from")
 def markers_wake_nobody() -> None:
     from kafka_shim.storage.log import PartitionLog
+    from kafka_shim.txn import completion
 
-    append_marker, wake = PartitionLog.append_marker, PartitionLog._wake
+    wake = PartitionLog._wake
 
-    def asleep(log: PartitionLog, *arguments: Any, **more: Any) -> int:
-        PartitionLog._wake = lambda log: None  # type: ignore[method-assign]
-        try:
-            return append_marker(log, *arguments, **more)
-        finally:
-            PartitionLog._wake = wake  # type: ignore[method-assign]
+    def asleep(append: Any) -> Any:
+        def appended(*arguments: Any, **more: Any) -> Any:
+            PartitionLog._wake = lambda log: None  # type: ignore[method-assign]
+            try:
+                return append(*arguments, **more)
+            finally:
+                PartitionLog._wake = wake  # type: ignore[method-assign]
 
-    PartitionLog.append_marker = asleep  # type: ignore[method-assign]
+        return appended
+
+    PartitionLog.append_marker = asleep(PartitionLog.append_marker)  # type: ignore[method-assign]
+    completion.commit_each = asleep(completion.commit_each)
 
 
 @caught_by("a9-producers-expire", "the old one's end: not within")
