@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.group import classic_join
+from kafka_shim.group.classic import ClassicGroup
 from kafka_shim.group.decision import Decision
 from kafka_shim.group.kinds import KINDS
+from kafka_shim.group.member_turns import MemberTurns
+from kafka_shim.group.purgatory import DelayedResponse
+from kafka_shim.group.request_context import JoinContext
+from kafka_shim.group.requests import check_join, join_failure, sync_failure
 from kafka_shim.outcome import Outcome
 from kafka_shim.protocol.messages.heartbeat_response import HeartbeatResponse
 
@@ -15,7 +21,6 @@ if TYPE_CHECKING:
 
     from kafka_shim.group.client import Client
     from kafka_shim.group.groups import Groups
-    from kafka_shim.group.request_context import JoinContext
     from kafka_shim.group.runtime import CoordinatorRuntime
     from kafka_shim.protocol.messages.heartbeat_request import HeartbeatRequest
     from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest
@@ -31,15 +36,12 @@ class ClassicRequests:
 
     def __init__(self, runtime: CoordinatorRuntime) -> None:
         self._runtime = runtime
+        self._turns = MemberTurns(runtime.clock)
 
     def join_group(
         self, request: JoinGroupRequest, version: int, client: Client
     ) -> Outcome[JoinGroupResponse] | Coroutine[Any, Any, Outcome[JoinGroupResponse]]:
         """JoinGroup. Waits as long as the rebalance does."""
-        from kafka_shim.group.purgatory import DelayedResponse
-        from kafka_shim.group.request_context import JoinContext
-        from kafka_shim.group.requests import check_join, join_failure
-
         runtime = self._runtime
         refused = check_join(request, runtime.config)
         if refused is not None:
@@ -48,70 +50,63 @@ class ClassicRequests:
             # Version 0 has one timeout for both.
             request.rebalance_timeout_ms = request.session_timeout_ms
         delayed = DelayedResponse(join_failure)
-        now_ms = runtime.clock.now_ms()
-        try:
-            partition = runtime.partition_for(request.group_id)
-            groups = runtime.loader.groups(partition)
-            context = JoinContext(request, version, delayed, client, runtime.image, now_ms)
-            with groups:  # rules change at once what no record holds
-                decision = self._decide_join(groups, context)
-                runtime.carry_out(partition, groups, decision, now_ms)
-        except KafkaError as error:
-            delayed.fail(error.code)
+        self._turns.serve(delayed, self._join, request, version, client)
         return runtime.answer(delayed, request.group_id)
 
-    def _decide_join(self, groups: Groups, context: JoinContext) -> Decision:
-        from kafka_shim.group import classic_join
-        from kafka_shim.group.classic import ClassicGroup
-        from kafka_shim.group.requests import join_failure
+    def _join(self, delayed: DelayedResponse, request: JoinGroupRequest, version: int, client: Client) -> None:
+        runtime = self._runtime
+        now_ms = runtime.clock.now_ms()
+        partition = runtime.partition_for(request.group_id)
+        groups = runtime.loader.groups(partition)
+        context = JoinContext(request, version, delayed, client, runtime.image, now_ms)
+        with groups:  # rules change at once what no record holds
+            decision = self._decide_join(groups, context)
+            runtime.carry_out(partition, groups, decision, now_ms)
 
+    def _decide_join(self, groups: Groups, context: JoinContext) -> Decision:
         request = context.request
         group = groups.by_id.get(request.group_id)
+        if group is not None and group.__class__ is ClassicGroup:
+            return classic_join.join(group, False, context)
         stale = Decision()
-        if group is not None and not isinstance(group, ClassicGroup):
+        if group is not None:
             if not (group.is_empty and KINDS[group.TYPE].gives_way):
                 return KINDS[group.TYPE].join(group, context)
             # The tombstones of an empty group of another kind precede the records of the new group.
             stale = KINDS[group.TYPE].delete(group)
-            group = None
-        is_new = group is None
-        if group is None:
-            if request.member_id != "":
-                decision = Decision()
-                refusal = join_failure(ErrorCode.UNKNOWN_MEMBER_ID)
-                refusal.member_id = request.member_id
-                decision.reply(context.token, refusal)
-                return decision
-            group = ClassicGroup(request.group_id, context.now_ms)
-        decision = classic_join.join(group, is_new, context)
-        if is_new:
-            decision.records[:0] = stale.records
-            decision.timers[:0] = stale.timers
-            decision.replacements.append(group)
+        if request.member_id != "":
+            decision = Decision()
+            refusal = join_failure(ErrorCode.UNKNOWN_MEMBER_ID)
+            refusal.member_id = request.member_id
+            decision.reply(context.token, refusal)
+            return decision
+        group = ClassicGroup(request.group_id, context.now_ms)
+        decision = classic_join.join(group, True, context)
+        decision.records[:0] = stale.records
+        decision.timers[:0] = stale.timers
+        decision.replacements.append(group)
         return decision
 
     def sync_group(
         self, request: SyncGroupRequest
     ) -> Outcome[SyncGroupResponse] | Coroutine[Any, Any, Outcome[SyncGroupResponse]]:
         """SyncGroup. A follower waits for the leader's assignment."""
-        from kafka_shim.group.purgatory import DelayedResponse
-        from kafka_shim.group.requests import sync_failure
-
-        runtime = self._runtime
         delayed = DelayedResponse(sync_failure)
+        self._turns.serve(delayed, self._sync, request)
+        return self._runtime.answer(delayed, request.group_id)
+
+    def _sync(self, delayed: DelayedResponse, request: SyncGroupRequest) -> None:
+        runtime = self._runtime
         now_ms = runtime.clock.now_ms()
-        try:
-            partition, groups, group = runtime.known_group(request.group_id)
-            if group.is_empty:
-                return Outcome(sync_failure(ErrorCode.UNKNOWN_MEMBER_ID))
-            with groups:
-                decision = KINDS[group.TYPE].sync(group, request, delayed, runtime.image, now_ms)
-                flushes = runtime.carry_out(partition, groups, decision, now_ms)
-            if decision.response is not None:
-                delayed.answer(decision.response, flushes)
-        except KafkaError as error:
-            delayed.fail(error.code)
-        return runtime.answer(delayed, request.group_id)
+        partition, groups, group = runtime.known_group(request.group_id)
+        if group.is_empty:
+            delayed.fail(ErrorCode.UNKNOWN_MEMBER_ID)
+            return
+        with groups:
+            decision = KINDS[group.TYPE].sync(group, request, delayed, runtime.image, now_ms)
+            flushes = runtime.carry_out(partition, groups, decision, now_ms)
+        if decision.response is not None:
+            delayed.answer(decision.response, flushes)
 
     def heartbeat(self, request: HeartbeatRequest) -> HeartbeatResponse:
         """Heartbeat of a classic member, also of one in a consumer group."""

@@ -22,12 +22,13 @@ class DelayedResponse:
     connection is closed nobody awaits it, and the member stays in the group until its session expires, as if the
     response were in flight."""
 
-    __slots__ = ("_failure", "_future", "outcome")
+    __slots__ = ("_error", "_failure", "_future", "outcome")
 
     def __init__(self, failure: Callable[[ErrorCode], Any]) -> None:
         self._failure = failure
         self._future: asyncio.Future[None] | None = None
         self.outcome: Outcome[Any] | None = None
+        self._error: Exception | None = None
 
     def answer(self, response: Any, flushes: Flushes = ()) -> None:
         """Complete the request with a response, and with the fsyncs that must finish before it is sent."""
@@ -50,10 +51,22 @@ class DelayedResponse:
         """Complete the request with an error: the records could not be written, or the broker stops."""
         self.answer(self._failure(code))
 
+    def fail_unexpectedly(self, error: Exception) -> None:
+        """Have the handler, which waits, raise an error of this program."""
+        if self.outcome is None and self._error is None:
+            self._error = error
+            self.wake()
+
     async def wait(self) -> Outcome[Any]:
-        """Returns the outcome once the request is completed."""
-        if self.outcome is None:
+        """Returns the outcome once the request is completed. Raises what `fail_unexpectedly` was given."""
+        if self.outcome is None and self._error is None:
             self._future = asyncio.get_running_loop().create_future()
             await self._future
+        if self._error is not None:
+            error, self._error = self._error, None
+            try:
+                raise error
+            finally:
+                del error  # its traceback has this frame: a cycle
         assert self.outcome is not None
         return self.outcome

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.group import consumer_protocol
+from kafka_shim.group import consumer_protocol, member_turns
 from kafka_shim.group.classic import ClassicGroup
 from kafka_shim.group.classic_state import ALLOWED_FROM, State
 from kafka_shim.group.client import Client
@@ -304,8 +304,11 @@ def test_a_flood_of_first_joins_costs_bounded_memory(node: Node, monkeypatch: py
     assert code_of(node.beat, "g", me) is E.NONE
 
 
-def test_thousands_of_joins_that_never_sync_leave_the_other_groups_alone(node: Node) -> None:
+def test_thousands_of_joins_that_never_sync_leave_the_other_groups_alone(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
     count = 3000
+    monkeypatch.setattr(member_turns, "MOST_PER_TURN", count)  # all in the turn in which the join phase begins
     me = node.stable("other")
     request = JoinGroupRequest(
         group_id="g",
