@@ -273,7 +273,10 @@ class Dispatcher(DispatcherEnd):
         except Exception as error:
             response = self._fail(context, api, request, error)
         if isinstance(response, Outcome):
-            return await self._complete_flushed(context, api, request, response)
+            if response.flushes:
+                return await self._complete_flushed(context, api, request, response)
+            self.run(response.follow_up)
+            response = response.response
         if response is None:
             if context.throttle is not None:
                 self._charge(context, None)

@@ -37,9 +37,11 @@ def handle(
     context.note_member(request.group_id, request.member_id)
     client = Client(context.client_id or "", f"/{context.peer_host}", topics_described_by(context))
     outcome = context.broker.groups.classic.join_group(request, context.api_version, client)
+    if context.api_version >= FIRST_WITH_NULL_PROTOCOL:
+        return outcome
     if isinstance(outcome, Outcome):
-        return _as_known(outcome, context.api_version)
-    return _wait(outcome, context.api_version)
+        return _with_protocol(outcome)
+    return _wait(outcome)
 
 
 def failed(request: JoinGroupRequest, version: int, code: ErrorCode, message: str | None) -> JoinGroupResponse:
@@ -48,11 +50,11 @@ def failed(request: JoinGroupRequest, version: int, code: ErrorCode, message: st
     return JoinGroupResponse(error_code=code, generation_id=-1, protocol_name=protocol_name)
 
 
-async def _wait(delayed: Coroutine[Any, Any, Outcome[JoinGroupResponse]], version: int) -> Outcome[JoinGroupResponse]:
-    return _as_known(await delayed, version)
+async def _wait(delayed: Coroutine[Any, Any, Outcome[JoinGroupResponse]]) -> Outcome[JoinGroupResponse]:
+    return _with_protocol(await delayed)
 
 
-def _as_known(outcome: Outcome[JoinGroupResponse], version: int) -> Outcome[JoinGroupResponse]:
-    if version < FIRST_WITH_NULL_PROTOCOL and outcome.response.protocol_name is None:
+def _with_protocol(outcome: Outcome[JoinGroupResponse]) -> Outcome[JoinGroupResponse]:
+    if outcome.response.protocol_name is None:
         outcome.response.protocol_name = ""
     return outcome

@@ -230,10 +230,15 @@ class ClassicGroup:
     def select_protocol(self) -> str:
         """Returns the protocol with the most votes. Each member votes for the first of its protocols that all members
         support; a tie goes to the first in the order of a Java HashMap."""
+        common = {name for name, count in self.protocol_counts.items() if count == len(self.members)}
+        if len(common) == 1:
+            return next(iter(common))
         votes: dict[str, int] = {}
         for member in self.members.values():
-            choice = next(name for name, _ in member.protocols if self._is_common(name))
-            votes[choice] = votes.get(choice, 0) + 1
+            for name, _ in member.protocols:
+                if name in common:
+                    votes[name] = votes.get(name, 0) + 1
+                    break
         return max(order_strings(votes), key=votes.__getitem__)
 
     def start_generation(self, now_ms: int) -> None:

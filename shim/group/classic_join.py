@@ -276,12 +276,13 @@ def complete(group: ClassicGroup, decision: Decision, now_ms: int) -> None:
         decision.retries.append((group_id, JOIN, ""))
         return
     group.start_generation(now_ms)
-    for member in group.members.values():
-        is_leader = group.leader_id == member.member_id
-        decision.reply(group.end_join(member), joined(group, member.member_id, is_leader))
-        decision.schedule(group_id, SESSION, member.member_id, member.session_timeout_ms)
+    for member_id, member in group.members.items():
+        token = group.end_join(member)
+        if token is not None:
+            decision.replies.append((token, joined(group, member_id, group.leader_id == member_id)))
+        decision.schedule(group_id, SESSION, member_id, member.session_timeout_ms)
         member.is_new = False
-        group.pending_syncs.add(member.member_id)
+    group.pending_syncs.update(group.members)
     decision.schedule(group_id, SYNC, "", group.rebalance_timeout_ms)
 
 
