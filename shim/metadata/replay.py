@@ -11,6 +11,7 @@ from collections import deque
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.metadata import replay_topics
+from kafka_shim.metadata.after_commit import AfterCommit
 from kafka_shim.metadata.image import Image, Position
 from kafka_shim.metadata.replay_topics import ReplayError, TopicChecks
 from kafka_shim.scheduler import Scheduler
@@ -35,10 +36,13 @@ class Replayer:
     """Applies records to one image in order. The records of an open metadata transaction are held back until it
     ends."""
 
-    __slots__ = ("_held", "image", "rest")
+    __slots__ = ("_clock", "_held", "after", "image", "rest")
 
-    def __init__(self, image: Image) -> None:
+    def __init__(self, image: Image, clock: Clock | None = None) -> None:
+        """`clock` is that of a broker, which commits."""
         self.image = image
+        self._clock = clock
+        self.after = AfterCommit(self._try_later)
         self._held: list[Any] | None = None
         # What a commit has appended and not applied yet: records, or all that they make in an image of their own, and
         # the position behind them.
@@ -69,14 +73,24 @@ class Replayer:
         """Whether the image is that of `last_offset`: no transaction is open, and nothing is in the log alone."""
         return self._held is None and not self.rest
 
-    def begin(self, clock: Clock) -> None:
+    def begin(self) -> None:
         """Called before a commit. Raises NOT_CONTROLLER, which the client tries again, if it was decided without what
         was in the log alone."""
-        if self.rest:
-            self.apply_rest(clock)
+        is_late = bool(self.rest)
+        self._resume()
+        if is_late:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, "the change before this one had no memory, and is made now")
 
-    def apply_rest(self, clock: Clock) -> None:
+    def _resume(self) -> None:
+        """Do what found no memory."""
+        self.apply_rest()
+        self.after.run()
+
+    def _try_later(self) -> None:
+        if self._clock is not None:
+            Scheduler(self._clock).after("metadata", APPLY_RETRY_MS, self._resume)
+
+    def apply_rest(self) -> None:
         """Apply what is in the log alone. What finds no memory is tried again: at once, later, and before the next
         commit, because no other change may come before it. Nothing else can fail: `check` saw every record."""
         rest = self.rest
@@ -94,7 +108,7 @@ class Replayer:
                 tries -= 1
                 if not tries:
                     logger.exception("no memory is left to apply a change of the metadata, trying on")
-                    Scheduler(clock).after("metadata", APPLY_RETRY_MS, self.apply_rest, clock)
+                    self._try_later()
                     raise
 
     def adopt(self, made: Image) -> None:

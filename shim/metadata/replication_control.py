@@ -6,6 +6,7 @@ The records of a change are committed before its logs are created or renamed, an
 from __future__ import annotations
 
 import logging
+from functools import partial
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.internal_topics import INTERNAL_TOPICS
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from kafka_shim.clock import Clock
     from kafka_shim.config import BrokerConfig
+    from kafka_shim.metadata.after_commit import AfterCommit
     from kafka_shim.metadata.dynamic_config import DynamicConfig
     from kafka_shim.metadata.partition_logs import PartitionLogs
     from kafka_shim.metadata.policies import Policies
@@ -48,12 +50,15 @@ class ReplicationControl:
     on_topic_created: list[Callable[[Topic], None]]
     on_partitions_added: list[Callable[[Topic, int], None]]
     on_topic_deleted: list[Callable[[Topic], None]]
+    _after: AfterCommit
     _clock: Clock
     _logs: Logs
     _options: DynamicConfig
     _partition_logs: PartitionLogs
 
-    def commit(self, records: Sequence[Any], prepared: PreparedChange | None = None) -> Callable[[], Flush | None]:
+    def commit(
+        self, records: Sequence[Any], prepared: PreparedChange | None = None, then: Sequence[Callable[[], object]] = ()
+    ) -> Callable[[], Flush | None]:
         """See `MetadataStore.commit`."""
         raise NotImplementedError
 
@@ -123,17 +128,20 @@ class ReplicationControl:
 
     def commit_topics(self, names: Sequence[str], records: Sequence[Any], *, later: bool = False) -> list[Topic]:
         """Commit the `creation_records` of these topics in one batch, and create their logs."""
-        self.commit(records)
+        failures: list[KafkaError] = []
+        self.commit(records, then=[partial(self._topic_created, name, later, failures) for name in names])
         self._warn_of_idle([record for record in records if isinstance(record, ConfigRecord)])
-        made = [self.image.topics[name] for name in names]
-        failures = []
-        for topic in made:
+        self._after.run()
+        if failures:
+            raise failures[0]
+        return [self.image.topics[name] for name in names]
+
+    def _topic_created(self, name: str, later: bool, failures: list[KafkaError]) -> None:
+        topic = self.image.topics.get(name)
+        if topic is not None:  # else it was deleted before there was memory for this
             failures += self._partition_logs.create(topic, topic.partitions, later=later)
             for hook in self.on_topic_created:
                 hook(topic)
-        if failures:
-            raise failures[0]
-        return made
 
     def commit_topics_in_steps(
         self, names: Sequence[str], records: Sequence[Any], prepared: PreparedChange
@@ -199,27 +207,35 @@ class ReplicationControl:
         if validate_only:
             return topic
         first = len(topic.partitions)
-        self.commit(
-            topics.partition_records(topic.topic_id, first, replicas, self.node_id, self._partition_logs.placement())
-        )
-        failures = self._partition_logs.create(topic, topic.partitions[first:], later=later)
-        for hook in self.on_partitions_added:
-            hook(topic, first)
+        failures: list[KafkaError] = []
+        directory_id = self._partition_logs.placement()
+        records = topics.partition_records(topic.topic_id, first, replicas, self.node_id, directory_id)
+        self.commit(records, then=[partial(self._partitions_added, topic, first, later, failures)])
+        self._after.run()
         if failures:
             raise failures[0]
         return topic
+
+    def _partitions_added(self, topic: Topic, first: int, later: bool, failures: list[KafkaError]) -> None:
+        if self.image.topics_by_id.get(topic.topic_id) is topic:
+            failures += self._partition_logs.create(topic, topic.partitions[first:], later=later)
+            for hook in self.on_partitions_added:
+                hook(topic, first)
 
     def delete_topic(self, name: str, *, later: bool = False) -> None:
         """Delete a topic, its options and its logs. The name can be reused when this returns. With `later` the
         directories are renamed later, and the caller awaits `await_log_changes`."""
         topic = self.topic(name)
-        self.commit([RemoveTopicRecord(topic_id=topic.topic_id)])
-        self._options.forget(name)
+        hooks = [partial(hook, topic) for hook in self.on_topic_deleted]
+        then = [partial(self._topic_deleted, topic, later), *hooks]
+        self.commit([RemoveTopicRecord(topic_id=topic.topic_id)], then=then)
+        self._after.run()
+
+    def _topic_deleted(self, topic: Topic, later: bool) -> None:
+        self._options.forget(topic.name)
         for partition in topic.partitions:
             if self.node_id in partition.replicas:
-                self._logs.delete(name, partition.partition, later=later)
-        for hook in self.on_topic_deleted:
-            hook(topic)
+                self._logs.delete(topic.name, partition.partition, later=later)
 
     async def await_log_changes(self) -> None:
         """Create and rename the directories of logs that were created or deleted with `later`. Yields to the event loop

@@ -76,7 +76,8 @@ class MetadataStore(ReplicationControl):
         self.supported = supported_levels(config.unstable_feature_versions_enable)
         # --- from start() to stop()
         self.image = Image()
-        self._replayer = Replayer(self.image)
+        self._replayer = Replayer(self.image, clock)
+        self._after = self._replayer.after
         self._log: MetadataLog
         self._snapshots: SnapshotGenerator
         # This node's (listener, host, port, security protocol), as registered.
@@ -223,19 +224,21 @@ class MetadataStore(ReplicationControl):
         yield
         return PreparedChange(now_ms, batch, lines, made)
 
-    def commit(self, records: Sequence[Any], prepared: PreparedChange | None = None) -> Callable[[], Flush | None]:
+    def commit(
+        self, records: Sequence[Any], prepared: PreparedChange | None = None, then: Sequence[Callable[[], object]] = ()
+    ) -> Callable[[], Flush | None]:
         """Append the record messages as one batch and apply them. Returns a function that starts the fsync and returns
         its future, or None if everything is already on the disk. A response may have to wait for it. Who commits
-        thousands at once has them `prepared`, and announces them."""
+        thousands at once has them `prepared`, and announces them. What comes `then` the caller has `_after` do."""
         now_ms = self._clock.now_ms() if prepared is None else prepared.now_ms
         faults = self._faults
         if faults.armed:
             faults.reach("metadata.before_commit")
         replayer = self._replayer
-        replayer.begin(self._clock)
+        replayer.begin()
         lines: list[str] = []
         made = None if prepared is None else prepared.made
-        rest = deque(records if made is None else (made,))
+        steps, rest = deque([*replayer.after.steps, *then]), deque(records if made is None else (made,))
         rest.append(Position(self._log.next_offset + len(records) - 1, self._log.epoch, now_ms))
         if prepared is None:
             replayer.check(records)
@@ -245,10 +248,10 @@ class MetadataStore(ReplicationControl):
             self._log.append(values, now_ms)
         else:
             self._log.append_batch(prepared.batch, now_ms)
-        replayer.rest = rest  # without a call, which may find no memory: the log has it
+        replayer.rest, replayer.after.steps = rest, steps  # without a call, which may find no memory: the log has it
         if faults.armed:
             faults.reach("metadata.after_append")
-        replayer.apply_rest(self._clock)
+        replayer.apply_rest()
         announce(lines)
         if replayer.is_whole:
             self._snapshots.committed(self.image, now_ms)

@@ -103,6 +103,33 @@ def test_the_image_is_what_the_log_says(node: Opened, change: Callable[[Opened, 
     assert 1 < call < MOST_CALLS - 1
 
 
+@pytest.mark.parametrize(("change", "append"), [(create, 0), (grow, 1), (delete, 1)])
+def test_what_follows_a_change_is_done(node: Opened, change: Callable[[Opened, str], None], append: int) -> None:
+    """Logs are there or gone, and whoever asked for it has heard of the change."""
+    heard = set[str]()
+    store = node.store
+    hooks = {create: store.on_topic_created, grow: store.on_partitions_added, delete: store.on_topic_deleted}[change]
+    hooks.append(lambda topic, *_: heard.add(topic.name))  # type: ignore[attr-defined]
+    hooks.append(lambda topic, *_: hear(topic))  # type: ignore[attr-defined]
+
+    def hear(topic: Any) -> None:
+        heard.add(f"{topic.name} too")
+
+    for call in range(MOST_CALLS):
+        name = f"{change.__name__}.{call}"
+        is_reached = runs_out(change, node, name, appends="append_batch", topic=TOPIC, append=append, call=call)
+        settle(node)
+        topic = store.image.topics.get(name)
+        wanted = 0 if topic is None else len(topic.partitions)
+        assert [node.logs.find(name, number) is not None for number in range(3)] == [True] * wanted + [False] * (
+            3 - wanted
+        ), call
+        assert {name, f"{name} too"} <= heard, call
+        if not is_reached:
+            break
+    assert 1 < call < MOST_CALLS - 1
+
+
 @pytest.mark.parametrize("is_later", [False, True])
 def test_what_could_not_be_applied_comes_before_the_next_change(
     node: Opened, monkeypatch: pytest.MonkeyPatch, is_later: bool
