@@ -10,8 +10,6 @@ from kafka_shim.group.kind import GroupKind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from kafka_shim.group.decision import Heartbeat, TimerMoves, Token
     from kafka_shim.group.kind import Group
     from kafka_shim.group.metadata_image import CoordinatorMetadataImage
@@ -23,9 +21,11 @@ if TYPE_CHECKING:
     from kafka_shim.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
     from kafka_shim.protocol.messages.sync_group_request import SyncGroupRequest
     from kafka_shim.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest
+    from kafka_shim.protocol.records.group_metadata_key import GroupMetadataKey
+    from kafka_shim.protocol.records.group_metadata_value import GroupMetadataValue
 
 
-class ClassicKind(GroupKind):
+class ClassicKind(GroupKind[ClassicGroup]):
     """JoinGroup, SyncGroup, Heartbeat, LeaveGroup. The rules are in `classic_join`, `classic_sync`, `classic_leave`."""
 
     name = ClassicGroup.TYPE
@@ -111,7 +111,7 @@ class ClassicKind(GroupKind):
         return group.state is not DEAD
 
 
-def _group_metadata(by_id: dict[str, Group], key: Any, value: Any) -> None:
+def _group_metadata(by_id: dict[str, Group], key: GroupMetadataKey, value: GroupMetadataValue | None) -> None:
     if value is not None:
         by_id[key.group] = ClassicGroup.replay(key.group, value)
     elif isinstance(by_id.get(key.group), ClassicGroup):

@@ -10,7 +10,6 @@ from kafka_shim.group.modern_kind import CommittingKind, RecordHandlers
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from kafka_shim.group.decision import Heartbeat, Token
     from kafka_shim.group.kind import Group
@@ -20,9 +19,26 @@ if TYPE_CHECKING:
     from kafka_shim.protocol.messages.heartbeat_request import HeartbeatRequest
     from kafka_shim.protocol.messages.leave_group_request import LeaveGroupRequest
     from kafka_shim.protocol.messages.sync_group_request import SyncGroupRequest
+    from kafka_shim.protocol.records.consumer_group_current_member_assignment_key import (
+        ConsumerGroupCurrentMemberAssignmentKey,
+    )
+    from kafka_shim.protocol.records.consumer_group_current_member_assignment_value import (
+        ConsumerGroupCurrentMemberAssignmentValue,
+    )
+    from kafka_shim.protocol.records.consumer_group_metadata_value import ConsumerGroupMetadataValue
+    from kafka_shim.protocol.records.consumer_group_partition_metadata_key import ConsumerGroupPartitionMetadataKey
+    from kafka_shim.protocol.records.consumer_group_partition_metadata_value import ConsumerGroupPartitionMetadataValue
+    from kafka_shim.protocol.records.consumer_group_regular_expression_key import ConsumerGroupRegularExpressionKey
+    from kafka_shim.protocol.records.consumer_group_regular_expression_value import ConsumerGroupRegularExpressionValue
+    from kafka_shim.protocol.records.consumer_group_target_assignment_member_key import (
+        ConsumerGroupTargetAssignmentMemberKey,
+    )
+    from kafka_shim.protocol.records.consumer_group_target_assignment_member_value import (
+        ConsumerGroupTargetAssignmentMemberValue,
+    )
 
 
-class ConsumerKind(CommittingKind):
+class ConsumerKind(CommittingKind[ConsumerGroup]):
     """ConsumerGroupHeartbeat, and the requests of members that still use the classic protocol (`consumer_classic`)."""
 
     name = ConsumerGroup.TYPE
@@ -109,18 +125,24 @@ class ConsumerKind(CommittingKind):
 _RECORDS = RecordHandlers(ConsumerGroup, ConsumerMember)
 
 
-def _epoch(group: ConsumerGroup, key: Any, value: Any) -> None:
+def _set_epoch(group: ConsumerGroup, value: ConsumerGroupMetadataValue) -> None:
     group.group_epoch = value.epoch
     group.metadata_hash = value.metadata_hash
 
 
 @_RECORDS.of_group
-def _partition_metadata(group: ConsumerGroup, key: Any, value: Any) -> None:
+def _partition_metadata(
+    group: ConsumerGroup, key: ConsumerGroupPartitionMetadataKey, value: ConsumerGroupPartitionMetadataValue | None
+) -> None:
     group.has_partition_metadata_record = value is not None
 
 
 @_RECORDS.of_group
-def _target(group: ConsumerGroup, key: Any, value: Any) -> None:
+def _target(
+    group: ConsumerGroup,
+    key: ConsumerGroupTargetAssignmentMemberKey,
+    value: ConsumerGroupTargetAssignmentMemberValue | None,
+) -> None:
     if value is None:
         group.target.pop(key.member_id, None)
     else:
@@ -128,7 +150,11 @@ def _target(group: ConsumerGroup, key: Any, value: Any) -> None:
 
 
 @_RECORDS.of_group
-def _current(group: ConsumerGroup, key: Any, value: Any) -> None:
+def _current(
+    group: ConsumerGroup,
+    key: ConsumerGroupCurrentMemberAssignmentKey,
+    value: ConsumerGroupCurrentMemberAssignmentValue | None,
+) -> None:
     member = group.members.get(key.member_id)
     if value is not None:
         group.put_member(_RECORDS.member(group, key.member_id).with_assignment(value))
@@ -140,7 +166,9 @@ def _current(group: ConsumerGroup, key: Any, value: Any) -> None:
 
 
 @_RECORDS.of_group
-def _regex(group: ConsumerGroup, key: Any, value: Any) -> None:
+def _regex(
+    group: ConsumerGroup, key: ConsumerGroupRegularExpressionKey, value: ConsumerGroupRegularExpressionValue | None
+) -> None:
     if value is None:
         group.resolved.pop(key.regular_expression, None)
     else:
@@ -149,9 +177,9 @@ def _regex(group: ConsumerGroup, key: Any, value: Any) -> None:
 
 
 ConsumerKind.records = {
-    3: _RECORDS.metadata(_epoch),
+    3: _RECORDS.metadata(_set_epoch),
     4: _partition_metadata,
-    5: _RECORDS.member_metadata(),
+    5: _RECORDS.member_metadata(ConsumerMember.with_metadata),
     6: _RECORDS.target_metadata(),
     7: _target,
     8: _current,

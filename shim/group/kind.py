@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.decision import Decision
+from kafka_shim.group.generics import Generic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any, NoReturn, Protocol
+    from typing import Any, NoReturn, Protocol, TypeVar
 
     from kafka_shim.group.decision import Heartbeat, TimerMoves, Token
     from kafka_shim.group.metadata_image import CoordinatorMetadataImage
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 
     # Raises an error if a member may not commit this (topic, topic id, partition).
     Check = Callable[[str, bytes, int], None]
-    # Applies one record: (groups by id, key, value or None for a tombstone).
+    # Applies one record: (groups by id, key, value or None for a tombstone). The record's type, by which a handler is
+    # found, says which classes key and value are of.
     RecordHandler = Callable[[dict[str, "Group"], Any, Any], None]
 
     class Group(Protocol):
@@ -56,9 +58,14 @@ if TYPE_CHECKING:
         def tombstones(self) -> list[Record]:
             """The tombstones that remove the group, without those of its offsets."""
 
+    G = TypeVar("G", bound=Group)
+else:
+    G = None
 
-class GroupKind:
-    """One row. A request that a kind does not support fails as in Kafka's coordinator for a group of another kind."""
+
+class GroupKind(Generic[G]):
+    """One row; `G` is the class of its groups. A request that a kind does not support fails as in Kafka's coordinator
+    for a group of another kind."""
 
     name = ""
     # Whether an empty group makes room for a classic group of its id, and expires once it has no offsets.
@@ -68,27 +75,25 @@ class GroupKind:
 
     # --- life
 
-    def on_timer(
-        self, group: Any, timer: str, member_id: str, image: CoordinatorMetadataImage, now_ms: int
-    ) -> Decision:
+    def on_timer(self, group: G, timer: str, member_id: str, image: CoordinatorMetadataImage, now_ms: int) -> Decision:
         """Handle a due timer of the group."""
         return Decision()
 
-    def resume(self, group: Any, image: CoordinatorMetadataImage, now_ms: int) -> Decision:
+    def resume(self, group: G, image: CoordinatorMetadataImage, now_ms: int) -> Decision:
         """Start the timers of a group that was loaded: its members' sessions start again, because the broker was down
         for an unknown time. A member that sent a request since then already has its timer."""
         return Decision()
 
-    def on_topic_changed(self, group: Any, topic: str) -> None:
+    def on_topic_changed(self, group: G, topic: str) -> None:
         """A topic was created, was deleted, or has more partitions."""
 
-    def set_refresh(self, group: Any, deadline_ms: int, epoch: int) -> None:
+    def set_refresh(self, group: G, deadline_ms: int, epoch: int) -> None:
         """Set the time of the next topic check, provided that the group reaches this epoch."""
 
-    def set_describer(self, group: Any, may_describe: Callable[[str], bool] | None) -> None:
+    def set_describer(self, group: G, may_describe: Callable[[str], bool] | None) -> None:
         """Note which topics the client may describe who asked for a resolution of the group's expressions."""
 
-    def delete(self, group: Any) -> Decision:
+    def delete(self, group: G) -> Decision:
         """Remove the group, which is empty and has no offsets."""
         decision = Decision()
         decision.records = group.tombstones()
@@ -100,36 +105,36 @@ class GroupKind:
 
     # --- requests of classic members
 
-    def join(self, group: Any, context: JoinContext) -> Decision:
+    def join(self, group: G, context: JoinContext) -> Decision:
         """JoinGroup for a group that has members."""
         self._refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, group)
 
     def sync(
-        self, group: Any, request: SyncGroupRequest, token: Token, image: CoordinatorMetadataImage, now_ms: int
+        self, group: G, request: SyncGroupRequest, token: Token, image: CoordinatorMetadataImage, now_ms: int
     ) -> Decision:
         """SyncGroup. The decision holds the response, or the token gets it later."""
         self._refuse(ErrorCode.UNKNOWN_MEMBER_ID, group)
 
-    def heartbeat(self, group: Any, request: HeartbeatRequest) -> Heartbeat:
+    def heartbeat(self, group: G, request: HeartbeatRequest) -> Heartbeat:
         """Heartbeat."""
         self._refuse(ErrorCode.UNKNOWN_MEMBER_ID, group)
 
-    def leave(self, group: Any, request: LeaveGroupRequest, image: CoordinatorMetadataImage, now_ms: int) -> Decision:
+    def leave(self, group: G, request: LeaveGroupRequest, image: CoordinatorMetadataImage, now_ms: int) -> Decision:
         """LeaveGroup."""
         self._refuse(ErrorCode.UNKNOWN_MEMBER_ID, group)
 
     # --- offsets
 
-    def check_commit(self, group: Any, request: OffsetCommitRequest, version: int, moves: TimerMoves) -> Check | None:
+    def check_commit(self, group: G, request: OffsetCommitRequest, version: int, moves: TimerMoves) -> Check | None:
         """Check whether this member may commit. Returns a check for each partition, or None. Adds the timers
         that the commit moves."""
         self._refuse(ErrorCode.GROUP_ID_NOT_FOUND, group)
 
-    def check_transactional_commit(self, group: Any, request: TxnOffsetCommitRequest) -> Check | None:
+    def check_transactional_commit(self, group: G, request: TxnOffsetCommitRequest) -> Check | None:
         """The same check for TxnOffsetCommit."""
         self._refuse(ErrorCode.GROUP_ID_NOT_FOUND, group)
 
-    def check_fetch(self, group: Any, request: OffsetFetchRequestGroup) -> bool:
+    def check_fetch(self, group: G, request: OffsetFetchRequestGroup) -> bool:
         """Returns whether the group has offsets to return. Raises an error if its member may not read them."""
         self._refuse(ErrorCode.GROUP_ID_NOT_FOUND, group)
 

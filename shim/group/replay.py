@@ -17,8 +17,10 @@ from kafka_shim.group.records import NO_PRODUCER_ID
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
-    from typing import Any
 
+    from typing_extensions import Buffer
+
+    from kafka_shim.cext.batch import Batch
     from kafka_shim.storage.log import PartitionLog
 
     # key bytes -> (offset of the record, value bytes)
@@ -79,7 +81,7 @@ def _newest(log: PartitionLog) -> Generator[None, None, tuple[Newest, dict[int, 
     return newest, pending
 
 
-def _records(log: PartitionLog, buffer: Any, batch: Any) -> Iterator[cext_records.Record]:
+def _records(log: PartitionLog, buffer: Buffer, batch: Batch) -> Iterator[cext_records.Record]:
     try:
         yield from cext_records.iterate(buffer)
     except BatchError as error:

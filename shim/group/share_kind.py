@@ -10,15 +10,28 @@ from kafka_shim.group.share_member import LEAVE_EPOCH, ShareMember
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from kafka_shim.group.kind import Group
     from kafka_shim.group.metadata_image import CoordinatorMetadataImage
     from kafka_shim.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
     from kafka_shim.protocol.messages.share_group_describe_response import DescribedGroup
+    from kafka_shim.protocol.records.share_group_current_member_assignment_key import (
+        ShareGroupCurrentMemberAssignmentKey,
+    )
+    from kafka_shim.protocol.records.share_group_current_member_assignment_value import (
+        ShareGroupCurrentMemberAssignmentValue,
+    )
+    from kafka_shim.protocol.records.share_group_metadata_value import ShareGroupMetadataValue
+    from kafka_shim.protocol.records.share_group_state_partition_metadata_key import ShareGroupStatePartitionMetadataKey
+    from kafka_shim.protocol.records.share_group_state_partition_metadata_value import (
+        ShareGroupStatePartitionMetadataValue,
+    )
+    from kafka_shim.protocol.records.share_group_target_assignment_member_key import ShareGroupTargetAssignmentMemberKey
+    from kafka_shim.protocol.records.share_group_target_assignment_member_value import (
+        ShareGroupTargetAssignmentMemberValue,
+    )
 
 
-class ShareKind(GroupKind):
+class ShareKind(GroupKind[ShareGroup]):
     """ShareGroupHeartbeat. Requests of classic members and offsets are refused."""
 
     name = ShareGroup.TYPE
@@ -67,18 +80,22 @@ class ShareKind(GroupKind):
 _RECORDS = RecordHandlers(ShareGroup, ShareMember, takes_over=False)
 
 
-def _epoch(group: ShareGroup, key: Any, value: Any) -> None:
+def _set_epoch(group: ShareGroup, value: ShareGroupMetadataValue) -> None:
     group.group_epoch = value.epoch
     group.metadata_hash = value.metadata_hash
 
 
 @_RECORDS.of_group
-def _target(group: ShareGroup, key: Any, value: Any) -> None:
+def _target(
+    group: ShareGroup, key: ShareGroupTargetAssignmentMemberKey, value: ShareGroupTargetAssignmentMemberValue | None
+) -> None:
     group.put_target(key.member_id, value)
 
 
 @_RECORDS.of_group
-def _current(group: ShareGroup, key: Any, value: Any) -> None:
+def _current(
+    group: ShareGroup, key: ShareGroupCurrentMemberAssignmentKey, value: ShareGroupCurrentMemberAssignmentValue | None
+) -> None:
     member = group.members.get(key.member_id)
     if value is not None:
         group.put_member(_RECORDS.member(group, key.member_id).with_assignment(value))
@@ -88,13 +105,15 @@ def _current(group: ShareGroup, key: Any, value: Any) -> None:
 
 
 @_RECORDS.of_group
-def _states(group: ShareGroup, key: Any, value: Any) -> None:
+def _states(
+    group: ShareGroup, key: ShareGroupStatePartitionMetadataKey, value: ShareGroupStatePartitionMetadataValue | None
+) -> None:
     group.put_states(value)
 
 
 ShareKind.records = {
-    10: _RECORDS.member_metadata(),
-    11: _RECORDS.metadata(_epoch),
+    10: _RECORDS.member_metadata(ShareMember.with_metadata),
+    11: _RECORDS.metadata(_set_epoch),
     12: _RECORDS.target_metadata(),
     13: _target,
     14: _current,

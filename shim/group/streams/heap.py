@@ -4,18 +4,16 @@ assignor depends on it.
 
 from __future__ import annotations
 
+from kafka_shim.group.generics import Generic
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Generic, TypeVar
+    from typing import TypeVar
 
     T = TypeVar("T")
 else:
     T = None
-
-    class Generic:
-        def __class_getitem__(cls, parameter):
-            return cls
 
 
 class JavaHeap(Generic[T]):

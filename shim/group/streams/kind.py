@@ -11,14 +11,27 @@ from kafka_shim.group.streams.topology import Topology
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from kafka_shim.group.kind import Group
     from kafka_shim.group.metadata_image import CoordinatorMetadataImage
     from kafka_shim.protocol.messages.streams_group_describe_response import DescribedGroup
+    from kafka_shim.protocol.records.streams_group_current_member_assignment_key import (
+        StreamsGroupCurrentMemberAssignmentKey,
+    )
+    from kafka_shim.protocol.records.streams_group_current_member_assignment_value import (
+        StreamsGroupCurrentMemberAssignmentValue,
+    )
+    from kafka_shim.protocol.records.streams_group_metadata_value import StreamsGroupMetadataValue
+    from kafka_shim.protocol.records.streams_group_target_assignment_member_key import (
+        StreamsGroupTargetAssignmentMemberKey,
+    )
+    from kafka_shim.protocol.records.streams_group_target_assignment_member_value import (
+        StreamsGroupTargetAssignmentMemberValue,
+    )
+    from kafka_shim.protocol.records.streams_group_topology_key import StreamsGroupTopologyKey
+    from kafka_shim.protocol.records.streams_group_topology_value import StreamsGroupTopologyValue
 
 
-class StreamsKind(CommittingKind):
+class StreamsKind(CommittingKind[StreamsGroup]):
     """StreamsGroupHeartbeat. As in 4.3.1 only an empty group can be converted."""
 
     name = StreamsGroup.TYPE
@@ -71,7 +84,7 @@ class StreamsKind(CommittingKind):
 _RECORDS = RecordHandlers(StreamsGroup, StreamsMember)
 
 
-def _epoch(group: StreamsGroup, key: Any, value: Any) -> None:
+def _set_epoch(group: StreamsGroup, value: StreamsGroupMetadataValue) -> None:
     group.group_epoch = value.epoch
     group.metadata_hash = value.metadata_hash
     group.validated_epoch = value.validated_topology_epoch
@@ -79,7 +92,11 @@ def _epoch(group: StreamsGroup, key: Any, value: Any) -> None:
 
 
 @_RECORDS.of_group
-def _target(group: StreamsGroup, key: Any, value: Any) -> None:
+def _target(
+    group: StreamsGroup,
+    key: StreamsGroupTargetAssignmentMemberKey,
+    value: StreamsGroupTargetAssignmentMemberValue | None,
+) -> None:
     if value is None:
         group.target.pop(key.member_id, None)
     else:
@@ -89,7 +106,11 @@ def _target(group: StreamsGroup, key: Any, value: Any) -> None:
 
 
 @_RECORDS.of_group
-def _current(group: StreamsGroup, key: Any, value: Any) -> None:
+def _current(
+    group: StreamsGroup,
+    key: StreamsGroupCurrentMemberAssignmentKey,
+    value: StreamsGroupCurrentMemberAssignmentValue | None,
+) -> None:
     member = group.members.get(key.member_id)
     if value is not None:
         group.put_member(_RECORDS.member(group, key.member_id).with_assignment(value))
@@ -106,14 +127,14 @@ def _current(group: StreamsGroup, key: Any, value: Any) -> None:
 
 
 @_RECORDS.of_group
-def _topology(group: StreamsGroup, key: Any, value: Any) -> None:
+def _topology(group: StreamsGroup, key: StreamsGroupTopologyKey, value: StreamsGroupTopologyValue | None) -> None:
     group.topology = None if value is None else Topology(value)
     group.configured = None
 
 
 StreamsKind.records = {
-    17: _RECORDS.metadata(_epoch),
-    19: _RECORDS.member_metadata(),
+    17: _RECORDS.metadata(_set_epoch),
+    19: _RECORDS.member_metadata(StreamsMember.with_metadata),
     20: _RECORDS.target_metadata(),
     21: _target,
     22: _current,

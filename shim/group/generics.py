@@ -1,0 +1,15 @@
+"""`Generic` for classes whose parameters only type checkers read: a broker starts without the module `typing`."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Generic
+else:
+
+    class Generic:
+        def __class_getitem__(cls, parameters):
+            return cls
+
+
+__all__ = ["Generic"]
