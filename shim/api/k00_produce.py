@@ -28,7 +28,7 @@ from kafka_shim.protocol.messages.produce_response import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from kafka_shim.security.acl import AclOperation, ResourceType
+from kafka_shim.security.acl import TOPIC, TRANSACTIONAL_ID, WRITE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,8 +50,6 @@ logger = logging.getLogger("kafka_shim.request")
 
 KEY, MIN, MAX = 0, 3, 13
 REQUEST, RESPONSE = ProduceRequest, ProduceResponse
-WRITE = AclOperation.WRITE
-TRANSACTIONAL_ID, TOPIC = ResourceType.TRANSACTIONAL_ID, ResourceType.TOPIC
 
 FIRST_WITH_TOPIC_IDS = 13
 ADMIN_CLIENT_ID = "__admin_client"  # the only client id that Kafka lets write to internal topics

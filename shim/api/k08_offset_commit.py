@@ -19,7 +19,7 @@ from kafka_shim.protocol.messages.offset_commit_response import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from kafka_shim.security.acl import AclOperation, ResourceType
+from kafka_shim.security.acl import GROUP, READ, TOPIC
 from kafka_shim.turns import at_once
 
 TYPE_CHECKING = False
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 KEY, MIN, MAX = 8, 2, 10
 REQUEST, RESPONSE = OffsetCommitRequest, OffsetCommitResponse
-READ = AclOperation.READ
-GROUP, TOPIC = ResourceType.GROUP, ResourceType.TOPIC
 
 FIRST_WITH_IDS = 10
 PARTITIONS_PER_STEP = 64

@@ -13,7 +13,7 @@ from kafka_shim.group.client import Client
 from kafka_shim.outcome import Outcome
 from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest
 from kafka_shim.protocol.messages.join_group_response import JoinGroupResponse
-from kafka_shim.security.acl import AclOperation, ResourceType
+from kafka_shim.security.acl import GROUP, READ
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 KEY, MIN, MAX = 11, 0, 9
 REQUEST, RESPONSE = JoinGroupRequest, JoinGroupResponse
-READ, GROUP = AclOperation.READ, ResourceType.GROUP
 
 FIRST_WITH_NULL_PROTOCOL = 7
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from kafka_shim.authorization import require
 from kafka_shim.protocol.messages.heartbeat_request import HeartbeatRequest
 from kafka_shim.protocol.messages.heartbeat_response import HeartbeatResponse
-from kafka_shim.security.acl import AclOperation, ResourceType
+from kafka_shim.security.acl import GROUP, READ
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 KEY, MIN, MAX = 12, 0, 4
 REQUEST, RESPONSE = HeartbeatRequest, HeartbeatResponse
-READ, GROUP = AclOperation.READ, ResourceType.GROUP
 
 
 def handle(context: Context, request: HeartbeatRequest) -> HeartbeatResponse:

@@ -10,7 +10,7 @@ from kafka_shim.authorization import require
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
 from kafka_shim.protocol.messages.leave_group_response import LeaveGroupResponse, MemberResponse
-from kafka_shim.security.acl import AclOperation, ResourceType
+from kafka_shim.security.acl import GROUP, READ
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 KEY, MIN, MAX = 13, 0, 5
 REQUEST, RESPONSE = LeaveGroupRequest, LeaveGroupResponse
-READ, GROUP = AclOperation.READ, ResourceType.GROUP
 
 FIRST_WITH_MEMBERS = 3
 

@@ -12,7 +12,7 @@ from kafka_shim.errors import ErrorCode
 from kafka_shim.outcome import Outcome
 from kafka_shim.protocol.messages.sync_group_request import SyncGroupRequest
 from kafka_shim.protocol.messages.sync_group_response import SyncGroupResponse
-from kafka_shim.security.acl import AclOperation, ResourceType
+from kafka_shim.security.acl import GROUP, READ
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 KEY, MIN, MAX = 14, 0, 5
 REQUEST, RESPONSE = SyncGroupRequest, SyncGroupResponse
-READ, GROUP = AclOperation.READ, ResourceType.GROUP
 
 FIRST_WITH_PROTOCOL = 5
 

@@ -23,7 +23,7 @@ from kafka_shim.protocol.messages.add_partitions_to_txn_response import (
     AddPartitionsToTxnResult,
     AddPartitionsToTxnTopicResult,
 )
-from kafka_shim.security.acl import AclOperation, ResourceType
+from kafka_shim.security.acl import CLUSTER_ACTION, TOPIC, TRANSACTIONAL_ID, WRITE
 from kafka_shim.turns import at_once
 from kafka_shim.txn.transaction import TV0, TV2
 
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 KEY, MIN, MAX = 24, 0, 5
 REQUEST, RESPONSE = AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
-CLUSTER_ACTION, WRITE = AclOperation.CLUSTER_ACTION, AclOperation.WRITE
-TRANSACTIONAL_ID, TOPIC = ResourceType.TRANSACTIONAL_ID, ResourceType.TOPIC
 
 FIRST_OF_BROKERS = 4
 PARTITIONS_PER_STEP = 64

@@ -13,7 +13,7 @@ from kafka_shim.internal_topics import GROUP_METADATA_TOPIC
 from kafka_shim.outcome import Outcome
 from kafka_shim.protocol.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
 from kafka_shim.protocol.messages.add_offsets_to_txn_response import AddOffsetsToTxnResponse
-from kafka_shim.security.acl import AclOperation, ResourceType
+from kafka_shim.security.acl import GROUP, READ, TRANSACTIONAL_ID, WRITE
 from kafka_shim.txn.transaction import TV0
 
 TYPE_CHECKING = False
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 KEY, MIN, MAX = 25, 0, 4
 REQUEST, RESPONSE = AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
-WRITE, READ = AclOperation.WRITE, AclOperation.READ
-TRANSACTIONAL_ID, GROUP = ResourceType.TRANSACTIONAL_ID, ResourceType.GROUP
 
 
 def handle(

@@ -14,7 +14,7 @@ from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.outcome import Outcome
 from kafka_shim.protocol.messages.end_txn_request import EndTxnRequest
 from kafka_shim.protocol.messages.end_txn_response import EndTxnResponse
-from kafka_shim.security.acl import AclOperation, ResourceType
+from kafka_shim.security.acl import TRANSACTIONAL_ID, WRITE
 from kafka_shim.txn.transaction import TV0, TV2
 
 TYPE_CHECKING = False
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 KEY, MIN, MAX = 26, 0, 5
 REQUEST, RESPONSE = EndTxnRequest, EndTxnResponse
-WRITE, TRANSACTIONAL_ID = AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID
 
 
 def handle(

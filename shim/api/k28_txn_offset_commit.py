@@ -21,7 +21,7 @@ from kafka_shim.protocol.messages.txn_offset_commit_response import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
-from kafka_shim.security.acl import AclOperation, ResourceType
+from kafka_shim.security.acl import GROUP, READ, TOPIC, TRANSACTIONAL_ID, WRITE
 from kafka_shim.turns import at_once
 from kafka_shim.txn import admission
 
@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 
 KEY, MIN, MAX = 28, 0, 5
 REQUEST, RESPONSE = TxnOffsetCommitRequest, TxnOffsetCommitResponse
-WRITE, READ = AclOperation.WRITE, AclOperation.READ
-TRANSACTIONAL_ID, GROUP, TOPIC = ResourceType.TRANSACTIONAL_ID, ResourceType.GROUP, ResourceType.TOPIC
 
 NO_SEQUENCE = -1
 FIRST_WITH_LOAD_IN_PROGRESS = 2

@@ -13,7 +13,7 @@ from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.client import Client
 from kafka_shim.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from kafka_shim.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
-from kafka_shim.security.acl import AclOperation, ResourceType
+from kafka_shim.security.acl import DESCRIBE, GROUP, READ, TOPIC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 KEY, MIN, MAX = 68, 0, 1
 REQUEST, RESPONSE = ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
-READ, DESCRIBE = AclOperation.READ, AclOperation.DESCRIBE
-GROUP, TOPIC = ResourceType.GROUP, ResourceType.TOPIC
 
 
 def handle(context: Context, request: ConsumerGroupHeartbeatRequest) -> Outcome[ConsumerGroupHeartbeatResponse]:
