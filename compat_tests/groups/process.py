@@ -5,14 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 from kafka_shim.targets import jvm
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 JAVA = Path(__file__).resolve().parent.parent / "java" / "GroupMember.java"
@@ -111,16 +110,6 @@ class Members:
         for member in self.all:
             if member.is_running:
                 member.kill()
-
-
-def wait_until(condition: Callable[[], bool], what: str, timeout_s: float = 30) -> float:
-    """Polls until the condition holds. Returns how long that took, in seconds."""
-    started = time.monotonic()
-    while not condition():
-        if time.monotonic() - started > timeout_s:
-            raise AssertionError(f"not within {timeout_s} s: {what}")
-        time.sleep(0.02)
-    return time.monotonic() - started
 
 
 def covers(members: Iterable[Member], topic: str, partitions: int) -> bool:

@@ -10,6 +10,7 @@ from kafka_shim.java_hash import internal_partition
 from kafka_shim.protocol.message import Message
 from kafka_shim.targets import parked
 from kafka_shim.targets.requests import make
+from kafka_shim.targets.waiting import PATIENCE_S, right_answer
 from kafka_shim.wire_client import Connection, WireClientError
 
 TYPE_CHECKING = False
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 _IGNORED = {"throttle_time_ms", "unknown_tags"}
 OFFSETS_TOPIC = "__consumer_offsets"
 # What a broker does behind its responses is done by then, also on a busy machine.
-PATIENCE_S = 60
 _LOOK_UPS = {"DescribeGroups", "StreamsGroupDescribe", "ConsumerGroupDescribe", "OffsetFetch", "ListGroups"}
 
 
@@ -128,14 +128,10 @@ class Script:
         )
 
     def until(self, ask: Callable[[], Any], holds: Callable[[Any], bool], otherwise: str) -> Any:
-        """Asks until the answer is as wanted, and returns it: Kafka does some work behind its responses. Fails with
-        `otherwise` after PATIENCE_S.
+        """Asks until the answer is as wanted, and returns it: Kafka does some work behind its responses. Raises
+        AssertionError with `otherwise` at the deadline.
         """
-        deadline_s = time.monotonic() + PATIENCE_S
-        while not holds(answer := ask()):
-            assert time.monotonic() < deadline_s, f"{otherwise}: {answer}"
-            time.sleep(0.02)
-        return answer
+        return right_answer(ask, holds, otherwise)
 
     def quietly(self, api: str, version: int, **fields: Any) -> Any:
         """Sends a request without noting the response."""

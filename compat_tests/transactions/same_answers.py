@@ -15,6 +15,7 @@ from typing import Any
 from kafka_shim.cext.batch import scan_all
 from kafka_shim.compat.comparison import lines
 from kafka_shim.targets.requests import create_topic, make
+from kafka_shim.targets.waiting import wait_until
 from kafka_shim.tests.txn.raw import Client
 from kafka_shim.wire_client import Connection
 
@@ -63,12 +64,12 @@ class Side:
         for key_type in (0, 1):  # Kafka makes the coordinators' topics on the first request
             self._ask("FindCoordinator", 4, key_type=key_type, coordinator_keys=["any"])
         create_topic(self._connection, topic, PARTITIONS)
-        self._until(self._is_served)
+        wait_until(self._is_served, f"{topic} is served")
         self._clients = [Client(self._connection, f"{topic}-{number}") for number in range(PRODUCERS)]
         for client in self._clients:
             client.topic = topic
-            self._until(lambda client=client: client.init() == 0)  # type: ignore[misc]
-            self._until(lambda client=client: self._committed(client.name, False) == (-1, 0))  # type: ignore[misc]
+            wait_until(lambda client=client: client.init() == 0, "a producer id")  # type: ignore[misc]
+            wait_until(lambda client=client: self._committed(client.name, False) == (-1, 0), "the group is there")  # type: ignore[misc]
             self._know(client)
 
     def close(self) -> None:
@@ -77,13 +78,6 @@ class Side:
 
     def _ask(self, name: str, version: int, **fields: Any) -> Any:
         return self._connection.request(make(name, **fields), version)
-
-    @staticmethod
-    def _until(condition: Any) -> None:
-        deadline = time.monotonic() + 30
-        while not condition():
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
 
     def _is_served(self) -> bool:
         """Returns whether the partitions of the new topic have a leader. Kafka responds to CreateTopics before that."""

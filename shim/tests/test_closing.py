@@ -15,10 +15,10 @@ from kafka_shim.clock import VirtualClock
 from kafka_shim.closing import CLOSES_PER_TURN, Closing
 from kafka_shim.embedded import Broker
 from kafka_shim.tests.produced import metadata
+from kafka_shim.tests.waiting import PATIENCE_S
 from kafka_shim.wire_client import Connection
 
 COUNT = 4 * CLOSES_PER_TURN
-PATIENCE_S = 60
 
 
 def test_a_turn_closes_its_share_and_the_next_turns_the_rest(loop_factory: Callable[[], Any]) -> None:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 from kafka_shim.embedded import Broker
+from kafka_shim.targets.waiting import PATIENCE_S, wait_until
 
-PATIENCE_S = 60.0
+__all__ = ["PATIENCE_S", "until"]
 
 
 def until(broker: Broker, condition: Callable[[], object]) -> None:
     """Wait for a condition on the broker's thread."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not broker.call(condition):
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
+    wait_until(lambda: broker.call(condition), "a condition on the broker's thread")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import (
@@ -15,6 +13,8 @@ from confluent_kafka.admin import (
     NewTopic,
     ResourceType,
 )
+
+from kafka_shim.targets.waiting import wait_until
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,10 +74,8 @@ def test_kafka_python_makes_grows_describes_and_deletes_topics(target):
         with pytest.raises(TopicAlreadyExistsError):
             admin.create_topics(["kp-a"])
         admin.create_partitions({"kp-a": 3})
-        deadline = time.monotonic() + 10
-        while len(admin.describe_topics(["kp-a"])[0]["partitions"]) != 3:
-            assert time.monotonic() < deadline  # Kafka answers before its broker has seen the controller's record
-            time.sleep(0.01)
+        # Kafka answers before its broker has seen the controller's record.
+        wait_until(lambda: len(admin.describe_topics(["kp-a"])[0]["partitions"]) == 3, "three partitions")
         described = admin.describe_configs([Resource(ConfigResourceType.TOPIC, "kp-a")])
         assert "7" in repr(described)
         assert "kp-a" in admin.list_topics()

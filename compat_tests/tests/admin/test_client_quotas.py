@@ -9,7 +9,6 @@ import confluent_kafka
 import pytest
 
 from kafka_shim.cext.builder import build
-from kafka_shim.compat.groups.process import wait_until
 from kafka_shim.compat.tests.admin.compare import Pair
 from kafka_shim.protocol.messages import alter_client_quotas_request as alter
 from kafka_shim.protocol.messages import create_partitions_request as grow
@@ -17,6 +16,7 @@ from kafka_shim.protocol.messages import create_topics_request as create
 from kafka_shim.protocol.messages import delete_topics_request as delete
 from kafka_shim.protocol.messages import describe_client_quotas_request as describe
 from kafka_shim.targets import jvm, requests
+from kafka_shim.targets.waiting import right_answer, wait_until
 from kafka_shim.wire_client import Connection
 
 TYPE_CHECKING = False
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 EXACT, DEFAULT, SPECIFIED = 0, 1, 2
 ANONYMOUS = {"user": "ANONYMOUS"}
 PROBE = {"user": "probe"}
-PATIENCE_S = 20.0
 PRODUCER, CONSUMER = "org.apache.kafka.tools.ProducerPerformance", "org.apache.kafka.tools.consumer.ConsoleConsumer"
 
 
@@ -123,13 +122,11 @@ def put(admin: Connection, entity: dict[str, str], key: str, value: float | None
     assert told.entries[0].error_code == 0
     (name,) = entity.values()
     shown = describe.DescribeClientQuotasRequest(components=[component("user", EXACT, name)], strict=True)
-    deadline = time.monotonic() + PATIENCE_S
-    while True:
-        rows = admin.request(shown, 1).entries
-        if [one.value for row in rows for one in row.values if one.key == key] == ([] if value is None else [value]):
-            return
-        assert time.monotonic() < deadline, f"{key} of {name} is not {value}: {rows}"
-        time.sleep(0.005)
+    right_answer(
+        lambda: [one.value for row in admin.request(shown, 1).entries for one in row.values if one.key == key],
+        lambda values: values == ([] if value is None else [value]),
+        f"{key} of {name} is {value}",
+    )
 
 
 def put_in_force(admin: Connection, key: str, value: float | None) -> None:

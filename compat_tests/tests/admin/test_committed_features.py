@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import closing
 from pathlib import Path
 
@@ -15,9 +14,9 @@ from kafka_shim.protocol.record_frames import decode_metadata
 from kafka_shim.protocol.records.feature_level_record import FeatureLevelRecord
 from kafka_shim.targets import Target, make
 from kafka_shim.targets import requests as ask
+from kafka_shim.targets.waiting import last_answer
 from kafka_shim.wire_client import Connection
 
-PATIENCE_S = 30.0
 UPGRADE, SAFE, UNSAFE = 1, 2, 3
 GROUP, SHARE, STREAMS, TRANSACTION = "group.version", "share.version", "streams.version", "transaction.version"
 ELR, METADATA, KRAFT = "eligible.leader.replicas.version", "metadata.version", "kraft.version"
@@ -51,11 +50,8 @@ def levels(connection: Connection) -> list[tuple[str, int]]:
 
 def levels_after(connection: Connection, wanted: list[tuple[str, int]]) -> list[tuple[str, int]]:
     """Kafka's broker learns of a change a moment after its controller has answered: its levels once they are those
-    wanted, or after PATIENCE_S."""
-    give_up = time.monotonic() + PATIENCE_S
-    while (found := levels(connection)) != wanted and time.monotonic() < give_up:
-        time.sleep(0.02)
-    return found
+    wanted, or at the deadline."""
+    return last_answer(lambda: levels(connection), lambda found: found == wanted)
 
 
 def records(target: Target) -> list[tuple[str, int]]:

@@ -7,7 +7,6 @@ import asyncio
 import pytest
 
 from kafka_shim.clock import RealClock
-from kafka_shim.compat.groups.process import wait_until
 from kafka_shim.config import BrokerConfig
 from kafka_shim.errors import ErrorCode
 from kafka_shim.faults import Faults
@@ -27,6 +26,7 @@ from kafka_shim.storage.logs import Logs
 from kafka_shim.targets import jvm, make
 from kafka_shim.targets.base import free_ports
 from kafka_shim.targets.kafka_native import CLUSTER_ID, KafkaNative
+from kafka_shim.targets.waiting import wait_until
 from kafka_shim.wire_client import Connection, check
 
 TYPE_CHECKING = False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from contextlib import suppress
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from kafka_shim.targets import make
 from kafka_shim.targets import requests as ask
 from kafka_shim.targets.base import answers, free_ports
+from kafka_shim.targets.waiting import wait_until
 from kafka_shim.wire_client import Connection
 
 TYPE_CHECKING = False
@@ -97,10 +97,7 @@ class Changes:
 
     def await_open(self, is_open: bool) -> None:
         """Kafka's listener is open or closed some time after its answer."""
-        deadline = time.monotonic() + 60
-        while self.is_open() != is_open:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_until(lambda: self.is_open() == is_open, f"port {self.port} is {'open' if is_open else 'closed'}")
 
 
 @pytest.mark.parametrize("changes", ASKED, ids=range(len(ASKED)))

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 
 import pytest
 
 from kafka_shim.targets import jvm, make
 from kafka_shim.targets.requests import make as message
+from kafka_shim.targets.waiting import PATIENCE_S, right_answer
 from kafka_shim.tests.produced import batch, make_topic, produce
 from kafka_shim.wire_client import Connection
 
-PATIENCE_S = 60
 COUNT = 200
 
 
@@ -47,10 +46,7 @@ def end_offset(connection: Connection) -> int:
 
 
 def await_place(connection: Connection, target: Path) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while places(connection) != [(str(target), False, 0)]:
-        assert time.monotonic() < deadline, places(connection)
-        time.sleep(0.05)
+    right_answer(lambda: places(connection), lambda found: found == [(str(target), False, 0)], f"moved to {target}")
 
 
 @pytest.mark.java

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from kafka_shim.api.broker_loggers import KAFKA_NAMES
-from kafka_shim.compat.groups.process import wait_until
 from kafka_shim.compat.tests.admin.compare import Pair
 from kafka_shim.protocol.messages import alter_configs_request as replace
 from kafka_shim.protocol.messages import alter_partition_reassignments_request as reassign
@@ -23,6 +22,7 @@ from kafka_shim.protocol.messages import list_partition_reassignments_request as
 from kafka_shim.protocol.messages import sasl_authenticate_request as authenticate
 from kafka_shim.protocol.messages import sasl_handshake_request as handshake
 from kafka_shim.protocol.messages import update_features_request as features
+from kafka_shim.targets.waiting import wait_until
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from kafka_shim.targets import Target
 
-PATIENCE_S = 60
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
 
@@ -454,7 +453,6 @@ def wait_until_described(connection, name, option, value):
     wait_until(
         lambda: connection.request(asked, 4).results[0].configs[0].value == value,
         f"{option} of {name} is {value}",
-        PATIENCE_S,
     )
 
 

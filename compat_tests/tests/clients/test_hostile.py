@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import struct
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,11 +13,11 @@ import pytest
 from kafka_shim.protocol.headers import encode_request_frame
 from kafka_shim.protocol.messages.metadata_request import MetadataRequest
 from kafka_shim.targets import Target, make
+from kafka_shim.targets.waiting import PATIENCE_S, wait_until
 from kafka_shim.tests.produced import batch, fetch_request, make_topic, produce, produce_request
 from kafka_shim.wire_client import Connection
 
 MB = 1 << 20
-PATIENCE_S = 60.0
 CLIENTS = 100
 BOMB = bytes(150 * MB)  # 128 times what a batch may have is the limit
 
@@ -60,13 +59,6 @@ def bystander_is_served(broker: Target) -> None:
         assert produce(client, "t", 0, batch(b"a")).error_code == 0
 
 
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def test_announced_frames_cost_what_arrives(broker: Target) -> None:
     before = own_bytes(broker)
     with clients(broker) as stalled:
@@ -81,7 +73,7 @@ def test_announced_frames_cost_what_arrives(broker: Target) -> None:
         # All the while they send nothing more: in the end they are let go.
         for sock in stalled:
             assert sock.recv(1) == b""
-    until(lambda: own_bytes(broker) - before < 8 * MB)
+    wait_until(lambda: own_bytes(broker) - before < 8 * MB, "memory is free again")
 
 
 def test_clients_that_never_read_are_not_read_from_and_let_go(broker: Target) -> None:
@@ -94,7 +86,7 @@ def test_clients_that_never_read_are_not_read_from_and_let_go(broker: Target) ->
             sock.sendall(frame * 100)
         bystander_is_served(broker)
         assert own_bytes(broker) - before < CLIENTS * 3 * MB
-        until(lambda: descriptors(broker) <= open_before + 2)
+        wait_until(lambda: descriptors(broker) <= open_before + 2, "the connections are closed")
 
 
 @pytest.mark.parametrize("codec", [1, 2, 3, 4], ids=["gzip", "snappy", "lz4", "zstd"])

@@ -29,6 +29,7 @@ from kafka_shim.security.tls.authority import CertificateAuthority
 from kafka_shim.targets import Target, TargetError, jvm, make
 from kafka_shim.targets import requests as ask
 from kafka_shim.targets.base import answers, free_ports
+from kafka_shim.targets.waiting import right_answer
 from kafka_shim.wire_client import Connection, WireClientError
 from kafka_shim.wiretap import compare
 
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 LOGIN_MS = 1000
-PATIENCE_S = 60
 ROOT = Path(__file__).resolve().parent.parent.parent.parent
 
 
@@ -263,11 +263,7 @@ def _await_coordinator(connection: Connection, group: str) -> None:
 
 def _until(question: Callable[[], Any]) -> Any:
     """Asks until there is an answer, and returns it."""
-    deadline = time.monotonic() + PATIENCE_S
-    while (found := question()) is None:
-        assert time.monotonic() < deadline, f"no answer within {PATIENCE_S} s"
-        time.sleep(0.02)
-    return found
+    return right_answer(question, lambda found: found is not None, "an answer")
 
 
 def test_documentation_of_options(each) -> None:

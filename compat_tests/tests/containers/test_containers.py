@@ -21,6 +21,7 @@ from kafka_shim.compat.tests.containers.conftest import started
 from kafka_shim.targets import TargetError, images
 from kafka_shim.targets.base import answers, free_ports
 from kafka_shim.targets.container import ContainerTarget
+from kafka_shim.targets.waiting import last_answer
 
 # The first test builds the images.
 pytestmark = pytest.mark.timeout(900)
@@ -60,12 +61,7 @@ def read(bootstrap: str, topic: str, count: int, isolation_level: str = "read_co
 
 
 def within(seconds: float, condition: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.1)
-    return True
+    return last_answer(condition, bool, seconds)
 
 
 def inside(target: ContainerTarget, *command: str) -> str:

@@ -6,7 +6,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -17,6 +16,7 @@ from kafka_shim.config import read_properties
 from kafka_shim.targets.base import free_ports
 from kafka_shim.targets.kafka_container import KafkaContainer
 from kafka_shim.targets.shim_container import ShimContainer
+from kafka_shim.targets.waiting import wait_until
 
 DOCKER = Path(__file__).resolve().parents[3] / "docker"
 
@@ -175,10 +175,7 @@ def test_what_stands_in_for_zookeeper_accepts_connections(tmp_path: Path) -> Non
         try:
             assert f"port {port} is only there to be waited for" in program.stdout.readline()
             for _ in range(2):  # the first line is said before the socket is there
-                deadline = time.monotonic() + 30
-                while not accepts(port):
-                    assert time.monotonic() < deadline
-                    time.sleep(0.05)
+                wait_until(lambda: accepts(port), f"port {port} accepts connections")
         finally:
             program.kill()
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from kafka_shim.compat.groups.script import PATIENCE_S
 from kafka_shim.targets import Target, make
 from kafka_shim.targets.requests import make as make_request
+from kafka_shim.targets.waiting import wait_until
 from kafka_shim.wire_client import Connection
 
 
@@ -31,12 +30,11 @@ def kafka() -> Iterator[Target]:
 def wait_for_coordinator(target: Target) -> None:
     """Until each partition of the coordinator's topic is loaded: the first look-up makes it."""
     groups = [{"group_id": f"probe-{number}", "topics": None} for number in range(300)]
-    deadline_s = time.monotonic() + PATIENCE_S
     with Connection(target.bootstrap) as connection:
-        while True:
+
+        def is_loaded() -> bool:
             connection.request(make_request("FindCoordinator", key_type=0, coordinator_keys=["any"]), 4)
             answer: Any = connection.request(make_request("OffsetFetch", groups=groups), 9)
-            if not any(group.error_code for group in answer.groups):
-                return
-            assert time.monotonic() < deadline_s, "the coordinator does not load"
-            time.sleep(0.05)
+            return not any(group.error_code for group in answer.groups)
+
+        wait_until(is_loaded, "the coordinator is loaded")

@@ -15,8 +15,9 @@ from typing import Any
 
 import pytest
 
-from kafka_shim.compat.groups.process import Member, Members, wait_until
+from kafka_shim.compat.groups.process import Member, Members
 from kafka_shim.targets import Target, make
+from kafka_shim.targets.waiting import wait_until
 
 STAGES = 3
 PARTITIONS = 6

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from kafka_shim.compat.groups.process import Member, Members, covers, wait_until
+from kafka_shim.compat.groups.process import Member, Members, covers
 from kafka_shim.targets import Target, make
+from kafka_shim.targets.waiting import wait_until
 
 CLASSIC = ["kafka-python", "aiokafka", "confluent", "java"]
 MODERN = ["confluent-consumer", "java-consumer"]

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 import pytest
 
 from kafka_shim.cext.records import build
-from kafka_shim.compat.groups.process import wait_until
 from kafka_shim.compat.groups.share_process import ShareProcesses
 from kafka_shim.compat.tool_driver import ToolDriver
 from kafka_shim.targets import Target, make
 from kafka_shim.targets.requests import make as request
 from kafka_shim.targets.requests import produce
+from kafka_shim.targets.waiting import wait_until
 from kafka_shim.wire_client import Connection
 
 pytestmark = pytest.mark.java

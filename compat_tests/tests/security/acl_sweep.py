@@ -23,6 +23,7 @@ from kafka_shim.protocol.messages.get_telemetry_subscriptions_response import Ge
 from kafka_shim.security.acl import SUPPORTED_OPERATIONS, AclOperation, PatternType, PermissionType, ResourceType
 from kafka_shim.targets import requests
 from kafka_shim.targets.secured import SecuredKafka, SecuredShim
+from kafka_shim.targets.waiting import right_answer
 from kafka_shim.tests.authorization import CASES
 from kafka_shim.tests.authorization.groups import offset_commit
 from kafka_shim.tests.produced import batch, produce_request
@@ -319,10 +320,7 @@ def prepare(broker: Secured) -> None:
         lambda: broker.ask(ROOT, CASES[22, 5][0](), 5).error_code,
     ]
     for attempt in settled:
-        deadline = time.monotonic() + 30
-        while attempt():
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        right_answer(attempt, lambda code: code == 0, "no error")
 
 
 # Every so-manieth set of ACLs is the sample.

@@ -6,11 +6,11 @@ user.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 from kafka_shim.errors import ErrorCode
 from kafka_shim.targets import requests
+from kafka_shim.targets.waiting import wait_until
 from kafka_shim.wire_client import Connection, WireClientError, check
 
 TYPE_CHECKING = False
@@ -101,10 +101,7 @@ class Secured:
         creations = [rule.creation for rule in [*rules, *probes]]
         for one in self.ask(ROOT, requests.make("CreateAcls", creations=creations), 3).results:
             check(one.error_code, one.error_message)
-        deadline = time.monotonic() + SHOWN_SECONDS
-        while self._denies_probe(name):
-            assert time.monotonic() < deadline, "the ACLs do not act"
-            time.sleep(0.005)
+        wait_until(lambda: not self._denies_probe(name), "the ACLs act")
 
     def _denies_probe(self, name: str) -> bool:
         shown = requests.make("Metadata", topics=[{"name": name}], allow_auto_topic_creation=False)

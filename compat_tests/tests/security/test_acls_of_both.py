@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import ExitStack
 from functools import partial
 
@@ -12,6 +11,7 @@ from kafka_shim.compat.comparison import lines
 from kafka_shim.compat.tests.security.principals import ANY, AUTHORIZER, NAMED
 from kafka_shim.compat.tool_driver import ToolDriver
 from kafka_shim.targets import make, requests
+from kafka_shim.targets.waiting import last_answer
 from kafka_shim.wire_client import Connection
 
 TYPE_CHECKING = False
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from kafka_shim.targets import Target
 
-PATIENCE_S = 10.0
+SHOWN_S = 10.0
 SETTINGS = {"authorizer.class.name": AUTHORIZER, "super.users": "User:ANONYMOUS"}
 
 
@@ -46,12 +46,9 @@ def acls(tool: ToolDriver, target: Target, *words: str) -> list[str]:
 
 
 def read(ask: Callable[[], Any], is_shown: Callable[[Any], bool]) -> Any:
-    """What Kafka shows, read until `is_shown` accepts it or `PATIENCE_S` are over: it answers a change before its
-    broker has applied it."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not is_shown(told := ask()) and time.monotonic() < deadline:
-        time.sleep(0.005)
-    return told
+    """What Kafka shows, read until `is_shown` accepts it or SHOWN_S are over: it answers a change before its broker has
+    applied it."""
+    return last_answer(ask, is_shown, SHOWN_S)
 
 
 TOPIC = ("--topic", "orders")

@@ -4,7 +4,6 @@ which code, and which certificate clients see then."""
 from __future__ import annotations
 
 import ssl
-import time
 from contextlib import ExitStack
 
 import pytest
@@ -14,6 +13,7 @@ from kafka_shim.targets import requests
 from kafka_shim.targets.base import free_ports
 from kafka_shim.targets.kafka_native import KafkaNative
 from kafka_shim.targets.shim_process import ShimProcess
+from kafka_shim.targets.waiting import last_answer
 from kafka_shim.wire_client import Connection
 
 TYPE_CHECKING = False
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from kafka_shim.targets import Target
 
 pytestmark = pytest.mark.java
-PATIENCE_S = 20.0
 NETWORK_THREADS = 3  # Kafka's default
 
 
@@ -54,12 +53,7 @@ def serial_of(address: str, authority: CertificateAuthority) -> int:
 def taken_over_from(before: int, ask: Callable[[], int]) -> bool:
     """Whether every thread of the broker's network soon shows another certificate: each of Kafka's takes it over by
     itself, some time after the answer, and connections go to them in turn."""
-    deadline = time.monotonic() + PATIENCE_S
-    while any(ask() == before for _ in range(NETWORK_THREADS)):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
+    return last_answer(lambda: all(ask() != before for _ in range(NETWORK_THREADS)), bool)
 
 
 def alter(address: str, **values: str) -> int:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from kafka_shim.errors import ErrorCode
 from kafka_shim.security.sasl.scram import salted_password
 from kafka_shim.targets import requests
 from kafka_shim.targets.secured import SecuredKafka, SecuredShim
+from kafka_shim.targets.waiting import wait_until
 from kafka_shim.tests.produced import batch
 from kafka_shim.wire_client import Connection, WireClientError, check
 
@@ -30,7 +30,6 @@ OPTIONS = {
     f"{PREFIX}connections.max.reauth.ms": "600000",
 }
 TOPIC = "load"
-PATIENCE_S = 30
 SAMPLES = 5
 Pair = tuple[SecuredShim, SecuredKafka]
 
@@ -56,7 +55,7 @@ def set_password(broker: SecuredShim | SecuredKafka, user: str, password: str | 
             fields = {"name": user, "mechanism": 1, "iterations": 4096, "salt": b"salt", "salted_password": salted}
             request = requests.make("AlterUserScramCredentials", upsertions=[fields])
         check(admin.request(request, 0).results[0].error_code)
-    until(lambda: logs_in(broker, user, password or "any") is (password is not None))
+    wait_until(lambda: logs_in(broker, user, password or "any") is (password is not None), f"the password of {user}")
 
 
 def set_acls(broker: SecuredShim | SecuredKafka, *rules: Rule) -> None:
@@ -69,13 +68,6 @@ def set_acls(broker: SecuredShim | SecuredKafka, *rules: Rule) -> None:
         if rules:
             created = admin.request(requests.make("CreateAcls", creations=[one.creation for one in rules]), 3)
             check(created.results[0].error_code)
-
-
-def until(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def login(user: str, password: str) -> ClientSecurity:
@@ -137,7 +129,10 @@ class Load:
 
     def all_see(self, wanted: set[Any]) -> None:
         """Returns once the last few answers of each client are among these."""
-        until(lambda: all(len(codes) >= SAMPLES and set(codes[-SAMPLES:]) <= wanted for codes in self.codes))
+        wait_until(
+            lambda: all(len(codes) >= SAMPLES and set(codes[-SAMPLES:]) <= wanted for codes in self.codes),
+            f"all see {wanted}",
+        )
 
     def steps(self) -> list[list[int | str]]:
         """What each client saw, without repetitions."""
@@ -152,7 +147,7 @@ def acls_change(broker: SecuredShim | SecuredKafka) -> list[list[int | str]]:
     set_password(broker, "alice", "secret")
     set_acls(broker, WRITE)
     with connect(broker, "alice", "secret") as client:
-        until(lambda: produced(client) == 0)
+        wait_until(lambda: produced(client) == 0, "written")
     with Load(broker, "alice", "secret") as load:
         set_acls(broker, WRITE, DENIAL)
         load.all_see({ErrorCode.TOPIC_AUTHORIZATION_FAILED})
@@ -176,7 +171,7 @@ def password_changes(broker: SecuredShim | SecuredKafka) -> dict[str, Any]:
     set_acls(broker, Rule(2, TOPIC, 4, principal="User:bob"))
     told: dict[str, Any] = {}
     with connect(broker, "bob", "old") as client, connect(broker, "bob", "old") as other:
-        until(lambda: produced(client) == 0)
+        wait_until(lambda: produced(client) == 0, "written")
         with Load(broker, "bob", "old") as load:
             set_password(broker, "bob", "new")
             told["a new connection with the old password"] = logs_in(broker, "bob", "old")

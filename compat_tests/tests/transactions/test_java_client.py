@@ -9,6 +9,7 @@ import pytest
 
 from kafka_shim.targets import Target
 from kafka_shim.targets.java_transactions import JavaClientError, JavaTransactions
+from kafka_shim.targets.waiting import right_answer
 
 pytestmark = pytest.mark.java
 
@@ -35,10 +36,7 @@ def begin(java: JavaTransactions, name: str, topic: str, value: str) -> None:
 def settle(java: JavaTransactions, name: str, *states: str) -> None:
     """Waits until a producer is in one of `states`: the client answers its caller a moment before its machine has
     moved on."""
-    deadline = time.monotonic() + 10
-    while (state := java.state(name)) not in states:
-        assert time.monotonic() < deadline, f"in {state}, not in {states}"
-        time.sleep(0.01)
+    right_answer(lambda: java.state(name), lambda state: state in states, f"{name} is in one of {states}")
 
 
 def test_commit_and_abort(

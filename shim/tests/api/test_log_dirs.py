@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 from pathlib import Path
 
 import pytest
@@ -23,11 +22,10 @@ from kafka_shim.protocol.messages.describe_transactions_request import DescribeT
 from kafka_shim.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kafka_shim.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from kafka_shim.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
+from kafka_shim.targets.waiting import right_answer
 from kafka_shim.tests.api.admin import BROKER, DELETE, SET, alter, create, new_topic
 from kafka_shim.tests.produced import batch, make_topic, produce
 from kafka_shim.wire_client import Connection
-
-PATIENCE_S = 60
 
 
 @pytest.fixture
@@ -79,10 +77,7 @@ def test_partition_moves_and_is_shown_in_both_directories_meanwhile(client, dirs
     assert places(client) == [(home, "t", 0, False, 0)]
     assert alter(client, BROKER, "", (change[0], DELETE, None))[0] == 0
     assert move(client, target) == [(0, 0)]
-    deadline = time.monotonic() + PATIENCE_S
-    while places(client) != [(target, "t", 0, False, 0)]:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    right_answer(lambda: places(client), lambda found: found == [(target, "t", 0, False, 0)], f"moved to {target}")
 
 
 def test_what_cannot_be_moved(client, dirs):

@@ -3,13 +3,13 @@ injected, and librdkafka ends where it should (D10, D11)."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import confluent_kafka
 import pytest
 
 from kafka_shim import Broker
+from kafka_shim.targets.waiting import wait_until
 from kafka_shim.txn.transaction import STATE_NAMES
 
 STEPS = ("txn.before_prepare", "txn.after_prepare", "txn.after_marker", "txn.before_complete", "txn.after_complete")
@@ -47,10 +47,7 @@ def state_of(broker: Broker, name: str) -> str:
 
 
 def wait_for(broker: Broker, point: str) -> None:
-    deadline = time.monotonic() + 20
-    while broker.faults.reached(point) == 0:
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
+    wait_until(lambda: broker.faults.reached(point), f"{point} is reached")
 
 
 @pytest.mark.parametrize("commit", [True, False], ids=["commit", "abort"])
