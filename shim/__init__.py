@@ -22,7 +22,7 @@ def __getattr__(name: str) -> object:
 
             raise ImportError(not_compiled(__path__[0])) from error
         return Broker
-    # Of pyproject.toml, which is its one place.
+    # pyproject.toml is the one place of the version.
     if name == "__version__":
         from importlib.metadata import version
 

@@ -354,7 +354,7 @@ class VirtualClock(Clock):
 
 
 def _awaited(tasks: Iterator[asyncio.Task[Any]]) -> Iterator[asyncio.Future[Any] | None]:
-    # What a task waits for; None when it is about to run. Kept by asyncio for all tasks, though not in its words.
+    # The future that a task waits for, or None if it is about to run. asyncio has it in all its tasks, undocumented.
     for task in tasks:
         if not task.done():
             yield getattr(task, "_fut_waiter", None)
@@ -369,7 +369,7 @@ class _VirtualPause(Pause):
         self._loop = loop
         self._maker = threading.get_ident()
         self._lock = threading.Lock()
-        # Of the wait under way, and whether this very wait is over.
+        # Set at the end of the wait under way; None if there is none.
         self._over: threading.Event | None = None
 
     def wait(self, delay_ms: float) -> None:

@@ -38,7 +38,7 @@ logger = logging.getLogger("kafka_shim.connection")
 
 # The most that one connection sends per turn of the event loop: about a millisecond of work.
 TURN_BYTES = 2 * 1024 * 1024
-# What one call of the system costs beside: a response may have thousands of small parts.
+# The least that a system call counts: a response may have thousands of small parts.
 CALL_BYTES = 16 * 1024
 
 
@@ -60,7 +60,7 @@ class Connection(FrameReceiver):
 
     def __init__(self, dispatcher: Dispatcher, listener: Listener, memory: ReceiveMemory, registry: Registry) -> None:
         super().__init__(dispatcher, listener, memory, registry)
-        # Whether the task is none of a request: no request is handled for a throttle time.
+        # Whether the task is the throttle time of the client, during which no request is handled.
         self.is_muted = False
         # Sending: the response that is read from its files as the client takes it; the number of unsent bytes; their
         # number when the idle timer last looked.
@@ -94,8 +94,8 @@ class Connection(FrameReceiver):
         self._meet(security, tls.getpeercert(binary_form=True))
 
     def _meet(self, security: ListenerSecurity, certificate: bytes | None = None) -> None:
-        """A client on a listener with security: it has proved who it is by its certificate, or has to by SASL, or its
-        principal needs no proof. It is closed where that makes no principal."""
+        """Begin with a client on a listener with security. With SASL it has to log in before anything else. Without,
+        its certificate and connection make the principal; the connection is closed if they make none."""
         from kafka_shim.security.principals import AuthenticationContext, subject_of
         from kafka_shim.security.sasl.authenticator import Authenticator
 

@@ -214,7 +214,8 @@ class Dispatcher(DispatcherEnd):
             while response is not None and not isinstance(response, (api.response, Outcome)):
                 response = await response
             if isinstance(response, Outcome):
-                # Not after the response: others are served while a thread encodes it, and may find the work undone.
+                # Before the response is encoded: a thread may do that, and requests served meanwhile must find the work
+                # done.
                 self.run(response.follow_up)
                 await wait_for(response.flushes)
                 response = response.response

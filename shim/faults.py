@@ -63,7 +63,7 @@ POINTS = {
     "server.stopping": "a clean stop has begun",
 }
 
-# What a point tells, by its name, or else by the part before the dot; `where` and functions get it.
+# The facts that a point tells to `where` and to functions, by its name or else by the part before the dot.
 FACTS: dict[str, tuple[str, ...]] = {
     "log": ("topic", "partition"),
     "log.before_fsync": ("path",),

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 AFTER_MS = 5000
 # Between two modules, for those who are served meanwhile.
 PAUSE_MS = 20
-# What producers, consumers, transactions and groups of all kinds use, and those who make topics. What a module needs
-# stands before it, so that each brings few. What only administrators use is left to them.
+# The modules that producers, consumers, transactions, all kinds of groups and the creation of topics use. A module
+# stands after those that it imports, so that each import brings few others. Modules for administrators are left out.
 MODULES = (
     "api.k18_api_versions",
     "api.k03_metadata",

@@ -57,7 +57,7 @@ class FrameReceiver(FrameEnd, asyncio.BufferedProtocol):
         self._frame = None
         self._frame_bytes = 0
         self._filled_bytes = 0
-        # Whether the frame began before authentication: its buffer is none of `memory`.
+        # Whether the frame began before authentication: `memory` does not count its buffer.
         self._is_uncounted = False
         # Whether the client must authenticate by SASL first: until then its requests are handled in their turn.
         self._must_log_in = False

@@ -42,7 +42,7 @@ class LineLimit:
         self._level = level
         self._period_ms = period_ms
         self._scheduler = Scheduler(clock)
-        # Of the current period: its begin, the lines written, how many were not, and the latest of these.
+        # The current period: its begin, the lines written, the number of lines left out, and the latest of these.
         self._began_ms: float | None = None
         self._lines = 0
         self._left_out = 0

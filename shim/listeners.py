@@ -31,7 +31,7 @@ logger = logging.getLogger("kafka_shim.server")
 # The security protocols that a listener's name may be, besides PLAINTEXT.
 SECURED = frozenset(SECURITY_PROTOCOLS) - {"PLAINTEXT"}
 HIGHEST_PORT = 65535
-# Of a port. Python converts no number of thousands of digits.
+# The digits of a port: Python refuses to convert thousands of digits, with an error of its own.
 MOST_DIGITS = 9
 # Hosts that bind every interface, and that no client can connect to.
 EVERYWHERE = ("", "0.0.0.0", "::")

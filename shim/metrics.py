@@ -29,7 +29,7 @@ class Metrics:
         self.errors_unexpected = 0
         self.appended_bytes = 0
         self.fetched_bytes = 0
-        # What quotas held connections back.
+        # Responses with a throttle time, and the sum of these times.
         self.throttled_responses = 0
         self.throttled_ms = 0
 

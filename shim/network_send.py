@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 LARGE_CHUNK_BYTES = 2 * 1024 * 1024
 SMALL_CHUNK_BYTES = 64 * 1024
 SEND_LIMIT_BYTES = 32 * 1024 * 1024
-# What goes through the transport when the socket is full: the transport says when it was sent, and then there is room.
+# The size of the piece that the transport gets when the socket is full: it tells when that is sent, and there is room.
 FULL_SOCKET_BYTES = 16 * 1024
 
 HAS_SENDFILE = hasattr(os, "sendfile")

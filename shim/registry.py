@@ -64,9 +64,9 @@ class Registry:
     def __init__(self, broker: Any) -> None:
         self._broker = broker
         self._timer: Any = None
-        # What the log says of connections that are closed or refused.
+        # Log lines about connections that are closed or refused.
         self.closings = LineLimit(logger, broker.clock)
-        # Where many connections close at once.
+        # Bounds how many connections close in one turn.
         self.closing = Closing(broker.clock)
         self.connections: set[Connection] = set()
         self.per_ip: dict[str, int] = {}

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kafka_shim.connection")
 
-# What one read takes of the socket. All connections share the buffer: it is emptied within the turn that fills it.
+# The most that one read takes from the socket. All connections share the buffer: it is emptied in the turn that fills
+# it.
 RECEIVE_BYTES = 65536
 # Smaller buffers are joined, so that they share a TLS record.
 RECORD_BYTES = 16384
@@ -208,7 +209,7 @@ class TlsTransport(asyncio.BufferedProtocol):
         if self._is_paused and not self._socket.is_closing():
             self._is_paused = False
             self._socket.resume_reading()
-            # What is decrypted already gives the socket nothing to report.
+            # The event loop reports no bytes that are decrypted already.
             asyncio.get_running_loop().call_soon(self._read)
 
     def close(self) -> None:

@@ -44,7 +44,7 @@ HIGHEST_PORT = 65535
 # The first bytes of an answer in another protocol: a status line, an alert, a handshake. None is the length of an
 # answer to ApiVersions or to a login.
 OTHERS = {b"HTTP": "HTTP", b"\x15\x03": "TLS", b"\x16\x03": "TLS"}
-# Of a port. Python converts no number of thousands of digits.
+# The digits of a port: Python refuses to convert thousands of digits, with an error of its own.
 MOST_DIGITS = 9
 
 

@@ -30,7 +30,7 @@ REQUEST, RESPONSE = AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse
 
 logger = logging.getLogger(__name__)
 
-# Of partitions that are not moved, for one request: it may name any number.
+# Log lines about partitions that are not moved, for one request: it may name any number.
 MOST_LINES = 10
 
 

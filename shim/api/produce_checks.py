@@ -71,7 +71,7 @@ async def _append_checked(
         for copy in copies:
             context.broker.receive_memory.drop(copy)
         raise
-    # Of LogAppendTime: others have appended meanwhile, and times ascend with the offsets, as in Kafka.
+    # The time of LogAppendTime is that of the append: others have appended meanwhile, and times ascend with offsets.
     context.received_ms = context.broker.clock.now_ms()
     # A task is cancelled before this by the end of the loop alone: threads may use its copies, and none is reused.
     try:
@@ -86,8 +86,8 @@ async def _append_checked(
 async def _check(context: Context, long: deque[PartitionBatch]) -> None:
     """Have threads check the batches, and note what they find."""
     broker, version, now_ms = context.broker, context.api_version, context.received_ms
-    # What is compressed anew may take a thousand times what came. Beyond the largest request it is not kept until the
-    # append, which then makes it again.
+    # A batch that is compressed with another codec may become a thousand times as large. What exceeds the largest
+    # request in all is dropped, and the append compresses it again.
     left_bytes = broker.config.socket_request_max_bytes
     checking: Checking = deque()
     while long or checking:

@@ -101,7 +101,7 @@ def read_start(text: str) -> tuple[str, int]:
     if text in ("beginning", "end"):
         return text, 0
     if text.removeprefix("-").isdecimal():
-        # No clock shows times below; no test writes offsets above.
+        # A bare number is an offset, not a time.
         return ("before-end", int(text[1:])) if text.startswith("-") else ("offset", int(text))
     return "time", read_when(text)
 

@@ -170,7 +170,7 @@ def _told() -> Iterator[Any]:
         raise click.exceptions.Exit(1) from None
 
 
-# Where the broker's code alone leaves one helpless, and no message comes with it.
+# Advice for error codes that come without a message and do not say what to do.
 _WHAT_TO_DO = {
     "UNKNOWN_TOPIC_OR_PARTITION": " (kafka-shim topics describe shows what is there)",
     "TRANSACTIONAL_ID_NOT_FOUND": " (kafka-shim transactions list shows what is there)",
@@ -208,7 +208,7 @@ def _advice(err: WireClientError, security: object) -> str:
     return ""
 
 
-# Of a process that shows what others do (nice(1)).
+# The niceness (nice(1)) of a process that only shows what others do.
 STEPS_BACK = 5
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kafka_shim.client_security import ClientSecurity
 
 
-# What only an address of one's own can be.
+# Errors of the listening socket: connecting to the upstream cannot fail so.
 LISTENING = (errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES)
 
 
@@ -98,7 +98,7 @@ def record(
         kept = Path(capture)
         if kept.is_file() and kept.stat().st_size == len(MAGIC):
             kept.unlink()  # nothing was recorded
-        # What names no file is a connection: of the listener, or that which tries the login.
+        # An error without a file is one of a socket: the listening one, or the one to the upstream.
         where_it_is = error.filename or (listen if error.errno in LISTENING else upstream)
         raise click.ClickException(f"{where_it_is}: {reason_of(error)}") from None
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kafka_shim.storage.check import Report
 
 DEFAULT_DIRECTORY = "./kafka-shim-data"
-# What one node needs beside its listeners.
+# The options of a single Kafka node, besides its listeners.
 OF_ONE_NODE = {
     "offsets.topic.replication.factor": "1",
     "transaction.state.log.replication.factor": "1",

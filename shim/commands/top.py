@@ -38,7 +38,7 @@ Exit status: 0 ended by Ctrl-C or --once; 1 the broker refused or was not reache
 LEAST_REFRESH_S, MOST_REFRESH_S = 0.5, 60.0
 # A look at a large cluster takes a while: so many times as long passes before the next.
 PAUSE_FACTOR = 10
-# Of a name in a narrow terminal, and between two columns.
+# The least width of a name in a narrow terminal, and the space between two columns.
 LEAST_NAME, GAP = 16, 2
 
 

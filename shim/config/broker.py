@@ -28,7 +28,7 @@ class BrokerConfig(BrokerDefaults):
         self.strict_security = False
         # Passwords and keys that were given with `-o`, which the process list shows.
         self.shown_secrets: tuple[str, ...] = ()
-        # Of ACLs that the program gives in which the broker runs: it stores them itself, right after the start.
+        # The principals of the ACLs that an embedding program stores right after the start.
         self.acl_principals: tuple[str, ...] = ()
         for name, value in values.items():
             if not hasattr(BrokerDefaults, name):

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from kafka_shim.session import Listener
 
-# Where people log in comes first.
+# In the order of preference: people log in where the broker has SASL.
 PROTOCOLS = ("SASL_PLAINTEXT", "PLAINTEXT")
 EVERYWHERE = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
 

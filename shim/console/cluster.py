@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 UNCOMMITTED, COMMITTED = 0, 1
 CLIENT_ID = "kafka-shim-console"
 TIMEOUT_S = 10.0
-# Of one answer: the answers that the console asks for are far smaller, but for one batch of the largest size.
+# The largest answer that is read: a batch of the largest size. All other answers are far smaller.
 LARGEST_ANSWER_BYTES = 128 << 20
 # Partitions of one request: a broker answers other clients between two of them, and one takes it half a millisecond.
 ASKED_AT_ONCE = 100

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # The last version that names topics.
 FETCH_VERSION = 12
 FETCH_BYTES = 256 << 10
-# Of one batch when it is decompressed.
+# The most that one batch may decompress to.
 LARGEST_BATCH_BYTES = 32 << 20
 NONE, COMMIT, ABORT, OPEN, ENDED = "", "committed", "aborted", "open", "ended"
 

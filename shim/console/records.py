@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 MOST_ROWS = 200
 ROWS = 50
 MOST_PARTITIONS = 64
-# Of each key, value and header in a list, and of one that is asked for alone.
+# The bytes shown of each key, value and header: in a list, and of one that is asked for alone.
 LISTED, WHOLE = 4096, 1 << 20
 MOST_HEADERS = 32
 HEADER_SHOWN = 512

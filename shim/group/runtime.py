@@ -90,7 +90,7 @@ class CoordinatorRuntime:
         self.metadata = metadata
         self.faults = faults
         self.timers = Timers(clock, on_timer)
-        # What the log says of records over `max.message.bytes`.
+        # Log lines about records over `max.message.bytes`.
         self._too_large = LineLimit(logger, clock)
         self._image: CoordinatorMetadataImage | None = None
         # The groups that were loaded from `__consumer_offsets`.

@@ -33,7 +33,7 @@ MOST_REQUESTS = 8
 EVICTION_S = 1.0
 HIGHEST_PORT = 65535
 LARGEST_BODY_BYTES = 1 << 16
-# Of a Content-Length. Python converts no number of thousands of digits.
+# The digits of a Content-Length: Python refuses to convert thousands of digits, with an error of its own.
 MOST_DIGITS = 19
 LOOPBACK = "127.0.0.1"
 TEXT = "text/plain; charset=utf-8"

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from kafka_shim.storage.logs import Logs
     from kafka_shim.turns import Steps
 
-# Of one new topic: half a millisecond.
+# Partitions of one new topic that are made in a step: half a millisecond.
 PARTITIONS_PER_STEP = 256
 
 # The name whose level AlterConfigs of QuorumController sets.

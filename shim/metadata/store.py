@@ -98,7 +98,7 @@ class MetadataStore(ReplicationControl):
         # Called with the options that would be stored for this broker and the cluster, before they are. Raises
         # ConfigError.
         self.check_broker_options: list[Callable[[Mapping[str, str]], None]] = []
-        # What the operator forbids; None: nothing.
+        # What `create.topic.policy.class.name` and `alter.config.policy.class.name` name, if anything.
         self.policies: Policies | None = None
 
     # --- start and stop

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 PROC = Path("/proc")
 DESCRIPTORS = PROC / "self" / "fd"
-# Of what /proc/self/stat has after the name of the program.
+# The index of the start time among the fields of /proc/self/stat that follow the name of the program.
 START_TICKS = 19
 
 

@@ -146,7 +146,7 @@ class AclControl:
         self._metadata.commit(records, prepared)
         self._ids = ids
         old = self._take_index(index)
-        # What nobody uses any more takes its time too.
+        # To free the old index takes its time, too.
         async for _ in in_slices(old.dismantle()):
             pass
         if self._after_many is not None:

@@ -100,7 +100,7 @@ class KerberosRules:
     def __init__(self, default_realm: str, rules: Sequence[str]) -> None:
         """Raises ConfigError."""
         self._default_realm = default_realm
-        # Of one line each: expressions whose time is not bounded.
+        # One line for each expression whose time is not bounded.
         self.warnings: list[str] = []
         self._rules = [_parse(rule, self.warnings) for rule in rules]
 

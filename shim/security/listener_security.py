@@ -49,7 +49,7 @@ class ListenerSecurity:
         self._credentials = credentials
         self._clock = clock
         self._is_between_brokers = is_between_brokers
-        # What the log says of logins that failed.
+        # Log lines about logins that failed.
         self.failures = LineLimit(logger, clock)
         # From one change of options to the next.
         self._sasl: SaslSettings | None = None

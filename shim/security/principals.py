@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 DEFAULT_CLASS = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
 ANONYMOUS = "User:ANONYMOUS"
-# Of the name in a certificate.
+# The parts of a name in a certificate.
 MOST_PARTS = 256
 
 

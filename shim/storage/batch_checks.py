@@ -46,7 +46,7 @@ class BatchChecks:
             self._clock.end_work()
             if not isinstance(error, RuntimeError):
                 raise
-            # Of the system: it starts no thread.
+            # The system starts no thread.
             refused: asyncio.Future[Checked | None] = loop.create_future()
             refused.set_result(None)
             return refused

@@ -26,7 +26,7 @@ DAMAGE, REPAIRED = "damage", "repaired at the next start"
 EPOCHS = "leader-epoch-checkpoint"
 METADATA_SNAPSHOT = ".checkpoint"
 METADATA = (CLUSTER_METADATA_TOPIC, 0)
-# Of a batch's header: where its length stands, which counts what follows it.
+# Where a batch's header has its length, which counts the bytes after it.
 LENGTH_AT, LENGTH_SIZE = 8, 4
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# For how many partitions that do not exist yet a directory is remembered.
+# The number of partitions that do not exist yet for which a wanted directory is remembered.
 MOST_PREFERRED = 10_000
 
 

@@ -231,7 +231,7 @@ class LocalLog(LogEnd):
             raise UnprovenSyncError(
                 errno.EIO, f"{self.name}: an earlier fsync failed, and the bytes before may be lost"
             )
-        # Else an fsync of what is before it failed for lack of a descriptor, and will be requested again.
+        # Where it is before `begin_offset`, an earlier fsync failed for lack of a descriptor, and is requested again.
         if begin_offset <= self.recovery_point < offset:
             self.recovery_point = offset
 

@@ -84,7 +84,7 @@ class ScheduledTasks:
         """Try to reopen offline partitions after a pause. The pause doubles while a partition stays offline."""
 
         def look() -> None:
-            # What fails again meanwhile must not ask for the first, short pause.
+            # A partition that fails again meanwhile must not start again with the first, short pause.
             self._services.reopen_wanted = nothing
             is_done = False
             try:

@@ -61,7 +61,7 @@ class LogServices:
         # one: each is written before the next is stamped.
         self.marker_of = lru_cache(maxsize=1)(_marker)
         self.offline: set[LocalLog] = set()
-        # What the log says of what the system refuses, appends mostly: a full disk refuses those of every request.
+        # Log lines about what the system refuses, mostly appends: a full disk refuses those of every request.
         self.refusals = LineLimit(logger, clock)
         # Called when a partition is added to `offline` or could not be loaded, to schedule the next attempt.
         self.reopen_wanted: Callable[[], None] = nothing

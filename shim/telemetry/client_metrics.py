@@ -31,7 +31,7 @@ ZSTD, LZ4, GZIP, SNAPPY = 4, 3, 1, 2
 OFFERED = [ZSTD, LZ4, GZIP, SNAPPY]
 HIGHEST_CODEC = ZSTD
 MOST_INSTANCES = 16384
-# Of a client's names so much is kept, because there may be many clients, and a name may have 32 KB.
+# Names of clients are cut to this: there may be many clients, and a name may have 32 KB.
 MOST_NAME_CHARACTERS = 1000
 SHORTEST_EXPIRY_MS = 60_000
 SWEEP_MS = 10_000

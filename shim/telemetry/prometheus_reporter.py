@@ -29,7 +29,7 @@ MOST_LOOKED_AT = 10_000
 LARGEST_PUSH_BYTES = 384 * 1024
 # Families of the broker itself begin so. A client must not add to them.
 OWN_FAMILIES = ("kafka_", "process_")
-# What of a client becomes labels. Its id is one, so that two clients of one name do not overwrite each other.
+# The labels that name a client. Its instance id is one, so that two clients of one name do not overwrite each other.
 CLIENT_LABELS = ("client_id", "client_instance_id", "client_software_name")
 KINDS = frozenset({"gauge", "sum", "histogram"})
 SCALARS = frozenset({"string_value", "bool_value", "int_value", "double_value"})

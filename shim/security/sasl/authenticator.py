@@ -70,7 +70,7 @@ class Authenticator:
         self._clock = clock
         # Called with the principal after each successful exchange.
         self.on_complete: Callable[[str], None] = _ignore
-        # Of the current exchange, or of the one that made the session.
+        # The current exchange, or the one that made the session.
         self.state = State.INITIAL
         self._settings: SaslSettings = security.sasl_settings()
         self._mechanism: Mechanism | None = None

@@ -45,7 +45,7 @@ class SaslSettings:
         self.failure_delay_ms: int = options.get("connection.failed.authentication.delay.ms")
         self.max_reauth_ms = {name: options.get("connections.max.reauth.ms", name) for name in self.mechanisms}
         self.warnings: list[str] = []
-        # Of PLAIN, where no handler knows them.
+        # The passwords of PLAIN by user, unless a callback handler checks them.
         self._passwords: dict[str, str] = {}
         self._makers: dict[str, Callable[[], Mechanism]] = {}
         # Kafka lists them out of a HashMap.

@@ -41,7 +41,7 @@ def make_context(options: ListenerOptions, *, uses_sasl: bool) -> tuple[ssl.SSLC
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
     set_versions_and_suites(context, options)
     warnings = load_certificates(context, keystore)
-    # Of SASL_SSL listeners Kafka asks for certificates only if the option has the listener's prefix.
+    # On SASL_SSL listeners Kafka asks clients for certificates only if the option has the listener's prefix.
     asked = options.own_text("ssl.client.auth") if uses_sasl else options.get("ssl.client.auth")
     mode = _CLIENT_AUTH.get((asked or "none").strip().lower())
     if mode is None:

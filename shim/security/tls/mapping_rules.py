@@ -32,7 +32,7 @@ class MappingRules:
 
     def __init__(self, text: str) -> None:
         """Raises ConfigError."""
-        # Of one line each: expressions whose time is not bounded.
+        # One line for each expression whose time is not bounded.
         self.warnings: list[str] = []
         # (pattern or None for DEFAULT, replacement, case)
         self._rules: list[tuple[RulePattern | None, str, str]] = []

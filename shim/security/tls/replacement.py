@@ -28,9 +28,9 @@ class Stores:
     """What of a listener's stores is compared with the next ones."""
 
     certificate: x509.Certificate
-    # Of the certificates in the truststore; None: there is none.
+    # A digest of the certificates in the truststore; None: there is no truststore.
     truststore_digest: bytes | None
-    # What `ssl.client.auth` says.
+    # By `ssl.client.auth`.
     client_auth: ssl.VerifyMode
 
     @property
