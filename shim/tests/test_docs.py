@@ -142,3 +142,13 @@ def test_the_messages_that_are_explained_are_in_the_code():
     codes = re.findall(r"`([A-Z_]{8,})`", " ".join(re.findall(r"^### (.+)$", page, re.MULTILINE)))
     assert len(codes) > 8
     assert [code for code in codes if code not in ErrorCode.__members__] == []
+
+
+@pytest.mark.parametrize(
+    "folder", ["storage", "metadata", "group", "monitoring", "console", "share", "txn", "security", "quota"]
+)
+def test_the_design_page_names_every_module_of_a_part(folder: str):
+    page = (ROOT / "docs" / "DESIGN.md").read_text()
+    names = {path.name for path in (ROOT / "shim" / folder).rglob("*.py") if path.name != "__init__.py"}
+    assert names, folder
+    assert sorted(name for name in names if name not in page) == []
