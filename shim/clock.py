@@ -240,7 +240,8 @@ class VirtualClock(Clock):
 
     async def advance_and_drain(self, delay_ms: float, *, clients_alive: bool = False) -> None:
         """As `advance`, but wait before each time step until woken tasks, work in slices and the work of threads are
-        done. `clients_alive`: connected clients count as alive during the whole advance."""
+        done. `clients_alive`: connected clients count as alive during the whole advance. Raises RuntimeError if another
+        advance is under way."""
         if self._is_advancing:
             raise RuntimeError("the clock is being advanced already: wait until that call returns")
         loop = asyncio.get_running_loop()

@@ -169,7 +169,7 @@ class Broker(EmbeddedClient):
 
     def kill(self) -> None:
         """Send SIGKILL to the child process, to simulate a crash. Requires `process=True`. Start the broker again to
-        test recovery: it has its port and its data, also in memory."""
+        test recovery: it has its port and its data, also in memory. Raises RuntimeError without such a process."""
         if self._process is None:
             raise RuntimeError("only a running broker in a process of its own can be killed: Broker(process=True)")
         self._note_addresses()
@@ -292,14 +292,16 @@ class Broker(EmbeddedClient):
 
     @property
     def faults(self) -> Faults:
-        """The broker's fault points: `arm`, `disarm`, `release`, `reached`. Each runs on the broker's thread."""
+        """The broker's fault points: `arm`, `disarm`, `release`, `reached`. Each runs on the broker's thread. Raises
+        TypeError with `process=True`."""
         if self._is_process:
             raise TypeError("the faults of a broker in a process of its own are set when it starts: Broker(faults=...)")
         return OnLoop(self, self._faults)  # type: ignore[return-value]
 
     @property
     def state(self) -> Any:
-        """The broker's state objects (`kafka_shim.broker.Broker`). Access them only inside `call`."""
+        """The broker's state objects (`kafka_shim.broker.Broker`). Access them only inside `call`. Raises RuntimeError
+        if the broker does not run in this process."""
         if self._server is None:
             raise RuntimeError("only a broker in a thread of this process has its state here: Broker(process=False)")
         return self._server.broker

@@ -37,7 +37,8 @@ class ClockControl:
 
         Clients use the machine's time and can send nothing during the advance. Connected clients count as alive: their
         connections stay open and their group members stay members, as with heartbeats. With `silent` they count as
-        silent: sessions expire and idle connections are closed.
+        silent: sessions expire and idle connections are closed. Raises TypeError for a clock that is not virtual,
+        ValueError for a negative duration.
         """
         if not isinstance(self._clock, VirtualClock):
             raise TypeError("only a virtual clock can be moved: Broker(clock='virtual')")

@@ -55,7 +55,7 @@ def run_follow_up(follow_up: Callable[[], None] | None, metrics: Metrics) -> Non
 
 
 def block_on(flushes: Flushes) -> None:
-    """As `wait_for`, without an event loop. Blocks."""
+    """As `wait_for`, without an event loop. Blocks, and raises NOT_COORDINATOR."""
     try:
         for flush in flushes:
             flush.result()

@@ -45,7 +45,9 @@ PARTITIONS_PER_STEP = 16
 def handle(
     context: Context, request: FetchRequest, fetch: FetchContext | None = None, reads: FetchReads | None = None
 ) -> Answer | Steps[Answer]:
-    """A fetch of thousands of partitions comes here again with what its steps have resolved and read."""
+    """Returns the response, a coroutine that waits for records, or the steps of a fetch of thousands of partitions.
+    Those steps call it again, with the session that they have resolved (`fetch`) and the partitions that they have read
+    (`reads`). Raises UNKNOWN_SERVER_ERROR for an unknown isolation level."""
     broker = context.broker
     if fetch is None:
         if context.is_large:

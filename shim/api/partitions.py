@@ -42,7 +42,8 @@ def topic_id(broker: Broker, name: str) -> bytes:
 
 def check_leader_epoch(log: PartitionLog, current_leader_epoch: int) -> None:
     """Compare the client's current leader epoch with the partition's; -1 skips the check (KIP-320). Fetch, and only
-    Fetch, skips it for the other negative values too."""
+    Fetch, skips it for the other negative values too. Raises FENCED_LEADER_EPOCH for an older epoch,
+    UNKNOWN_LEADER_EPOCH for a newer one."""
     if current_leader_epoch not in (-1, log.leader_epoch):
         code = (
             ErrorCode.FENCED_LEADER_EPOCH if current_leader_epoch < log.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH

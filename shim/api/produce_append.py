@@ -116,7 +116,8 @@ def after_append(
     failures: list[PartitionBatch],
     flushes: list[tuple[PartitionBatch, Flush]],
 ) -> ProduceResponse | Coroutine[Any, Any, ProduceResponse] | None:
-    """Returns what `append` returns, once all batches are appended."""
+    """Returns what `append` returns, once all batches are appended. Raises DisconnectError for a failure of a request
+    with acks 0, which has no response."""
     if acks == 0:
         if failures:
             shown = failures[:MOST_FAILURES_SHOWN]

@@ -84,14 +84,14 @@ class ShareFetchReads:
         self.is_large = False
 
     def find(self, key: TopicIdPartition, topic: str) -> None:
-        """Add a partition."""
+        """Add a partition: to `shares`, or with its error to `failed`."""
         try:
             self.shares[key] = self._partitions.get((self.group_id, *key), topic)
         except KafkaError as error:
             self.failed[key] = error.without_frames()
 
     def find_all(self, wanted: Iterable[CachedSharePartition]) -> Steps[None]:
-        """Add very many partitions."""
+        """Add partitions, in steps."""
         for number, one in enumerate(wanted, 1):
             assert one.topic is not None
             self.find(one.key, one.topic)

@@ -92,7 +92,7 @@ class Cluster:
     # --- connections
 
     def any(self) -> Connection:
-        """Returns the connection to the first bootstrap server that answers."""
+        """Returns the connection to the first bootstrap server that answers. Raises WireClientError if none does."""
         if self._first is None:
             for number, address in enumerate(self._bootstrap, start=1):
                 try:
@@ -106,7 +106,7 @@ class Cluster:
         return self._first[1]
 
     def to(self, node_id: int) -> Connection:
-        """Returns the connection to one broker."""
+        """Returns the connection to one broker. Raises WireClientError if the cluster does not have it."""
         if node_id not in self._connections:
             if node_id not in self._addresses:
                 self.metadata(())
@@ -153,7 +153,8 @@ class Cluster:
         return self.patiently(ask)
 
     def leader(self, partition: TopicPartition) -> int:
-        """Returns the node id of a partition's leader, as it was when it was last asked for."""
+        """Returns the node id of a partition's leader, as it was when it was last asked for. Raises
+        UNKNOWN_TOPIC_OR_PARTITION."""
         if self._leaders.get(partition, -1) < 0 and partition[1] not in self.partitions(partition[0]):
             raise RequestError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, subject=f"{partition[0]}-{partition[1]}")
         return self._leaders[partition]

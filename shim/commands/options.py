@@ -53,7 +53,7 @@ def bootstrap_option(command: _F) -> _F:
 
 
 def config_option(command: _F) -> _F:
-    """Adds `--command-config FILE`, for `given_security`."""
+    """Adds `--command-config FILE` to a command, in which `given_security` returns what it says."""
     return click.option(
         "--command-config",
         metavar="FILE",

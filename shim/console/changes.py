@@ -47,7 +47,8 @@ def make(change: Change, session: Session, body: Body) -> dict[str, Any]:
 
 
 def record(client: Client, body: Body) -> tuple[str, dict[str, Any]]:
-    """Write one record to a topic that exists: where its key belongs, or to `partition`."""
+    """Write one record to a topic that exists: where its key belongs, or to `partition`. Raises BadRequestError for a
+    partition that does not exist."""
     topic = body.text("topic")
     partition = body.optional_number("partition", 0, INT32_MAX)
     key, value = _content(body.given("key"), "key"), _content(body.given("value"), "value")
@@ -85,7 +86,7 @@ def deleted_topic(client: Client, body: Body) -> tuple[str, dict[str, Any]]:
 
 
 def topic_configs(client: Client, body: Body) -> tuple[str, dict[str, Any]]:
-    """Set options of a topic, and take back those of `remove`."""
+    """Set options of a topic, and take back those of `remove`. Raises BadRequestError if there are none of both."""
     name, added, removed = body.text("name"), body.texts("set"), body.names("remove")
     if not (added or removed):
         raise BadRequestError("set or remove names an option")
@@ -94,7 +95,8 @@ def topic_configs(client: Client, body: Body) -> tuple[str, dict[str, Any]]:
 
 
 def offsets(client: Client, body: Body) -> tuple[str, dict[str, Any]]:
-    """Tell where the offsets of a group without members would go, and with `confirm`, its name, move them there."""
+    """Tell where the offsets of a group without members would go, and with `confirm`, its name, move them there.
+    Raises ResetError if there are too many."""
     name = body.text("name")
     target = _target(body)
     partitions: list[TopicPartition] = []

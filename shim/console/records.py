@@ -128,7 +128,8 @@ class _Reading:
         return PartitionReader(self._cluster, self._topic, number, self._leaders[number], budget)
 
     def places(self, start: str) -> Cursor:
-        """Return an offset for each partition from `earliest`, `latest`, `time:MS`, `offset:N` or a cursor."""
+        """Return an offset for each partition from `earliest`, `latest`, `time:MS`, `offset:N` or a cursor. Raises
+        BadRequestError for anything else."""
         kind, _, rest = start.partition(":")
         if start == "earliest":
             return dict(self.first)

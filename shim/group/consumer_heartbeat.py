@@ -97,7 +97,8 @@ def still_there(request: ConsumerGroupHeartbeatRequest, interval_ms: int) -> Con
 
 
 def heartbeat(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, context: RequestContext) -> None:
-    """Handle a heartbeat that does not leave. The decision may hold the records that created the group for it."""
+    """Add the records and the response of a heartbeat that does not leave to the decision, which may hold those that
+    created the group for it. Raises KafkaError as Kafka refuses it, GROUP_MAX_SIZE_REACHED for one member too many."""
     image, decision = context.image, context.decision
     group_id = group.group_id
     joins = request.member_epoch == 0

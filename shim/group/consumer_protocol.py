@@ -52,7 +52,7 @@ class Subscription:
 
 
 def read_version(data: bytes) -> int:
-    """Returns only the version."""
+    """Returns the version of the message, at most LAST_VERSION. Raises ConsumerProtocolError."""
     if len(data) < _SHORT.size:
         raise ConsumerProtocolError("no version")
     version: int = _SHORT.unpack_from(data)[0]

@@ -112,15 +112,15 @@ class GroupKind(Generic[G]):
     def sync(
         self, group: G, request: SyncGroupRequest, token: Token, image: CoordinatorMetadataImage, now_ms: int
     ) -> Decision:
-        """SyncGroup. The decision holds the response, or the token gets it later."""
+        """SyncGroup of a classic member. The decision holds the response, or the token gets it later."""
         self._refuse(ErrorCode.UNKNOWN_MEMBER_ID, group)
 
     def heartbeat(self, group: G, request: HeartbeatRequest) -> Heartbeat:
-        """Heartbeat."""
+        """Returns the error code and the timers of Heartbeat of a classic member."""
         self._refuse(ErrorCode.UNKNOWN_MEMBER_ID, group)
 
     def leave(self, group: G, request: LeaveGroupRequest, image: CoordinatorMetadataImage, now_ms: int) -> Decision:
-        """LeaveGroup."""
+        """LeaveGroup of classic members: the decision holds the response."""
         self._refuse(ErrorCode.UNKNOWN_MEMBER_ID, group)
 
     # --- offsets

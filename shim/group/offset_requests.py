@@ -51,7 +51,7 @@ class OffsetRequests:
         self._runtime = runtime
 
     def commit(self, request: OffsetCommitRequest, version: int) -> Outcome[OffsetCommitResponse]:
-        """OffsetCommit."""
+        """Returns the outcome of OffsetCommit, whose response has an error for each offset that is refused."""
         from kafka_shim.group.offset_rules import commit
 
         runtime = self._runtime
@@ -65,7 +65,7 @@ class OffsetRequests:
         return Outcome(response, flushes)
 
     def commit_in_steps(self, request: OffsetCommitRequest, version: int) -> Steps[Outcome[OffsetCommitResponse]]:
-        """OffsetCommit of thousands of offsets, which are one batch."""
+        """As `commit`, for thousands of offsets, which are written as one batch in the last step."""
         from kafka_shim.group import large_offsets, offset_rules
 
         runtime = self._runtime
@@ -216,20 +216,20 @@ class OffsetRequests:
         return flushes
 
     def fetch(self, request: OffsetFetchRequestGroup, require_stable: bool) -> OffsetFetchResponseGroup:
-        """OffsetFetch of one group."""
+        """Returns the answer of OffsetFetch for one group."""
         from kafka_shim.group import offset_rules
 
         return offset_rules.fetch(self._runtime.groups_of(request.group_id), request, require_stable)
 
     def fetch_in_steps(self, request: OffsetFetchRequestGroup, require_stable: bool) -> Steps[OffsetFetchResponseGroup]:
-        """OffsetFetch of one group, of very many partitions."""
+        """As `fetch`, for very many partitions."""
         from kafka_shim.group import offset_rules
 
         groups = self._runtime.groups_of(request.group_id)
         return (yield from offset_rules.fetch_in_steps(groups, request, require_stable))
 
     def delete(self, request: OffsetDeleteRequest) -> Outcome[OffsetDeleteResponse]:
-        """OffsetDelete."""
+        """Returns the outcome of OffsetDelete. Raises INVALID_GROUP_ID for a request without a group."""
         from kafka_shim.group import offset_rules
 
         if not request.group_id:
@@ -241,7 +241,7 @@ class OffsetRequests:
         return Outcome(response, flushes)
 
     def delete_in_steps(self, request: OffsetDeleteRequest) -> Steps[Outcome[OffsetDeleteResponse]]:
-        """OffsetDelete of thousands of offsets. Those that the group has in the last step are deleted in it."""
+        """As `delete`, for thousands of offsets. Those that the group has in the last step are deleted in it."""
         from kafka_shim.group import large_offsets, offset_rules
         from kafka_shim.protocol.messages.offset_delete_response import OffsetDeleteResponse
 

@@ -120,7 +120,8 @@ def offset_entries(group_id: str, changes: Changes, now_ms: int) -> list[Entry]:
 
 
 def decode_offset_key(key: bytes) -> tuple[str, str, int]:
-    """Returns (group id, topic, partition). Also reads the legacy type, whose layout is the same."""
+    """Returns (group id, topic, partition). Also reads the legacy type, whose layout is the same. Raises
+    RecordError."""
     try:
         size = _SHORT.unpack_from(key, 2)[0]
         at = 4 + size
@@ -133,7 +134,7 @@ def decode_offset_key(key: bytes) -> tuple[str, str, int]:
 
 
 def decode_offset(value: bytes, record_offset: int) -> Committed:
-    """Decode an offset value of version 0 to 4."""
+    """Decode an offset value of version 0 to 4. Raises RecordError."""
     _, value_class = _classes(OFFSET_COMMIT)
     try:
         version = _SHORT.unpack_from(value)[0]

@@ -52,8 +52,8 @@ def heartbeat(
     decision: Decision,
     now_ms: int,
 ) -> tuple[int, States]:
-    """Handle a heartbeat that does not leave. Returns the group epoch, and the share partitions that get a state
-    now."""
+    """Add the records and the response of a heartbeat that does not leave to the decision. Returns the group epoch, and
+    the share partitions that get a state now. Raises GROUP_MAX_SIZE_REACHED and the errors of members."""
     group_id, member_id = group.group_id, request.member_id
     joins = request.member_epoch == 0
     max_size = image.config.group_share_max_size

@@ -209,7 +209,7 @@ class Dump:
 
 
 def batch_line(batch: Batch, content: bytes) -> str:
-    """One batch."""
+    """Returns the line of a batch, in the words of Kafka's DumpLogSegments."""
     horizon = batch.base_timestamp if batch.has_delete_horizon else -1
     return (
         f"baseOffset: {batch.base_offset} lastOffset: {batch.last_offset} count: {batch.record_count} "

@@ -73,7 +73,7 @@ class PartitionLog(PlainLog):
         verification: Verification | None = None,
         checked: validation.Checked | None = None,
     ) -> Appended:
-        """As `append_as_leader`, whatever the batch is."""
+        """As `append_as_leader`, with its errors, for any batch: all steps in their order."""
         config = self.config
         self._require_online()
         if self._plain_of is not config:

@@ -71,7 +71,7 @@ class SegmentFiles(SegmentEnd):
 
     @property
     def offset_index(self) -> OffsetIndex:
-        """Loaded at its first use; empty when its file is missing."""
+        """Loaded at its first use; empty when its file is missing. Raises OSError if it is damaged."""
         if self._offset_index is None:
             index = OffsetIndex(self.path(names.INDEX), self._files)
             index.load()

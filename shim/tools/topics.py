@@ -100,7 +100,7 @@ def _names(cluster: Cluster, given: Given) -> list[str]:
 
 
 def included(text: str) -> re.Pattern[str]:
-    """Which topics a list of names or a regular expression means (Kafka: IncludeList)."""
+    """Which topics a list of names or a regular expression means (Kafka: IncludeList). Raises TopicError."""
     words = text.strip().replace(",", "|").replace(" ", "").strip("\"'")
     try:
         return re.compile(words)

@@ -196,7 +196,8 @@ class StreamsGroup:
         return check
 
     def check_fetch(self, member_id: str | None, epoch: int) -> None:
-        """Check the member that OffsetFetch v9+ names. Requests without a member are not checked."""
+        """Check the member that OffsetFetch v9+ names. A request without a member is not checked. Raises
+        UNKNOWN_MEMBER_ID, and STALE_MEMBER_EPOCH for another epoch."""
         if member_id is None:
             if epoch < 0:
                 return

@@ -110,7 +110,8 @@ class StreamsMember:
         return self.state == STABLE and self.member_epoch == epoch
 
     def updated_by(self, request: StreamsGroupHeartbeatRequest, client: Client) -> StreamsMember:
-        """Returns the member with what its heartbeat says. A field that is absent keeps its value."""
+        """Returns the member with what its heartbeat says. A field that is absent keeps its value. Raises
+        UNKNOWN_SERVER_ERROR for a client tag that is given twice."""
         changes: dict[str, Any] = {"client_id": client.client_id, "client_host": client.host}
         if request.rack_id is not None:
             changes["rack_id"] = request.rack_id

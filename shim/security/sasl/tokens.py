@@ -168,7 +168,7 @@ class _Key:
 
     @property
     def key_id(self) -> object:
-        """What tokens name it by."""
+        """The name by which tokens refer to it (`kid`), or None."""
         return self._texts.get("kid")
 
     def fits(self, algorithm: str) -> bool:
