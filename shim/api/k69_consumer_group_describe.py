@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from kafka_shim.api.described_groups import describe_groups
 from kafka_shim.api.k68_consumer_group_heartbeat import check_protocol
-from kafka_shim.authorization import hide_groups_by_topic
-from kafka_shim.errors import ErrorCode
 from kafka_shim.group.describe import described_consumer
 from kafka_shim.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from kafka_shim.protocol.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse, DescribedGroup
@@ -26,19 +24,8 @@ ABANDONABLE = True
 
 def handle(context: Context, request: ConsumerGroupDescribeRequest) -> Steps[ConsumerGroupDescribeResponse]:
     check_protocol(context.broker)
-    response = ConsumerGroupDescribeResponse()
-    yield from describe_groups(context, request, response, DescribedGroup, described_consumer)
-    yield from hide_groups_by_topic(context, response.groups, _topics, _hidden)
-    return response
-
-
-def _hidden(group: DescribedGroup) -> DescribedGroup:
-    """What stands for a group with an assigned topic that the client may not describe."""
-    return DescribedGroup(
-        group_id=group.group_id,
-        error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-        error_message="The group has described topic(s) that the client is not authorized to describe.",
-    )
+    groups = yield from describe_groups(context, request, DescribedGroup, described_consumer, _topics)
+    return ConsumerGroupDescribeResponse(groups=groups)
 
 
 def _topics(group: DescribedGroup) -> set[str]:

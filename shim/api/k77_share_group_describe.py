@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from kafka_shim.api.described_groups import describe_groups
 from kafka_shim.api.k76_share_group_heartbeat import check_protocol
-from kafka_shim.authorization import hide_groups_by_topic
-from kafka_shim.errors import ErrorCode
 from kafka_shim.group.share_describe import described_share
 from kafka_shim.protocol.messages.share_group_describe_request import ShareGroupDescribeRequest
 from kafka_shim.protocol.messages.share_group_describe_response import DescribedGroup, ShareGroupDescribeResponse
@@ -25,19 +23,8 @@ ABANDONABLE = True
 
 def handle(context: Context, request: ShareGroupDescribeRequest) -> Steps[ShareGroupDescribeResponse]:
     check_protocol(context.broker)
-    response = ShareGroupDescribeResponse()
-    yield from describe_groups(context, request, response, DescribedGroup, described_share)
-    yield from hide_groups_by_topic(context, response.groups, _topics, _hidden)
-    return response
-
-
-def _hidden(group: DescribedGroup) -> DescribedGroup:
-    """What stands for a group with an assigned topic that the client may not describe."""
-    return DescribedGroup(
-        group_id=group.group_id,
-        error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-        error_message="The group has described topic(s) that the client is not authorized to describe.",
-    )
+    groups = yield from describe_groups(context, request, DescribedGroup, described_share, _topics)
+    return ShareGroupDescribeResponse(groups=groups)
 
 
 def _topics(group: DescribedGroup) -> set[str]:

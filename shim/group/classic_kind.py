@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from kafka_shim.group.kind import Group
     from kafka_shim.group.metadata_image import CoordinatorMetadataImage
     from kafka_shim.group.request_context import JoinContext
-    from kafka_shim.protocol.messages.describe_groups_response import DescribedGroup
     from kafka_shim.protocol.messages.heartbeat_request import HeartbeatRequest
     from kafka_shim.protocol.messages.leave_group_request import LeaveGroupRequest
     from kafka_shim.protocol.messages.offset_commit_request import OffsetCommitRequest
@@ -64,13 +63,6 @@ class ClassicKind(GroupKind[ClassicGroup]):
             decision.cancel(group.group_id, SESSION, member_id)
         decision.cancel(group.group_id, JOIN)
         return decision
-
-    def describe(
-        self, group_id: str, group: Group | None, version: int, image: CoordinatorMetadataImage
-    ) -> DescribedGroup:
-        from kafka_shim.group.describe import described_classic
-
-        return described_classic(group_id, group, version)
 
     # --- requests of members
 

@@ -12,10 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kafka_shim.group.decision import Heartbeat, Token
-    from kafka_shim.group.kind import Group
     from kafka_shim.group.metadata_image import CoordinatorMetadataImage
     from kafka_shim.group.request_context import JoinContext
-    from kafka_shim.protocol.messages.consumer_group_describe_response import DescribedGroup
     from kafka_shim.protocol.messages.heartbeat_request import HeartbeatRequest
     from kafka_shim.protocol.messages.leave_group_request import LeaveGroupRequest
     from kafka_shim.protocol.messages.sync_group_request import SyncGroupRequest
@@ -80,13 +78,6 @@ class ConsumerKind(CommittingKind[ConsumerGroup]):
         decision = super().delete(group)
         decision.cancel(group.group_id, REGEX)
         return decision
-
-    def describe(
-        self, group_id: str, group: Group | None, version: int, image: CoordinatorMetadataImage
-    ) -> DescribedGroup:
-        from kafka_shim.group.describe import described_consumer
-
-        return described_consumer(group_id, group, image)
 
     # --- requests of classic members
 

@@ -99,10 +99,6 @@ class GroupKind(Generic[G]):
         decision.records = group.tombstones()
         return decision
 
-    def describe(self, group_id: str, group: Group | None, version: int, image: CoordinatorMetadataImage) -> Any:
-        """Returns the group as this kind's Describe API shows it, or an error if it is of another kind."""
-        raise NotImplementedError(f"groups of kind {self.name!r} cannot be described")
-
     # --- requests of classic members
 
     def join(self, group: G, context: JoinContext) -> Decision:

@@ -10,10 +10,8 @@ from kafka_shim.group.share_member import LEAVE_EPOCH, ShareMember
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.group.kind import Group
     from kafka_shim.group.metadata_image import CoordinatorMetadataImage
     from kafka_shim.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
-    from kafka_shim.protocol.messages.share_group_describe_response import DescribedGroup
     from kafka_shim.protocol.records.share_group_current_member_assignment_key import (
         ShareGroupCurrentMemberAssignmentKey,
     )
@@ -65,13 +63,6 @@ class ShareKind(GroupKind[ShareGroup]):
     def check_fetch(self, group: ShareGroup, request: OffsetFetchRequestGroup) -> bool:
         """A share group has no committed offsets; to ask for them is no error."""
         return False
-
-    def describe(
-        self, group_id: str, group: Group | None, version: int, image: CoordinatorMetadataImage
-    ) -> DescribedGroup:
-        from kafka_shim.group.share_describe import described_share
-
-        return described_share(group_id, group, image)
 
 
 # --- records

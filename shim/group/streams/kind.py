@@ -11,9 +11,7 @@ from kafka_shim.group.streams.topology import Topology
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.group.kind import Group
     from kafka_shim.group.metadata_image import CoordinatorMetadataImage
-    from kafka_shim.protocol.messages.streams_group_describe_response import DescribedGroup
     from kafka_shim.protocol.records.streams_group_current_member_assignment_key import (
         StreamsGroupCurrentMemberAssignmentKey,
     )
@@ -70,13 +68,6 @@ class StreamsKind(CommittingKind[StreamsGroup]):
         decision = super().delete(group)
         decision.cancel(group.group_id, INITIAL_REBALANCE)
         return decision
-
-    def describe(
-        self, group_id: str, group: Group | None, version: int, image: CoordinatorMetadataImage
-    ) -> DescribedGroup:
-        from kafka_shim.group.streams.describe import described_streams
-
-        return described_streams(group_id, group)
 
 
 # --- records

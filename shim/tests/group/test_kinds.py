@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from kafka_shim.errors import ErrorCode as E
+from kafka_shim.group.describe import described_classic, described_consumer
 from kafka_shim.group.kinds import KINDS
+from kafka_shim.group.share_describe import described_share
+from kafka_shim.group.streams.describe import described_streams
 from kafka_shim.protocol.record_types import GROUP_KEYS
 from kafka_shim.tests.group.harness import Node
 
@@ -23,13 +26,18 @@ def test_an_unknown_kind_is_named() -> None:
 def test_each_kind_describes_its_own_groups_only(node: Node) -> None:
     node.stable("c")
     node.modern("m", "a", subscribed_topic_names=["t"])
-    for kind, group_id, code in (
-        ("classic", "c", E.NONE),
-        ("classic", "m", E.GROUP_ID_NOT_FOUND),
-        ("consumer", "m", E.NONE),
-        ("consumer", "c", E.GROUP_ID_NOT_FOUND),
-        ("streams", "c", E.GROUP_ID_NOT_FOUND),
-        ("streams", "m", E.GROUP_ID_NOT_FOUND),
+    find, image = node.groups.find, node.groups.image
+    for group_id, own in (
+        ("c", described_classic("c", find("c"), 6)),
+        ("m", described_consumer("m", find("m"), image)),
     ):
-        told = KINDS[kind].describe(group_id, node.groups.find(group_id), 6, node.groups.image)
-        assert (told.group_id, told.error_code) == (group_id, code)
+        assert (own.group_id, own.error_code) == (group_id, E.NONE)
+    for group_id, other in (
+        ("m", described_classic("m", find("m"), 6)),
+        ("c", described_consumer("c", find("c"), image)),
+        ("c", described_share("c", find("c"), image)),
+        ("m", described_share("m", find("m"), image)),
+        ("c", described_streams("c", find("c"))),
+        ("m", described_streams("m", find("m"))),
+    ):
+        assert (other.group_id, other.error_code) == (group_id, E.GROUP_ID_NOT_FOUND)
