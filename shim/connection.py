@@ -1,5 +1,5 @@
-"""One client connection. It passes the frames that `frame_receiver` splits off to `dispatch` one at a time, and sends
-the responses in request order.
+"""One client connection. It passes the frames that `frame_receiver` splits off to `dispatch` one at a time, and has
+`response_sender` send the responses in request order.
 
 Flow control. While a request is being handled, the connection handles no other: received bytes are kept and reading
 pauses. The same applies until the last byte of a response is handed to the socket (Kafka mutes the channel). Stored
@@ -13,15 +13,13 @@ import logging
 
 from kafka_shim.config import ConfigError
 from kafka_shim.errors import DisconnectError
-from kafka_shim.frame_receiver import FrameReceiver
-from kafka_shim.network_send import FULL_SOCKET_BYTES, HAS_SENDFILE, NetworkSend, shows_files
+from kafka_shim.response_sender import ResponseSender
 from kafka_shim.session import Session, plain_host
-from kafka_shim.storage.file_records import read_ahead
 from kafka_shim.waiters import pause
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Coroutine
     from ssl import SSLObject
     from typing import Any
 
@@ -36,22 +34,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kafka_shim.connection")
 
-# The most that one connection sends per turn of the event loop: about a millisecond of work.
-TURN_BYTES = 2 * 1024 * 1024
-# The least that a system call counts: a response may have thousands of small parts.
-CALL_BYTES = 16 * 1024
 
-
-class Connection(FrameReceiver):
+class Connection(ResponseSender):
     """The protocol object of one accepted socket. A listener creates it and the transport owns it. Event-loop thread
     only."""
 
     __slots__ = (
         "_gone",
-        "_network_send",
-        "_send_memory",
-        "_unsent_seen_bytes",
-        "_untaken_bytes",
         "is_muted",
     )
 
@@ -62,12 +51,6 @@ class Connection(FrameReceiver):
         super().__init__(dispatcher, listener, memory, registry)
         # Whether the task is the throttle time of the client, during which no request is handled.
         self.is_muted = False
-        # Sending: the response that is read from its files as the client takes it; the number of unsent bytes; their
-        # number when the idle timer last looked.
-        self._send_memory = dispatcher.broker.send_memory
-        self._network_send: NetworkSend | None = None
-        self._untaken_bytes = 0
-        self._unsent_seen_bytes = 0
         self._gone: asyncio.Future[None] | None = None
 
     # --- life
@@ -182,12 +165,6 @@ class Connection(FrameReceiver):
         else:
             self._closing_reason = reason
 
-    def has_taken_some(self) -> bool:
-        """Returns whether the client received part of its responses since the last call."""
-        unsent_bytes = self._transport.get_write_buffer_size()
-        before, self._unsent_seen_bytes = self._unsent_seen_bytes, unsent_bytes
-        return unsent_bytes < before
-
     @property
     def task(self) -> asyncio.Task[None] | None:
         """The task of the request that is waiting, or None."""
@@ -271,116 +248,4 @@ class Connection(FrameReceiver):
             self.is_muted = False
             self._task = None
         self.last_active_ms = broker.clock.monotonic_ms()
-        self.proceed()
-
-    # --- sending
-
-    def _send(self, parts: Parts) -> None:
-        if len(parts) == 1:
-            self._transport.write(parts[0])
-        elif shows_files(parts):
-            self._network_send = NetworkSend(parts)
-            self._write_paused = True
-            self._send_more()
-        else:
-            self._transport.writelines(parts)
-
-    def _send_more(self) -> None:
-        """Write the response in progress until the transport cannot send at once or `TURN_BYTES` are used up."""
-        send = self._network_send
-        if send is None:
-            return
-        memory = self._send_memory
-        left_bytes = TURN_BYTES
-        while not send.is_done:
-            if self._transport.is_closing():
-                return
-            if left_bytes <= 0:
-                asyncio.get_running_loop().call_soon(self._go_on_sending)
-                return
-            try:
-                cold = send.cold_range(left_bytes)
-                if cold is not None and self._read_ahead(*cold):
-                    return
-                if send.must_copy or (socket_fd := self._sendfile_fd()) < 0:
-                    buffers = send.take(memory.chunk_bytes)
-                elif not (buffers := send.take_buffers()):
-                    if sent_bytes := send.send_file(socket_fd, left_bytes):
-                        left_bytes -= max(sent_bytes, CALL_BYTES)
-                        continue
-                    buffers = send.take(FULL_SOCKET_BYTES)
-            except OSError as error:
-                if not isinstance(error, ConnectionError):
-                    logger.warning("closing %s: records of its response cannot be read from the disk: %s", self, error)
-                self.is_closing = True
-                self._end_soon(self._transport.abort)
-                return
-            handed_bytes = sum(map(len, buffers))
-            left_bytes -= handed_bytes
-            self._account(handed_bytes)
-            self._write_paused = False
-            self._transport.writelines(buffers)
-            if self._write_paused:
-                break
-            self._account(0)
-            self._write_paused = True
-        if send.is_done:
-            self._network_send = None
-            self._write_paused = self._untaken_bytes > 0
-            if self.is_closing:
-                self._end_soon(self._transport.close)
-
-    @staticmethod
-    def _end_soon(end: Callable[[], None]) -> None:
-        """End the transport on a later turn of the loop: asyncio's loses the connection twice if it is ended while it
-        calls `resume_writing`."""
-        asyncio.get_running_loop().call_soon(end)
-
-    def _sendfile_fd(self) -> int:
-        """Returns the descriptor of the socket, or -1 if stored bytes must go through the transport: because of TLS, or
-        behind bytes that the transport has not sent yet."""
-        if not HAS_SENDFILE or self._transport.get_write_buffer_size():
-            return -1
-        bare = self._transport.get_extra_info("socket")
-        return -1 if bare is None else bare.fileno()
-
-    def _read_ahead(self, fd: int, position: int, size_bytes: int) -> bool:
-        """Have a thread read what is on the disk alone, then go on sending. Returns False if there is no thread for
-        it: the loop then waits for the disk itself."""
-        clock = self._dispatcher.broker.clock
-        try:
-            reading = asyncio.get_running_loop().run_in_executor(None, read_ahead, fd, position, size_bytes)
-        except RuntimeError:
-            return False
-        clock.begin_work()
-        reading.add_done_callback(self._was_read_ahead)
-        return True
-
-    def _was_read_ahead(self, reading: asyncio.Future[None]) -> None:
-        self._dispatcher.broker.clock.end_work()
-        if not reading.cancelled() and (error := reading.exception()) is not None:
-            logger.warning("reading ahead for the response to %s failed: %s", self, error)
-        self._go_on_sending()
-
-    def _go_on_sending(self) -> None:
-        self._send_more()
-        self.proceed()
-
-    def _account(self, held_bytes: int) -> None:
-        self._send_memory.used_bytes += held_bytes - self._untaken_bytes
-        self._untaken_bytes = held_bytes
-
-    # --- flow
-
-    def pause_writing(self) -> None:
-        """The transport has bytes that could not be sent at once. The limit is 0, so one byte is enough."""
-        self._write_paused = True
-        self._account(max(self._untaken_bytes, self._transport.get_write_buffer_size()))
-
-    def resume_writing(self) -> None:
-        """The transport has no unsent bytes any more."""
-        self.last_active_ms = self._clock.monotonic_ms()
-        self._account(0)
-        self._write_paused = self._network_send is not None
-        self._send_more()
         self.proceed()

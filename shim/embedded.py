@@ -292,8 +292,7 @@ class Broker(EmbeddedClient):
 
     @property
     def faults(self) -> Faults:
-        """The broker's fault points: `arm`, `disarm`, `release`, `reached`. Each runs on the broker's thread. Raises
-        TypeError with `process=True`."""
+        """The fault points, whose methods run on the broker's thread. Raises TypeError with `process=True`."""
         if self._is_process:
             raise TypeError("the faults of a broker in a process of its own are set when it starts: Broker(faults=...)")
         return OnLoop(self, self._faults)  # type: ignore[return-value]

@@ -57,7 +57,7 @@ THREADS = {
     "metadata/snapshots.py": "tells the clock of its work",
     "security/sasl/tokens.py": "tells the clock of its work",
     "commands/streams.py": "a tool of its own process",
-    "connection.py": "tells the clock of its work",
+    "response_sender.py": "tells the clock of its work",
     "large_requests.py": "tells the clock of its work",
     "storage/batch_checks.py": "tells the clock of its work",
     "tls_handshakes.py": "tells the clock of its work",

@@ -48,6 +48,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("closing", "memory_pool", "network_send"),
     ("registry",),
     ("frame_receiver",),
+    ("response_sender",),
     ("connection",),
     ("tls_transport",),
     ("listeners",),

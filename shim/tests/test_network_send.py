@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_shim import connection, network_send, server
+from kafka_shim import network_send, response_sender, server
 from kafka_shim.client_security import ClientSecurity
 from kafka_shim.embedded import Broker
 from kafka_shim.network_send import LARGE_CHUNK_BYTES, SMALL_CHUNK_BYTES, NetworkSend, SendMemory
@@ -102,7 +102,7 @@ def assert_whole(frame: bytes, records: bytes, partitions: int = PARTITIONS) -> 
 def test_clients_that_never_read_hold_little_each_and_together(looped, client, monkeypatch, copies):
     """Whether the kernel sends the files, or the broker copies them, as it must with TLS."""
     if copies:
-        monkeypatch.setattr("kafka_shim.connection.HAS_SENDFILE", False)
+        monkeypatch.setattr("kafka_shim.response_sender.HAS_SENDFILE", False)
     fill(client)
     count = 40
     with contextlib.ExitStack() as stack:
@@ -236,7 +236,7 @@ def test_the_loop_does_not_wait_for_the_disk(loop_factory, tmp_path, monkeypatch
         assert may_read.wait(PATIENCE_S)
         file_records.read_ahead(*arguments)
 
-    monkeypatch.setattr(connection, "read_ahead", read_late)
+    monkeypatch.setattr(response_sender, "read_ahead", read_late)
     with (
         Broker(num_partitions=1, loop_factory=loop_factory, data_dir=tmp_path / "data") as broker,
         Connection(broker.bootstrap_servers, timeout_s=PATIENCE_S) as client,

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from kafka_shim import connection
 from kafka_shim.api import (
     k01_fetch,
 )
@@ -16,8 +15,10 @@ from kafka_shim.api.fetch_sessions import CachedPartition
 from kafka_shim.api.fetch_size import FetchSize
 from kafka_shim.cext.messages import encode_response_frame
 from kafka_shim.embedded import Broker
+from kafka_shim.network_send import NetworkSend
 from kafka_shim.protocol.messages.fetch_request import FetchPartition
 from kafka_shim.protocol.messages.fetch_response import AbortedTransaction, EpochEndOffset, PartitionData
+from kafka_shim.response_sender import CALL_BYTES, TURN_BYTES, ResponseSender
 from kafka_shim.targets.requests import make
 from kafka_shim.tests.produced import batch, fetch_request, produce
 from kafka_shim.tests.turns.harness import begun, context_of, steps_of, topics
@@ -133,22 +134,22 @@ def test_a_large_fetch_waits_for_records_as_a_small_one_does(broker: Broker) -> 
 def test_a_response_of_many_small_parts_is_sent_on_many_turns(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two megabytes of small parts are tens of thousands of calls of the system."""
     calls: list[int] = []
-    send_more = connection.Connection._send_more
+    send_more = ResponseSender._send_more
 
-    def counted(self: connection.Connection) -> None:
+    def counted(self: ResponseSender) -> None:
         before = sent[0]
         send_more(self)
         calls.append(sent[0] - before)
 
     sent = [0]
-    send_file = connection.NetworkSend.send_file
+    send_file = NetworkSend.send_file
 
     def noted(self: Any, socket_fd: int, limit_bytes: int) -> int:
         sent[0] += 1
         return send_file(self, socket_fd, limit_bytes)
 
-    monkeypatch.setattr(connection.Connection, "_send_more", counted)
-    monkeypatch.setattr(connection.NetworkSend, "send_file", noted)
+    monkeypatch.setattr(ResponseSender, "_send_more", counted)
+    monkeypatch.setattr(NetworkSend, "send_file", noted)
     topics(broker, t=1000)
     records = batch(b"x" * 1000)  # beyond 64 kB in all they are sent from their files
     data = [{"index": number, "records": records} for number in range(1000)]
@@ -159,7 +160,7 @@ def test_a_response_of_many_small_parts_is_sent_on_many_turns(broker: Broker, mo
         records
     )
     assert sum(calls) > 800
-    assert max(calls) <= connection.TURN_BYTES // connection.CALL_BYTES + 1
+    assert max(calls) <= TURN_BYTES // CALL_BYTES + 1
 
 
 # --- the size of a response
