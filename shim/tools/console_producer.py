@@ -206,7 +206,7 @@ def _send_lines(cluster: Cluster, producer: Producer, reader: LineReader, given:
             if is_console:
                 print(">", end="", flush=True)
     except ReadError:
-        _flush(producer)  # what came before is sent, as there
+        _flush(producer)  # Kafka's tool sends what came before, too
         raise
     _flush(producer)
     return 0

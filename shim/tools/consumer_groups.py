@@ -1,5 +1,5 @@
 """`kafka-consumer-groups.sh` (Kafka: ConsumerGroupCommand). What goes wrong at the broker is printed, and the status
-is 0 all the same, as there."""
+is 0 all the same, as that of Kafka's tool."""
 
 from __future__ import annotations
 

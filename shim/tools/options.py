@@ -1,5 +1,5 @@
 """Parsing for those of Kafka's tools that have flat options (there: joptsimple): `--name value`, `--name=value`, unique
-abbreviations. What is wrong is said on stderr and ends the tool with status 1, as there."""
+abbreviations. What is wrong is said on stderr and ends the tool with status 1, as in Kafka."""
 
 from __future__ import annotations
 
