@@ -7,6 +7,7 @@ decided before is then decided again.
 from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.metadata.replay_topics import ReplayError
 from kafka_shim.turns import at_once
 
 TYPE_CHECKING = False
@@ -47,7 +48,12 @@ def decide(metadata: MetadataStore, decided: Callable[[], Steps[list[Any]]]) -> 
     for _ in range(TRIES):
         offset = metadata.image.last_offset
         records = yield from decided()
-        prepared = yield from metadata.prepare(records)
+        try:
+            prepared = yield from metadata.prepare(records)
+        except ReplayError:
+            if metadata.image.last_offset == offset:
+                raise
+            continue  # the metadata refuses what was decided before others changed it: a name that is taken now
         if metadata.image.last_offset == offset:
             return records, prepared
     records = at_once(decided())
