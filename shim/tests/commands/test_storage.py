@@ -277,7 +277,9 @@ def test_what_cannot_be_read_is_named_in_one_line(tmp_path, capsys, command, blo
     (tmp_path / blocked).mkdir()
     assert main(["storage", command, str(tmp_path)]) == 1
     err = capsys.readouterr().err
-    reason = "Is a directory" if blocked == ".lock" else "this is not a regular file, restore it from a backup or remove it"
+    reason = (
+        "Is a directory" if blocked == ".lock" else "this is not a regular file, restore it from a backup or remove it"
+    )
     assert re.fullmatch(rf"error: .* cannot be (used|read): {reason}\n", err), err
     assert str(tmp_path) in err
 
