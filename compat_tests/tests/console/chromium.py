@@ -18,10 +18,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from kafka_shim.targets.waiting import PATIENCE_S, right_answer
+
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-PATIENCE_S = 60.0
-# Between two looks at a page.
-PAUSE_S = 0.05
 
 
 class Chromium:
@@ -132,13 +131,9 @@ class Page:
 
     def wait(self, *shown: str, until: Callable[[str], bool] = lambda html: True) -> str:
         """Returns the page's elements as soon as they contain all of `shown`, and `until` holds for them."""
-        deadline_s = time.monotonic() + PATIENCE_S
-        while True:
-            html = self.elements()
-            if all(one in html for one in shown) and until(html):
-                return html
-            assert time.monotonic() < deadline_s, (shown, html)
-            time.sleep(PAUSE_S)
+        return right_answer(
+            self.elements, lambda html: all(one in html for one in shown) and until(html), f"the page shows {shown}"
+        )
 
     def picture(self) -> bytes:
         """Returns the visible part as a PNG."""
