@@ -110,7 +110,7 @@ def _append_admitted(
 ) -> ProduceResponse | Coroutine[Any, Any, ProduceResponse] | None:
     """Append. If the log refuses a transactional batch, the error is recorded in the history of its transactional
     id."""
-    before = refused(wanted)
+    before = frozenset(refused(wanted))
     answer = append(context, request.acks, response, batches)
     after = refused(wanted)
     if len(after) > len(before):
