@@ -51,6 +51,9 @@ class MemberTurns:
         if self._is_over:
             self._waiting.append((delayed, work, arguments))
             return
+        self._work(delayed, work, arguments)
+
+    def _work(self, delayed: DelayedResponse, work: Callable[..., None], arguments: tuple[Any, ...]) -> None:
         self._is_over = self._slice.is_over()
         try:
             work(delayed, *arguments)
@@ -74,10 +77,7 @@ class MemberTurns:
             delayed, work, arguments = waiting.popleft()
             if delayed.outcome is not None:
                 continue  # the broker stops, or the group is loaded anew
-            self._is_over = self._slice.is_over()
             try:
-                work(delayed, *arguments)
-            except KafkaError as error:
-                delayed.fail(error.code)
+                self._work(delayed, work, arguments)
             except Exception as error:
                 delayed.fail_unexpectedly(error)
