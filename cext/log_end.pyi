@@ -47,11 +47,9 @@ class Appended:
 
 class Verification:
     """A pending verification for (partition, producer id) (KIP-890; B9; Kafka: VerificationGuard). It is compared by
-    identity: if a marker arrives during the verification, the guard is removed and no longer matches."""
+    identity: if a marker arrives during the verification, the guard is removed and no longer matches. Made by
+    `ProducersEnd.verify`."""
 
-    def __init__(
-        self, producer_id: int, base_sequence: int, producer_epoch: int, supports_epoch_bump: bool, created_ms: int
-    ) -> None: ...
     @property
     def producer_id(self) -> int: ...
     @property

@@ -52,16 +52,6 @@ cdef class Appended:
 @cython.final
 @cython.freelist(64)
 cdef class Verification:
-    def __init__(
-        self, int64_t producer_id, int32_t base_sequence, int32_t producer_epoch, bint supports_epoch_bump,
-        int64_t created_ms
-    ):
-        self.producer_id = producer_id
-        self.lowest_sequence = base_sequence
-        self.producer_epoch = producer_epoch
-        self.supports_epoch_bump = supports_epoch_bump
-        self.created_ms = created_ms
-
     cdef int lower_to(self, int32_t base_sequence, int32_t producer_epoch) except -1:
         """Add another waiting batch: the guard keeps the lowest sequence of the newest epoch."""
         if producer_epoch == self.producer_epoch:
