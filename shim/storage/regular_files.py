@@ -14,16 +14,28 @@ def open_regular(path: str, flags: int) -> int:
     """Open a file, which `flags` may create, and return its descriptor. Raises OSError, which names the file."""
     # O_NONBLOCK: the open of a pipe waits for its other end. On a regular file it has no effect.
     fd = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise not_regular(path)
+    except BaseException:  # MemoryError too
         os.close(fd)
-        raise not_regular(path)
+        raise
     return fd
 
 
 def read_file(path: str) -> bytes:
     """Return what a file contains. Raises OSError, which names the file."""
-    with open(open_regular(path, os.O_RDONLY), "rb") as file:
-        return file.read()
+    return read_and_close(open_regular(path, os.O_RDONLY))
+
+
+def read_and_close(fd: int) -> bytes:
+    """Return what a file contains from its position on. Closes it in any case, also if there is no memory for a file
+    object of Python, which does not close a descriptor that it could not take over. Raises OSError."""
+    try:
+        with open(fd, "rb", closefd=False) as file:
+            return file.read()
+    finally:
+        os.close(fd)
 
 
 def not_regular(path: str) -> OSError:

@@ -13,6 +13,7 @@ from bisect import bisect_left
 from struct import Struct
 
 from kafka_shim.storage.open_files import OpenFiles
+from kafka_shim.storage.regular_files import read_and_close
 
 ENTRY = Struct(">hqqqq")
 VERSION = 0
@@ -39,8 +40,7 @@ class TxnIndex:
             fd = self._files.open_briefly(self.path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             return
-        with open(fd, "rb") as file:
-            content = file.read()
+        content = read_and_close(fd)
         whole = len(content) - len(content) % ENTRY.size
         for version, producer_id, first, last, stable in ENTRY.iter_unpack(content[:whole]):
             if version != VERSION:

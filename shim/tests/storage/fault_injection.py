@@ -181,6 +181,8 @@ class Run:
         for log in [*logs.partitions.loaded.values(), *([logs.metadata_log] if logs.metadata_log else [])]:
             for segment in log.segments:
                 segment.abandon()
+        # The process lives on, for tens of thousands of such deaths: what the kernel would close is closed here.
+        logs.services.flusher.stop()
         for data_dir in logs.dirs:
             data_dir.unlock()
         self.kills += 1

@@ -108,3 +108,22 @@ def test_a_link_to_a_file_is_one(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("file")
     assert read_file(str(tmp_path / "link")) == b"x"
     os.close(open_regular(str(tmp_path / "link"), os.O_RDWR))
+
+
+@pytest.mark.parametrize("kind", [OSError, MemoryError])
+@pytest.mark.parametrize(("module", "name"), [("os", "fstat"), ("builtins", "open")])
+def test_a_file_that_cannot_be_read_leaves_no_descriptor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, name: str, kind: type[Exception]
+) -> None:
+    """A broker that has met this some thousand times still has descriptors."""
+    (tmp_path / "file").write_bytes(b"x")
+
+    def fail(*_: object, **__: object) -> object:
+        raise kind
+
+    before = len(os.listdir("/proc/self/fd"))
+    with monkeypatch.context() as failing:
+        failing.setattr(f"{module}.{name}", fail)
+        with pytest.raises(kind):
+            read_file(str(tmp_path / "file"))
+    assert len(os.listdir("/proc/self/fd")) == before
