@@ -90,7 +90,15 @@ def _topic(topic: Any) -> object:
 
 
 @pytest.mark.parametrize(
-    ("change", "append"), [(create, 0), (grow, 1), (delete, 1), (alter, 1), (elect, 1), (take_producer_ids, 0)]
+    ("change", "append"),
+    [
+        pytest.param(create, 0, marks=pytest.mark.slow),
+        (grow, 1),
+        (delete, 1),
+        (alter, 1),
+        (elect, 1),
+        (take_producer_ids, 0),
+    ],
 )
 def test_the_image_is_what_the_log_says(node: Opened, change: Callable[[Opened, str], None], append: int) -> None:
     for call in range(MOST_CALLS):
