@@ -173,6 +173,56 @@ def test_a_timer_that_finds_no_memory_is_called_later() -> None:
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("fails", ["_next_turn", "_call_due"])
+def test_timers_that_found_no_memory_twice_are_called_after_the_next_event(fails: str) -> None:
+    """The end of a turn that left some of them to the next, or each of them and its next attempt."""
+
+    async def main() -> None:
+        clock, called = VirtualClock(), list[tuple[str, str, str]]()
+        timers = Timers(clock, called.append)
+        names = [str(number) for number in range(2 * CALLS_PER_TURN + 1)]
+        for name in names:
+            timers.schedule(("g", "session", name), 100)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Timers, fails, no_memory)
+            if fails == "_call_due":
+                patch.setattr(clock, "call_later", no_memory)
+            for _ in names:
+                with contextlib.suppress(MemoryError):
+                    clock.advance(100)
+            with contextlib.suppress(MemoryError):
+                clock.advance(NO_MEMORY_RETRY_MS)
+        assert len(called) < len(names)
+        timers.schedule(("g", "session", "a heartbeat"), 1_000_000)
+        for _ in range(4):
+            await asyncio.sleep(0)
+        assert sorted(one[2] for one in called) == sorted(names)
+        assert len(timers) == 1
+
+    asyncio.run(main())
+
+
+def test_a_timer_whose_next_attempt_found_no_memory_is_moved_as_any_other() -> None:
+    async def main() -> None:
+        clock, called = VirtualClock(), list[tuple[str, str, str]]()
+        timers = Timers(clock, called.append)
+        key = "g", "session", "m"
+        timers.schedule(key, 100)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Timers, "_call_due", no_memory)
+            patch.setattr(clock, "call_later", no_memory)
+            with contextlib.suppress(MemoryError):
+                clock.advance(100)
+        timers.schedule(key, 500)
+        await asyncio.sleep(0)
+        clock.advance(499)
+        assert called == []
+        clock.advance(1)
+        assert called == [key]
+
+    asyncio.run(main())
+
+
 def test_a_partition_that_finds_no_memory_when_it_is_loaded_unasked_is_loaded_by_the_next_question(node: Node) -> None:
     node.commit("g", "t", 7)
     partition = node.groups.partition_for("g")
