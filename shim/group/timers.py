@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from contextlib import suppress
 from itertools import islice
 
 from kafka_shim.group.decision import CANCEL, SESSION
@@ -52,6 +53,7 @@ class Timers:
         "_clock",
         "_deferred",
         "_entries",
+        "_has_lost",
         "_late",
         "_on_due",
         "_turn_ends_ms",
@@ -73,12 +75,16 @@ class Timers:
         self._late: deque[tuple[Key, _Entry]] = deque()
         # When the next turn has come, also if no memory was left to call `_next_turn`.
         self._turn_ends_ms = 0.0
+        # Whether an entry may be overdue with no timer of the clock: memory ended also when it was to be tried again.
+        self._has_lost = False
 
     def __len__(self) -> int:
         return len(self._entries.keys() | self._deferred.keys())
 
     def schedule(self, key: Key, delay_ms: float, only_if_absent: bool = False) -> None:
         """Start or move a timer."""
+        if self._late or self._has_lost:
+            self._catch_up()
         if self._deferred:
             if only_if_absent and key in self._deferred:
                 return
@@ -136,11 +142,15 @@ class Timers:
         entry.armed_ms = entry.due_ms
 
     def _call(self, key: Key, entry: _Entry) -> None:
+        if self._late or self._has_lost:
+            self._catch_up()
         try:
             self._call_due(key, entry)
         except MemoryError:
-            # Without a timer its member would never be given up. A second failure loses it.
+            # Without a timer its member would never be given up.
+            was_lost, self._has_lost = self._has_lost, True
             entry.timer = self._clock.call_later(NO_MEMORY_RETRY_MS, self._call, key, entry)
+            self._has_lost = was_lost
 
     def _call_due(self, key: Key, entry: _Entry) -> None:
         if self._entries.get(key) is not entry:
@@ -155,9 +165,7 @@ class Timers:
             self._arm(key, entry, left_ms)
             return
         if self._called == 0 or self._clock.monotonic_ms() >= self._turn_ends_ms:
-            self._clock.call_later(0, self._next_turn)
-            self._turn_ends_ms = self._clock.monotonic_ms() + NO_MEMORY_RETRY_MS
-            self._called = 0
+            self._begin_turn()
         if self._called >= CALLS_PER_TURN:
             self._late.append((key, entry))
             return
@@ -171,11 +179,34 @@ class Timers:
             logger.exception("timer %s of group %s failed", key[1], key[0])
             self.on_error(key)
 
+    def _begin_turn(self) -> None:
+        self._clock.call_later(0, self._next_turn)
+        self._turn_ends_ms = self._clock.monotonic_ms() + NO_MEMORY_RETRY_MS
+        self._called = 0
+
+    def _catch_up(self) -> None:
+        # Not here: the caller may be in the middle of a change of another group.
+        if self._clock.monotonic_ms() >= self._turn_ends_ms:
+            with suppress(MemoryError):  # then the next event tries it
+                self._begin_turn()
+
     def _next_turn(self) -> None:
         self._called = 0
+        if self._has_lost:
+            self._find_lost()
         late = self._late
+        self._has_lost = True  # until all are called or have a timer
         for _ in range(len(late)):
             self._call(*late.popleft())
+        self._has_lost = False
+
+    def _find_lost(self) -> None:
+        self._late.clear()
+        armed_until_ms = self._clock.monotonic_ms() + 1  # a timer of the loop may be early by less
+        for key, entry in self._entries.items():
+            if entry.armed_ms <= armed_until_ms:
+                self._late.append((key, entry))
+                entry.timer.cancel()  # that of the next attempt, if it has one
 
     def cancel(self, key: Key) -> None:
         """Stop a timer. Does nothing if it is not running."""
@@ -203,6 +234,8 @@ class Timers:
             entry.timer.cancel()
         self._entries.clear()
         self._deferred.clear()
+        self._late.clear()
+        self._has_lost = False
 
 
 def _nobody(key: Key) -> bool:

@@ -75,8 +75,6 @@ class ShareCoordinator:
         self._shards: dict[int, ShareStateShard] = {}
         # The partitions that are being loaded.
         self._loading: dict[int, Generator[None, None, None]] = {}
-        # Topics that were deleted before all partitions were loaded.
-        self._deleted_topics: set[bytes] = set()
 
     # --- life
 
@@ -182,16 +180,10 @@ class ShareCoordinator:
             self._scheduler.cancel("load")
             self._shards.clear()
             self._loading.clear()
-            self._deleted_topics.clear()
             return
-        current = self._current()
-        if SHARE_GROUP_STATE_TOPIC in self._metadata.image.topics:
-            self._deleted_topics.add(topic.topic_id)
-        for partition, shard in current:
+        # A partition that is not loaded, or not current, is compared with the topics that exist when it is loaded.
+        for partition, shard in self._current():
             self._write_many(partition, shard, shard.delete_topic(topic.topic_id), self._clock.now_ms())
-
-        if len(self._current()) == self._partition_count():
-            self._deleted_topics.clear()
 
     def _current(self) -> list[tuple[int, ShareStateShard]]:
         return [(partition, shard) for partition, shard in self._shards.items() if shard.is_current]
@@ -336,9 +328,11 @@ class ShareCoordinator:
             if count >= STEP_RECORDS:
                 count = 0
                 yield
+        orphans = shard.delete_unknown_topics(self._metadata.image.topics_by_id)
+        self._write_many(partition, shard, orphans, self._clock.now_ms())
+        if not shard.is_current:
+            raise MemoryError(f"no memory was left to load {SHARE_GROUP_STATE_TOPIC}-{partition}")
         self._shards[partition] = shard
-        for topic_id in self._deleted_topics:
-            self._write_many(partition, shard, shard.delete_topic(topic_id), self._clock.now_ms())
 
     @staticmethod
     def _replay(shard: ShareStateShard, partition: int, offset: int, key: bytes, value: bytes | None) -> None:

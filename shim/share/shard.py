@@ -19,7 +19,7 @@ from kafka_shim.share.state import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Sequence
 
     from kafka_shim.share.records import SharePartitionKey
     from kafka_shim.share.state import StateBatch
@@ -136,6 +136,10 @@ class ShareStateShard:
     def delete_topic(self, topic_id: bytes) -> list[ShareRecord]:
         """Returns the tombstones of all share partitions of a topic."""
         return [ShareRecord(key, None) for key in self.states if key[1] == topic_id]
+
+    def delete_unknown_topics(self, known: Container[bytes]) -> list[ShareRecord]:
+        """Returns the tombstones of all share partitions of topics whose ids are not among the known ones."""
+        return [ShareRecord(key, None) for key in self.states if key[1] not in known]
 
     def snapshot_cold(self, interval_ms: int, now_ms: int) -> list[ShareRecord]:
         """Returns new snapshots of the share partitions whose newest is older than the interval, so that older records

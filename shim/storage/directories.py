@@ -9,11 +9,12 @@ from contextlib import suppress
 from functools import partial
 
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.scheduler import Slice
+from kafka_shim.scheduler import Scheduler, Slice
 from kafka_shim.storage import names, recovery
 from kafka_shim.storage.data_dir import PARTITION_METADATA, read_topic_id, remove_tree
 from kafka_shim.storage.log import PartitionLog
 from kafka_shim.storage.partitions import SLICE
+from kafka_shim.storage.services import NO_MEMORY_RETRY_MS
 from kafka_shim.uuids import uuid_text
 
 TYPE_CHECKING = False
@@ -33,6 +34,8 @@ logger = logging.getLogger(__name__)
 
 # The number of partitions that do not exist yet for which a wanted directory is remembered.
 MOST_PREFERRED = 10_000
+# The pause between two directories that are renamed after an attempt that found no memory.
+PAUSE_MS = 1
 
 
 class PartitionDirectories:
@@ -51,6 +54,7 @@ class PartitionDirectories:
         self._services = services
         self._loader = loader
         self._checkpoints = checkpoints
+        self._scheduler = Scheduler(services.clock)
         # The directories that AlterReplicaLogDirs named for partitions that do not exist yet.
         self.preferred: dict[Partition, DataDir] = {}
         # Called with each new partition, to record its directory.
@@ -66,7 +70,7 @@ class PartitionDirectories:
         partitions = self._partitions
         topic, partition = key
         if key in partitions.to_retire:
-            self.retire(key)  # an older topic of this name
+            self._retire(key)  # an older topic of this name
         data_dir = self._place(key)
         path = data_dir.partition_path(topic, partition)
         log = PartitionLog(self._services, path, topic, topic_id, partition, config)
@@ -157,10 +161,16 @@ class PartitionDirectories:
         partitions.to_create.pop(key, None)
         partitions.not_loaded.pop(key, None)
         partitions.damaged.discard(key)
-        log = partitions.loaded.pop(key, None)
-        data_dir = partitions.dir_of.pop(log, None) if log is not None else partitions.unused.pop(key, None)
-        if data_dir is None:
-            return
+        log = partitions.loaded.get(key)
+        data_dir = partitions.unused.get(key) if log is None else partitions.dir_of[log]
+        if data_dir is not None:
+            self._take_out(key, log, data_dir, delay_ms)
+        if not later:
+            self.retire(key)
+
+    def _take_out(self, key: Partition, log: PartitionLog | None, data_dir: DataDir, delay_ms: int) -> None:
+        """Make a partition unknown. After a MemoryError it can be called again: the last steps need no memory."""
+        partitions = self._partitions
         faults = self._services.faults
         if faults.armed:
             faults.reach("log.before_delete", topic=key[0], partition=key[1])
@@ -173,29 +183,46 @@ class PartitionDirectories:
         data_dir.recovery_points.pop(key, None)
         data_dir.cleaner_offsets.pop(key, None)
         partitions.to_retire[key] = data_dir, log, delay_ms
-        if not later:
-            self.retire(key)
+        if log is None:
+            del partitions.unused[key]
+        else:
+            del partitions.loaded[key]
+            del partitions.dir_of[log]
 
     def retire(self, key: Partition) -> None:
-        """Rename the directory of a deleted partition and schedule its removal."""
-        deleted = self._partitions.to_retire.pop(key, None)
+        """Rename the directory of a deleted partition and schedule its removal. Tried again later if there is no memory
+        for it."""
+        try:
+            self._retire(key)
+        except MemoryError as err:
+            self._scheduler.after("retire", NO_MEMORY_RETRY_MS, self._retire_again)
+            logger.warning("%s-%d cannot be renamed for deletion now: %r", *key, err)
+
+    def _retire_again(self) -> None:
+        self._scheduler.in_slices("retire in slices", map(self.retire, list(self._partitions.to_retire)), PAUSE_MS)
+
+    def _retire(self, key: Partition) -> None:
+        deleted = self._partitions.to_retire.get(key)
         if deleted is None:  # already done, because a new topic took this name
             return
         data_dir, log, delay_ms = deleted
         path = data_dir.partition_path(*key)
         retired = f"{data_dir.path}/{names.retired_name(*key, names.DELETE_DIR, self._services.clock.random)}"
+        # First what needs memory: a second attempt would not know the name that the first one gave.
+        self._services.later(delay_ms, partial(remove_tree, retired))
         try:
             os.rename(path, retired)
         except OSError as err:
             logger.warning("%s cannot be renamed for deletion: %s", path, err)
+        del self._partitions.to_retire[key]
         if log is not None:
             log.moved(retired)
-        self._services.later(delay_ms, partial(remove_tree, retired))
 
     def retire_all(self) -> None:
         """Rename the directories of all deleted partitions, at a stop."""
         for key in list(self._partitions.to_retire):
             self.retire(key)
+        self._scheduler.stop()
 
 
 def _nothing(key: Partition) -> None:

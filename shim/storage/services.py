@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+# The delay after which the removal of deleted files is tried again that found no memory.
+NO_MEMORY_RETRY_MS = 60_000
+
 MarkerHook = Callable[["PartitionLog", int, int, bool, int], None]
 
 
@@ -78,8 +81,12 @@ class LogServices:
         """Run `removal` in the flusher thread after `delay_ms`."""
 
         def due() -> None:
+            try:
+                self.flusher.run(removal)
+            except MemoryError:
+                self._removals[removal] = self.clock.call_later(NO_MEMORY_RETRY_MS, due)
+                raise
             del self._removals[removal]
-            self.flusher.run(removal)
 
         self._removals[removal] = self.clock.call_later(delay_ms, due)
 

@@ -37,7 +37,9 @@ def limited(path: Path, limit: int) -> Iterator[tuple[str, Path]]:
         resource.setrlimit(resource.RLIMIT_NOFILE, (limit // 2, limit))
 
     log = path / "log"
-    arguments = ["serve", "--listen", "127.0.0.1:0", "--data-dir", str(path / "data")]
+    # A queue for all of the flood: a client that finds it full tries again after a second.
+    queue = f"socket.listen.backlog.size={2 * LIMIT}"
+    arguments = ["serve", "--listen", "127.0.0.1:0", "--data-dir", str(path / "data"), "-o", queue]
     with log.open("w") as stderr:
         child = subprocess.Popen(
             [sys.executable, "-m", "kafka_shim", *arguments],

@@ -19,6 +19,8 @@ from kafka_shim.tests.waiting import PATIENCE_S
 from kafka_shim.wire_client import Connection
 
 COUNT = 4 * CLOSES_PER_TURN
+# So that no client finds the queue full, and tries again after a second.
+ROOM = {"socket.listen.backlog.size": COUNT}
 
 
 def test_a_turn_closes_its_share_and_the_next_turns_the_rest(loop_factory: Callable[[], Any]) -> None:
@@ -49,7 +51,7 @@ def test_a_turn_closes_its_share_and_the_next_turns_the_rest(loop_factory: Calla
 @pytest.mark.parametrize("way", ["clients go", "listener goes", "clients are idle", "clients do not log in"])
 def test_no_turn_of_the_loop_ends_more_connections_than_its_share(way: str) -> None:
     listen = "PLAINTEXT://127.0.0.1:0,OTHER://127.0.0.1:0"
-    options = {"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,OTHER:PLAINTEXT"}
+    options = {"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,OTHER:PLAINTEXT", **ROOM}
     with Broker(listen=listen, **options) as broker, ExitStack() as stack:
         server = broker._server
         registry = server._registry
@@ -107,7 +109,7 @@ def test_no_turn_of_the_loop_ends_more_connections_than_its_share(way: str) -> N
 @pytest.mark.parametrize("way", ["idle", "login"])
 def test_a_connection_that_is_used_again_before_its_turn_stays(way: str) -> None:
     """A request that came in between was carried out, and its answer was lost."""
-    with Broker() as broker, ExitStack() as stack:
+    with Broker(**ROOM) as broker, ExitStack() as stack:
         registry = broker._server._registry
         address = broker.bootstrap_servers.rpartition(":")
         for _ in range(COUNT):

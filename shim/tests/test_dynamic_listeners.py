@@ -203,7 +203,7 @@ def test_who_removes_the_listener_on_a_connection_just_accepted_has_the_answer(b
     frames: list[bytes] = []
     with monkeypatch.context() as capture:
         capture.setattr(client, "send_bytes", frames.append)
-        capture.setattr(client, "receive", lambda *_: (_ for _ in ()).throw(WireClientError))
+        capture.setattr(client, "receive_frame", lambda *_: (_ for _ in ()).throw(WireClientError))
         with pytest.raises(WireClientError):
             listen(client, FIRST)
 

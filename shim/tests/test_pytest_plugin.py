@@ -129,7 +129,9 @@ def run(folder: Path, suite: str, *more: str, plugins: tuple[str, ...] = ()) -> 
 
 
 @pytest.mark.parametrize(
-    ("suite", "count"), [(OPTIONS, 3), (SCOPES, 5), (TOPICS, 3)], ids=["options", "scopes", "topics"]
+    ("suite", "count"),
+    [(OPTIONS, 3), pytest.param(SCOPES, 5, marks=pytest.mark.slow), (TOPICS, 3)],
+    ids=["options", "scopes", "topics"],
 )
 def test_suites_pass(tmp_path: Path, suite: str, count: int):
     done = run(tmp_path, suite)

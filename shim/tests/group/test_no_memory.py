@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -58,6 +58,23 @@ def delete(node: Node, group: str) -> None:
     node.delete_group(group)
 
 
+def groups_of_each_call(
+    node: Node, request_of: Callable[[Node, str], None], append: int, appends: str
+) -> Iterator[str]:
+    """Make the request for one group after the other, each time with memory that ends at the next call behind the
+    append, until it does not end. Yields each group once its partition can be used again."""
+    for call in range(MOST_CALLS):
+        name = f"{request_of.__name__}-{call}"
+        is_reached = runs_out(request_of, node, name, appends=appends, topic=TOPIC, append=append, call=call)
+        # An append that found no memory on the way took its partition offline.
+        node.advance(REOPENED_MS)
+        node.logs.reopen_offline()
+        yield name
+        if not is_reached:
+            break
+    assert 1 < call < MOST_CALLS - 1
+
+
 def served(node: Node, group: str) -> object:
     found = node.groups.find(group)
     return node.committed(group, "t"), state_of(found)
@@ -95,35 +112,20 @@ def state_of(group: Any) -> object:
 def test_what_is_served_is_what_the_log_says(
     node: Node, request_of: Callable[[Node, str], None], append: int, appends: str
 ) -> None:
-    for call in range(MOST_CALLS):
-        name = f"{request_of.__name__}-{call}"
-        is_reached = runs_out(request_of, node, name, appends=appends, topic=TOPIC, append=append, call=call)
-        # An append that found no memory on the way took its partition offline. Members that are not heard of leave.
-        node.advance(REOPENED_MS)
-        node.logs.reopen_offline()
-        assert served(node, name) == stored(node, name), call
-        node.advance(2 * REBALANCE_MS)
+    for name in groups_of_each_call(node, request_of, append, appends):
+        assert served(node, name) == stored(node, name), name
+        node.advance(2 * REBALANCE_MS)  # members that are not heard of leave
         request_of(node, name)
-        assert served(node, name) == stored(node, name), call
-        if not is_reached:
-            break
-    assert 1 < call < MOST_CALLS - 1
+        assert served(node, name) == stored(node, name), name
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of a generator that is dropped
 def test_a_group_is_joined_later_if_memory_ended_behind_its_first_record(node: Node) -> None:
     """What is served meanwhile may be newer than the log: a generation that has given out no assignment is in none."""
-    for call in range(MOST_CALLS):
-        name = f"join-{call}"
-        is_reached = runs_out(join, node, name, appends="append_batch", topic=TOPIC, append=0, call=call)
-        node.advance(REOPENED_MS)
-        node.logs.reopen_offline()
+    for name in groups_of_each_call(node, join, 0, "append_batch"):
         node.advance(2 * REBALANCE_MS)
         join(node, name)
-        assert served(node, name) == stored(node, name), call
-        if not is_reached:
-            break
-    assert 1 < call < MOST_CALLS - 1
+        assert served(node, name) == stored(node, name), name
 
 
 def test_timers_are_called_after_a_turn_whose_end_found_no_memory() -> None:
@@ -169,6 +171,56 @@ def test_a_timer_that_finds_no_memory_is_called_later() -> None:
         assert called == []
         clock.advance(1)
         assert called == [("g", "session", "m")]
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("fails", ["_next_turn", "_call_due"])
+def test_timers_that_found_no_memory_twice_are_called_after_the_next_event(fails: str) -> None:
+    """The end of a turn that left some of them to the next, or each of them and its next attempt."""
+
+    async def main() -> None:
+        clock, called = VirtualClock(), list[tuple[str, str, str]]()
+        timers = Timers(clock, called.append)
+        names = [str(number) for number in range(2 * CALLS_PER_TURN + 1)]
+        for name in names:
+            timers.schedule(("g", "session", name), 100)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Timers, fails, no_memory)
+            if fails == "_call_due":
+                patch.setattr(clock, "call_later", no_memory)
+            for _ in names:
+                with contextlib.suppress(MemoryError):
+                    clock.advance(100)
+            with contextlib.suppress(MemoryError):
+                clock.advance(NO_MEMORY_RETRY_MS)
+        assert len(called) < len(names)
+        timers.schedule(("g", "session", "a heartbeat"), 1_000_000)
+        for _ in range(4):
+            await asyncio.sleep(0)
+        assert sorted(one[2] for one in called) == sorted(names)
+        assert len(timers) == 1
+
+    asyncio.run(main())
+
+
+def test_a_timer_whose_next_attempt_found_no_memory_is_moved_as_any_other() -> None:
+    async def main() -> None:
+        clock, called = VirtualClock(), list[tuple[str, str, str]]()
+        timers = Timers(clock, called.append)
+        key = "g", "session", "m"
+        timers.schedule(key, 100)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Timers, "_call_due", no_memory)
+            patch.setattr(clock, "call_later", no_memory)
+            with contextlib.suppress(MemoryError):
+                clock.advance(100)
+        timers.schedule(key, 500)
+        await asyncio.sleep(0)
+        clock.advance(499)
+        assert called == []
+        clock.advance(1)
+        assert called == [key]
 
     asyncio.run(main())
 

@@ -18,6 +18,7 @@ from kafka_shim.protocol.record_frames import decode_metadata
 from kafka_shim.protocol.records.config_record import ConfigRecord
 from kafka_shim.protocol.records.no_op_record import NoOpRecord
 from kafka_shim.protocol.records.partition_change_record import PartitionChangeRecord
+from kafka_shim.storage.services import NO_MEMORY_RETRY_MS
 from kafka_shim.tests.metadata.opened import Opened
 from kafka_shim.tests.no_memory import runs_out
 
@@ -90,7 +91,15 @@ def _topic(topic: Any) -> object:
 
 
 @pytest.mark.parametrize(
-    ("change", "append"), [(create, 0), (grow, 1), (delete, 1), (alter, 1), (elect, 1), (take_producer_ids, 0)]
+    ("change", "append"),
+    [
+        pytest.param(create, 0, marks=pytest.mark.slow),
+        (grow, 1),
+        (delete, 1),
+        (alter, 1),
+        (elect, 1),
+        (take_producer_ids, 0),
+    ],
 )
 def test_the_image_is_what_the_log_says(node: Opened, change: Callable[[Opened, str], None], append: int) -> None:
     for call in range(MOST_CALLS):
@@ -130,6 +139,37 @@ def test_what_follows_a_change_is_done(node: Opened, change: Callable[[Opened, s
     assert 1 < call < MOST_CALLS - 1
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of a file that `with` did not enter
+def test_the_directories_of_a_deleted_topic_are_removed_without_a_new_start(node: Opened) -> None:
+    path = Path(node.config.log_dirs[0])
+    for call in range(MOST_CALLS):
+        name = f"deleted.{call}"
+        is_reached = runs_out(delete, node, name, appends="append_batch", topic=TOPIC, append=1, call=call)
+        settle(node)
+        node.clock.advance(NO_MEMORY_RETRY_MS)
+        node.clock.advance(node.config.log_segment_delete_delay_ms)
+        node.logs.services.flusher.stop()
+        assert not list(path.glob(f"{name}-*")), call
+        if not is_reached:
+            break
+    assert 1 < call < MOST_CALLS - 1
+
+
+def test_files_whose_removal_found_no_memory_are_removed_later(node: Opened) -> None:
+    path = Path(node.config.log_dirs[0])
+    delete(node, "t")
+    flusher = node.logs.services.flusher
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(flusher, "run", no_memory)
+        for _ in range(2):  # its partitions
+            with contextlib.suppress(MemoryError):
+                node.clock.advance(node.config.log_segment_delete_delay_ms)
+    assert len(list(path.glob("t-*"))) == 2
+    node.clock.advance(NO_MEMORY_RETRY_MS)
+    flusher.stop()
+    assert not list(path.glob("t-*"))
+
+
 @pytest.mark.parametrize("is_later", [False, True])
 def test_what_could_not_be_applied_comes_before_the_next_change(
     node: Opened, monkeypatch: pytest.MonkeyPatch, is_later: bool
@@ -160,3 +200,7 @@ def test_what_could_not_be_applied_comes_before_the_next_change(
     assert len(image.topics["t"].partitions) == 2
     # A snapshot made now is of all that the image has.
     assert before < image.last_offset == node.store.partition_log.log_end_offset - 1
+
+
+def no_memory(*_: object) -> None:
+    raise MemoryError

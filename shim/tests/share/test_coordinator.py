@@ -185,6 +185,19 @@ def test_a_topic_deleted_before_its_state_was_read_leaves_tombstones_too(node: N
     assert types(node.logs.get(SHARE_GROUP_STATE_TOPIC, number))[-1] == -1
 
 
+def test_a_topic_deleted_before_a_stop_whose_state_was_never_read_leaves_tombstones_too(node: Node) -> None:
+    topic_id = begun(node)
+    number = node.state_log(G, topic_id, 0).partition
+    kept_id = node.topic("kept")
+    node.state.initialize_state(G, kept_id, 0, 1, 7)
+    node.restart()
+    node.metadata.delete_topic("t")
+    node.restart()
+    node.clock.advance(1000)
+    assert types(node.logs.get(SHARE_GROUP_STATE_TOPIC, number))[-1] == -1
+    assert node.state.read_summary(G, kept_id, 0) == (1, 0, 7, 0)
+
+
 def test_a_failed_append_changes_nothing(node: Node) -> None:
     topic_id = begun(node)
     before = node.state.read_state(G, topic_id, 0, 0)

@@ -12,6 +12,7 @@ import pytest
 
 from kafka_shim.errors import KafkaError
 from kafka_shim.internal_topics import SHARE_GROUP_STATE_TOPIC as TOPIC
+from kafka_shim.share.records import ShareRecord
 from kafka_shim.share.shard import ShareStateShard
 from kafka_shim.share.state import StateBatch
 from kafka_shim.tests.no_memory import runs_out
@@ -99,6 +100,30 @@ def test_a_topic_that_is_deleted_when_memory_ends_loses_its_states_in_the_other_
         node.metadata.delete_topic("t")
     assert not left
     assert [node.state.coordinator._shard_of((group, topic_id, 0))[1].states for group in groups] == [{}] * 8
+
+
+def test_a_partition_is_read_again_if_memory_ended_while_it_lost_the_states_of_a_deleted_topic(
+    make_node: Callable[..., Node],
+) -> None:
+    node = make_node(share_coordinator_state_topic_num_partitions=1)
+    topic_id, kept_id = node.topic("t"), node.topic("kept")
+    for one in (topic_id, kept_id):
+        node.state.initialize_state("g", one, 0, 1, 7)
+    node.restart()
+    node.metadata.delete_topic("t")
+    with pytest.MonkeyPatch.context() as patch:
+        apply = ShareStateShard.apply
+
+        def apply_states(shard: ShareStateShard, record: ShareRecord, offset: int) -> None:
+            if record.state is None:
+                raise MemoryError
+            apply(shard, record, offset)
+
+        patch.setattr(ShareStateShard, "apply", apply_states)
+        with pytest.raises(MemoryError):
+            node.state.read_summary("g", kept_id, 0)
+    assert node.state.read_summary("g", kept_id, 0) == (1, 0, 7, 0)
+    assert set(node.state.coordinator._shard_of(("g", kept_id, 0))[1].states) == {("g", kept_id, 0)}
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of a generator that is dropped

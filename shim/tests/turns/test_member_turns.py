@@ -159,6 +159,7 @@ def test_errors_of_requests_that_are_served_at_once_are_raised_or_answered() -> 
     asyncio.run(main())
 
 
+@pytest.mark.slow
 def test_a_rebalance_of_hundreds_takes_many_turns_and_all_are_in_one_generation(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
