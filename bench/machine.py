@@ -99,6 +99,7 @@ def description() -> dict[str, Any]:
     models = (line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name"))
     return {
         "cpus": len(os.sched_getaffinity(0)),
+        "cpus_of_machine": os.cpu_count(),
         "cpu": next(models, platform.machine()),
         "memory_gb": round(psutil.virtual_memory().total / 1e9, 1),
         "system": f"{platform.system()} {platform.release()}",

@@ -248,13 +248,21 @@ def _loads(figures: Mapping[str, Any]) -> list[float]:
 
 def warning(figures: Mapping[str, Any]) -> str:
     """A sentence about a machine that was not the bench's alone, or nothing."""
-    most, cpus = max(_loads(figures), default=0), figures["machine"]["cpus"]
+    # The load is that of all of the machine's CPUs.
+    machine = figures["machine"]
+    most, cpus = max(_loads(figures), default=0), machine.get("cpus_of_machine") or machine["cpus"]
     if most <= MOST_LOAD_OF_CPU * cpus:
         return ""
     return (
         f"**The machine did other work during this run (load up to {most:g} on {cpus} CPUs): these figures show what "
         "is measured, and are no measure of either broker.**"
     )
+
+
+def _cpus(machine: Mapping[str, Any]) -> str:
+    """The CPUs that broker and client were bound to, and of how many."""
+    given, every = machine["cpus"], machine.get("cpus_of_machine") or machine["cpus"]
+    return f"{given} CPUs" if given == every else f"{given} of {every} CPUs"
 
 
 def conditions(figures: Mapping[str, Any]) -> str:
@@ -268,7 +276,7 @@ def conditions(figures: Mapping[str, Any]) -> str:
     )
     flags = " ".join(figures.get("jvm", []))
     lines = [
-        f"{figures['began']}, {machine['cpus']} CPUs ({machine['cpu']}), {machine['memory_gb']} GB, "
+        f"{figures['began']}, {_cpus(machine)} ({machine['cpu']}), {machine['memory_gb']} GB, "
         f"{machine['system']}, Python {machine['python']}, {machine['java']}; shared by broker and client.",
         f"{settings['rounds']} rounds; steps of {settings['seconds']:g} s, {settings['megabytes']} MB for throughput; "
         f"at least {settings['warm_up_s']:g} s of warm-up of each side, the same for both.",
