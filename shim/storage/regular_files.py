@@ -15,11 +15,13 @@ def open_regular(path: str, flags: int) -> int:
     # O_NONBLOCK: the open of a pipe waits for its other end. On a regular file it has no effect.
     fd = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
     try:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise not_regular(path)
+        is_regular = stat.S_ISREG(os.fstat(fd).st_mode)
     except BaseException:  # MemoryError too
         os.close(fd)
         raise
+    if not is_regular:
+        os.close(fd)
+        raise not_regular(path)
     return fd
 
 

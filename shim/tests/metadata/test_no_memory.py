@@ -139,7 +139,6 @@ def test_what_follows_a_change_is_done(node: Opened, change: Callable[[Opened, s
     assert 1 < call < MOST_CALLS - 1
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of a file that `with` did not enter
 def test_the_directories_of_a_deleted_topic_are_removed_without_a_new_start(node: Opened) -> None:
     path = Path(node.config.log_dirs[0])
     for call in range(MOST_CALLS):
