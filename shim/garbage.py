@@ -16,8 +16,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.clock import Clock
 
-# Objects of the youngest generation, and collections of it before one of the middle generation. With 0 for the third
-# each look at the middle generation is one at the oldest, which holds only what came since the last.
+# Objects of the youngest generation, and collections of it before one of the middle generation. What outlives that is
+# frozen, so that the oldest stays empty: CPython would look at it only when a quarter as many objects had come as it
+# held once, which after the start of very many is very many.
 THRESHOLDS = (700, 5, 0)
 # When so many objects have been frozen since the last look at all, the next is worth its time: a fifth of a second for
 # each million.
@@ -39,7 +40,7 @@ class Collector:
         self._counted = 0
 
     def start(self) -> None:
-        """Freeze what lives, and from now on what outlives a full collection."""
+        """Freeze what lives, and from now on what outlives a collection of the middle generation."""
         self._thresholds = gc.get_threshold()
         gc.freeze()
         if not COLLECTS_IN_INCREMENTS:
@@ -70,5 +71,5 @@ class Collector:
 
 
 def _freeze(phase: str, info: dict[str, int]) -> None:
-    if phase == "stop" and info["generation"] == 2:
+    if phase == "stop" and info["generation"] > 0:
         gc.freeze()

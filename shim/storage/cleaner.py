@@ -6,17 +6,21 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from bisect import bisect_right
 from contextlib import suppress
 
 from kafka_shim.cext.batch import BatchError
+from kafka_shim.scheduler import Scheduler, Slice
 from kafka_shim.storage import checkpoint, names, retention
 from kafka_shim.storage.compaction import Cancelled, Group, Round
 from kafka_shim.storage.segments import Segment
 from kafka_shim.storage.throttle import Throttle
+from kafka_shim.turns import at_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.clock import Timer
+    from collections.abc import Generator
+
     from kafka_shim.storage.data_dir import DataDir
     from kafka_shim.storage.log import PartitionLog
     from kafka_shim.storage.logs import Logs
@@ -24,6 +28,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+# Partitions that are looked at in one slice.
+SLICE = 500
+LOOK = "look"
 # A partition whose round failed is tried again after a pause, which doubles up to this limit.
 LONGEST_PAUSE_MS = 3600 * 1000
 
@@ -67,31 +74,28 @@ def examine(log: PartitionLog, last_clean_offset: int | None, now_ms: int) -> Ca
     if not log.log_start_offset <= first_dirty <= log.log_end_offset:
         # Retention raised the log start offset above it, or the log was truncated below it. The whole log may be dirty.
         first_dirty = log.log_start_offset
-    closed = [segment for segment in log.segments[:-1] if _end_of(log, segment) > first_dirty]
+    segments = log.segments
+    base_offsets = [segment.base_offset for segment in segments]
+    ends = [*base_offsets[1:], log.log_end_offset]
+    # The first segment that has something dirty.
+    dirty = bisect_right(ends, first_dirty)
+    closed = segments[dirty:-1]
     bounds = [log.last_stable_offset, log.active.base_offset]
     if log.config.min_compaction_lag_ms > 0:
         young = now_ms - log.config.min_compaction_lag_ms
         bounds += [segment.base_offset for segment in closed if segment.largest_timestamp_ms() > young][:1]
     uncleanable = max(first_dirty, min(bounds))
     # Only whole segments count towards the cleanable bytes, not the segment that contains the bound.
-    limit = next(
-        (segment.base_offset for segment in closed if _end_of(log, segment) > uncleanable), log.active.base_offset
-    )
-    start = min(first_dirty, limit)
-    cleanable_bytes = sum(
-        segment.size_bytes for segment in log.segments if segment.base_offset < limit and _end_of(log, segment) > start
-    )
-    clean_bytes = sum(segment.size_bytes for segment in log.segments if _end_of(log, segment) <= first_dirty)
+    limit = min(max(bisect_right(ends, uncleanable), dirty), len(segments) - 1)
+    cleanable_bytes = sum(segment.size_bytes for segment in segments[dirty:limit])
+    clean_bytes = sum(segment.size_bytes for segment in segments[:dirty])
     return Candidate(log, first_dirty, uncleanable, clean_bytes, cleanable_bytes, _is_overdue(log, closed, now_ms))
-
-
-def _end_of(log: PartitionLog, segment: Segment) -> int:
-    number = log.segments.index(segment) + 1
-    return log.segments[number].base_offset if number < len(log.segments) else log.log_end_offset
 
 
 def _is_overdue(log: PartitionLog, dirty: list[Segment], now_ms: int) -> bool:
     limit_ms = now_ms - max(log.config.max_compaction_lag_ms, 0)
+    if limit_ms <= 0:
+        return False
     for segment in dirty:
         segment.waited_ms(0, now_ms)  # loads `first_timestamp_ms`
         first_ms = segment.first_timestamp_ms
@@ -107,7 +111,7 @@ class Cleaner:
     def __init__(self, logs: Logs, services: LogServices) -> None:
         self._logs = logs
         self._services = services
-        self._timer: Timer | None = None
+        self._scheduler: Scheduler | None = None
         self._thread: threading.Thread | None = None
         self._throttle: Throttle | None = None
         self._stopping = False
@@ -125,15 +129,17 @@ class Cleaner:
     # --- running rounds
 
     def schedule(self) -> None:
-        """Start the timer that looks for work every `log.cleaner.backoff.ms`. Needs a running event loop."""
-        if self._services.config.log_cleaner_enable and not self._stopping:
-            self._timer = self._services.clock.call_later(self._services.config.log_cleaner_backoff_ms, self._look)
+        """Look for work every `log.cleaner.backoff.ms`. Needs a running event loop."""
+        config = self._services.config
+        if config.log_cleaner_enable and not self._stopping:
+            self._scheduler = Scheduler(self._services.clock)
+            self._scheduler.every("tick", config.log_cleaner_backoff_ms, self._look)
 
     def stop(self) -> None:
         """Cancel the current round and wait for its thread."""
         self._stopping = True
-        if self._timer is not None:
-            self._timer.cancel()
+        if self._scheduler is not None:
+            self._scheduler.stop()
         if self._throttle is not None:
             self._throttle.stop()
         if self._thread is not None:
@@ -141,19 +147,21 @@ class Cleaner:
             self._thread = None
 
     def _look(self) -> None:
+        """Look for work unless that, or a round, is under way."""
+        assert self._scheduler is not None
+        if self._thread is None and not self._scheduler.is_scheduled(LOOK):
+            self._scheduler.in_slices(LOOK, self._look_in_slices())
+
+    def _look_in_slices(self) -> Generator[None, None, None]:
         try:
-            is_under_way = self._start_round()
+            candidate = yield from self._choose_in_slices(self._services.clock.now_ms())
+            if candidate is not None:
+                self._start_round(candidate)
         except Exception:
             logger.exception("choosing a partition to compact failed")
-            is_under_way = False
-        if not is_under_way:
-            self.schedule()
 
-    def _start_round(self) -> bool:
-        """Start a thread that cleans the dirtiest partition. Returns False if none is due or the start fails."""
-        candidate = self.choose(self._services.clock.now_ms())
-        if candidate is None:
-            return False
+    def _start_round(self, candidate: Candidate) -> None:
+        """Start a thread that cleans the partition."""
         loop = asyncio.get_running_loop()
         clock = self._services.clock
         try:
@@ -176,10 +184,9 @@ class Cleaner:
                 raise
         except Exception as err:
             self._pause(candidate.log, err)
-            return False
+            return
         self._thread = thread
         self._cleaned = candidate.log
-        return True
 
     @property
     def uncleanable_count(self) -> int:
@@ -199,7 +206,8 @@ class Cleaner:
         except Exception as err:
             self._pause(work.log, err)
         # Look for more work at once, without the backoff.
-        self._timer = self._services.clock.call_later(0, self._look)
+        assert self._scheduler is not None
+        self._scheduler.after("next", 0, self._look)
 
     def _pause(self, log: PartitionLog, err: Exception) -> None:
         """Exclude the partition for a pause that doubles with each failure, so that it does not delay other
@@ -228,22 +236,37 @@ class Cleaner:
 
     def choose(self, now_ms: int) -> Candidate | None:
         """Return the dirtiest partition that is due, or None. A partition that cannot be examined is paused."""
+        return at_once(self._choose_in_slices(now_ms))
+
+    def _choose_in_slices(self, now_ms: int) -> Generator[None, None, Candidate | None]:
         best: Candidate | None = None
-        monotonic_ms = self._services.clock.monotonic_ms()
-        # Only closed segments are cleaned, so a log needs at least two.
-        for log in [log for log in self._logs.loaded() if len(log.segments) > 1]:
-            if not log.config.compact or log in self._uncleanable or log in self.paused:
-                continue
-            if self._pauses and monotonic_ms < self._pauses.get(log, (0, 0))[0]:
-                continue
-            try:
-                candidate = examine(log, self._checkpoint_of(log), now_ms)
-            except Exception as err:
-                self._pause(log, err)
-                continue
-            if candidate.is_due and (best is None or candidate.ratio > best.ratio):
-                best = candidate
-        return best
+        part = Slice(self._services.clock, SLICE)
+        is_stale = False
+        for log in self._logs.loaded():
+            if part.is_over():
+                yield
+                part.begin()
+                is_stale = True
+            # Only closed segments are cleaned, so a log needs at least two.
+            if len(log.segments) > 1 and log.config.compact:
+                candidate = self._examined(log, now_ms)
+                if candidate is not None and (best is None or candidate.ratio > best.ratio):
+                    best = candidate
+        # Between two slices it may have changed.
+        return self._examined(best.log, now_ms) if is_stale and best is not None else best
+
+    def _examined(self, log: PartitionLog, now_ms: int) -> Candidate | None:
+        """Return the partition if it can be cleaned and is due."""
+        if log in self._uncleanable or log in self.paused or log.is_closed or log.is_offline:
+            return None
+        if self._pauses and self._services.clock.monotonic_ms() < self._pauses.get(log, (0, 0))[0]:
+            return None
+        try:
+            candidate = examine(log, self._checkpoint_of(log), now_ms)
+        except Exception as err:
+            self._pause(log, err)
+            return None
+        return candidate if candidate.is_due else None
 
     def _checkpoint_of(self, log: PartitionLog) -> int | None:
         return self._logs.dir_of(log).cleaner_offsets.get((log.topic, log.partition))

@@ -14,7 +14,7 @@ from kafka_shim.storage import names, recovery
 from kafka_shim.storage.data_dir import PARTITION_METADATA, read_topic_id, remove_tree
 from kafka_shim.storage.log import PartitionLog
 from kafka_shim.storage.partitions import SLICE
-from kafka_shim.storage.services import NO_MEMORY_RETRY_MS
+from kafka_shim.storage.removals import NO_MEMORY_RETRY_MS
 from kafka_shim.uuids import uuid_text
 
 TYPE_CHECKING = False
@@ -209,7 +209,7 @@ class PartitionDirectories:
         path = data_dir.partition_path(*key)
         retired = f"{data_dir.path}/{names.retired_name(*key, names.DELETE_DIR, self._services.clock.random)}"
         # First what needs memory: a second attempt would not know the name that the first one gave.
-        self._services.later(delay_ms, partial(remove_tree, retired))
+        self._services.removals.after(delay_ms, partial(remove_tree, retired))
         try:
             os.rename(path, retired)
         except OSError as err:

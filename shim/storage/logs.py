@@ -365,7 +365,7 @@ class Logs:
         self.moves.stop()
         self.cleaner.stop()
         self._directories.retire_all()
-        self.services.cancel_removals()
+        self.services.removals.cancel_all()
         clean = clean_stop.close_all(self.partitions, self.metadata_log, self.log_dirs, self.services.flusher)
         for data_dir in self.dirs:
             try:

@@ -241,7 +241,7 @@ class Moves:
         self._replace(log, live)
         self._forget(key)
         self._move_entries(key, log, source_dir, target)
-        self._services.later(log.config.file_delete_delay_ms, partial(remove_tree, retired))
+        self._services.removals.after(log.config.file_delete_delay_ms, partial(remove_tree, retired))
         logger.info("%s moved from %s to %s", log.name, source_dir.path, target.path)
 
     def _undo(self, log: PartitionLog, move: _Move, retired: str, reason: OSError) -> None:

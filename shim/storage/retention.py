@@ -93,7 +93,7 @@ def retire_segment(segment: Segment, services: LogServices, delay_ms: int) -> No
     readers hold stay valid."""
     segment.abandon()
     segment.rename(names.DELETED)
-    services.later(delay_ms, segment.remove)
+    services.removals.after(delay_ms, segment.remove)
 
 
 def retire_snapshot(directory: str, offset: int) -> None:

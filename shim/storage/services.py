@@ -14,19 +14,17 @@ from kafka_shim.line_limit import LineLimit
 from kafka_shim.storage.flusher import Flusher
 from kafka_shim.storage.open_files import OpenFiles
 from kafka_shim.storage.producers import Marker
+from kafka_shim.storage.removals import Removals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.clock import Clock, Timer
+    from kafka_shim.clock import Clock
     from kafka_shim.config import BrokerConfig
     from kafka_shim.faults import Faults
     from kafka_shim.storage.local_log import LocalLog
     from kafka_shim.storage.log import PartitionLog
 
 logger = logging.getLogger(__name__)
-
-# The delay after which the removal of deleted files is tried again that found no memory.
-NO_MEMORY_RETRY_MS = 60_000
 
 MarkerHook = Callable[["PartitionLog", int, int, bool, int], None]
 
@@ -36,7 +34,6 @@ class LogServices:
     only."""
 
     __slots__ = (
-        "_removals",
         "clock",
         "config",
         "faults",
@@ -48,6 +45,7 @@ class LogServices:
         "offline",
         "on_marker",
         "refusals",
+        "removals",
         "reopen_wanted",
         "start_offset_raised",
     )
@@ -72,29 +70,9 @@ class LogServices:
         self.flush_wanted: set[LocalLog] = set()
         # Called when a partition is added to `flush_wanted`, to start the periodic check.
         self.flush_wished: Callable[[], None] = nothing
-        # Pending removals of deleted files (`file.delete.delay.ms`) and their timers.
-        self._removals: dict[Callable[[], None], Timer] = {}
+        self.removals = Removals(clock, self.flusher)
         # Called when DeleteRecords raised a log start offset, to write the checkpoint.
         self.start_offset_raised: Callable[[PartitionLog], None] = _nothing
-
-    def later(self, delay_ms: int, removal: Callable[[], None]) -> None:
-        """Run `removal` in the flusher thread after `delay_ms`."""
-
-        def due() -> None:
-            try:
-                self.flusher.run(removal)
-            except MemoryError:
-                self._removals[removal] = self.clock.call_later(NO_MEMORY_RETRY_MS, due)
-                raise
-            del self._removals[removal]
-
-        self._removals[removal] = self.clock.call_later(delay_ms, due)
-
-    def cancel_removals(self) -> None:
-        """Cancel all pending removals at a stop. The next start removes the files."""
-        for timer in self._removals.values():
-            timer.cancel()
-        self._removals.clear()
 
     def wish_flush(self, log: LocalLog) -> None:
         """Register a log that has `flush.ms` set and unflushed data."""

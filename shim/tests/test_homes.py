@@ -75,8 +75,6 @@ TIMERS = {
     "group/timers.py": "sessions, by the thousand",
     "acceptor.py": "waits for the kernel, which no virtual clock moves",
     "group/loader.py": "reading what is stored: its pace depends on who waits",
-    "storage/services.py": "removals, each with its own delay",
-    "storage/cleaner.py": "the next look depends on the last round",
     "txn/completion.py": "retries of single transactions",
 }
 

@@ -18,7 +18,7 @@ from kafka_shim.protocol.record_frames import decode_metadata
 from kafka_shim.protocol.records.config_record import ConfigRecord
 from kafka_shim.protocol.records.no_op_record import NoOpRecord
 from kafka_shim.protocol.records.partition_change_record import PartitionChangeRecord
-from kafka_shim.storage.services import NO_MEMORY_RETRY_MS
+from kafka_shim.storage.removals import NO_MEMORY_RETRY_MS
 from kafka_shim.tests.metadata.opened import Opened
 from kafka_shim.tests.no_memory import runs_out
 

@@ -52,7 +52,7 @@ class Disk:
     def crash(self) -> None:
         """What SIGKILL leaves: the files as they are; descriptors and locks go."""
         assert self.logs is not None
-        self.logs.services.cancel_removals()
+        self.logs.services.removals.cancel_all()
         self.logs.services.flusher.stop()
         for log in self.logs.partitions.loaded.values():
             for segment in log.segments:

@@ -177,7 +177,7 @@ class Run:
     def crash(self) -> None:
         """What SIGKILL leaves."""
         logs = self.logs
-        logs.services.cancel_removals()
+        logs.services.removals.cancel_all()
         for log in [*logs.partitions.loaded.values(), *([logs.metadata_log] if logs.metadata_log else [])]:
             for segment in log.segments:
                 segment.abandon()

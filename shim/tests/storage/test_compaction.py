@@ -10,6 +10,7 @@ import shutil
 import threading
 from collections.abc import Callable
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -605,6 +606,62 @@ def test_pause_of_a_partition_that_cannot_be_cleaned_grows(
     pauses = [later - earlier for earlier, later in pairwise(tried_ms)]
     assert pauses[:3] == [15_000, 30_000, 60_000]
     assert max(pauses) <= 3600_000 + 15_000
+
+
+def test_a_look_at_very_many_partitions_lets_other_work_in(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it chose is asked again at the end: it may move, or be gone, by then."""
+    monkeypatch.setattr("kafka_shim.storage.cleaner.SLICE", 1)
+    disk = make_disk(COMPACT)
+    first = disk.open()
+    logs = [first, *(disk.logs.create(name, bytes(16), 0, first.config) for name in "uvw")]
+    for log in (logs[0], logs[3]):
+        for number in range(20):
+            keyed(log, (b"a", b"%d" % number))
+        log.roll(NOW_MS)
+    cleaner = disk.logs.cleaner
+    steps = cleaner._choose_in_slices(NOW_MS)
+    for _ in range(2):
+        assert next(steps) is None
+    cleaner.paused.add(logs[0])
+    with pytest.raises(StopIteration) as end:
+        for _ in range(3):
+            next(steps)
+    assert end.value.value is None
+    candidate = cleaner.choose(NOW_MS)
+    assert candidate is not None
+    assert candidate.log is logs[3]
+
+
+def test_to_examine_a_log_costs_each_segment_once(make_disk: Callable[..., Disk]) -> None:
+    class Counted(list[Any]):
+        looks = 0
+
+        def __iter__(self) -> Any:
+            self.looks += 1
+            return super().__iter__()
+
+        def __getitem__(self, where: Any) -> Any:
+            self.looks += 1
+            return super().__getitem__(where)
+
+        def index(self, *_: object) -> int:
+            raise AssertionError("a search among all segments for each of them")
+
+    asked = ("active", "config", "last_stable_offset", "log_end_offset", "log_start_offset")
+    disk = make_disk(COMPACT)
+    log = disk.open()
+    looks = []
+    for count in (5, 50):
+        for number in range(count):
+            keyed(log, (b"%d" % number, b""))
+            log.roll(NOW_MS)
+        segments = Counted(log.segments)
+        seen: Any = SimpleNamespace(**{name: getattr(log, name) for name in asked}, segments=segments)
+        assert examine(seen, None, NOW_MS).cleanable_bytes == sum(one.size_bytes for one in segments[:-1])
+        looks.append(segments.looks)
+    assert looks[0] == looks[1], "whole passes and slices, as many for ten times the segments"
 
 
 @pytest.mark.parametrize("step", ["run", "swap", "thread"])
