@@ -88,7 +88,9 @@ STREAMS_TEST_ARTIFACTS = tuple(
     ("org.apache.kafka", name, KAFKA_VERSION, TEST_CLASSIFIER)
     for name in ("kafka-streams", "kafka-streams-integration-tests")
 )
-STREAMS_TEST_NEEDS = (("org.apache.kafka", "kafka-streams-test-utils", KAFKA_VERSION),)
+STREAMS_TEST_NEEDS = tuple(
+    ("org.apache.kafka", name, KAFKA_VERSION) for name in ("kafka-streams-test-utils", "kafka-streams-scala_2.13")
+)
 # What these bring along and what is older than, or in the way of, the jars above.
 UNWANTED = ("bcprov-jdk15on-", "logback-classic-", "logback-core-")
 ROOT = Path(__file__).resolve().parent.parent

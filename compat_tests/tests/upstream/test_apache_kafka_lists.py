@@ -240,6 +240,7 @@ def test_the_figures_count_each_test_once() -> None:
         on_kafka=5,
         on_shim=1,
         failing=2,
+        not_had=0,
         not_applicable=1,
         not_run=6,
         classes_not_run=1,

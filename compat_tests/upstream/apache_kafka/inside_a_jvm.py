@@ -39,6 +39,11 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
         "unit.kafka.server.AllocateProducerIdsRequestTest.testAllocateProducersIdSentToController",
         *(f"{_QUORUM}{what}Successful[{number}]" for what in ("Replication", "Status") for number in (1, 3, 5)),
     ),
+    # One node that is both cannot have two listeners of one name.
+    "a controller that is a node of its own, with a listener of the same name as the broker's": (
+        "kafka.api.SslAdminIntegrationTest.testListNodesFromControllers",
+        "kafka.api.SslAdminIntegrationTest.testListNodesFromControllersIncludingFencedBrokers",
+    ),
     "a controller that is a node of its own, stopped before a broker starts": (
         "kafka.server.ServerShutdownTest.testCleanShutdownAfterFailedStartup",
     ),
@@ -91,6 +96,16 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
         f"{_RECONFIGURATION}testReconfigureRemovedListener",
     ),
     "an authorizer, a class of the test": (
+        # They count its calls, and make them wait.
+        *(
+            f"kafka.api.SslAdminIntegrationTest.test{what}"
+            for what in (
+                "AclUpdatesUsingAsynchronousAuthorizer",
+                "AclUpdatesUsingSynchronousAuthorizer",
+                "AsynchronousAuthorizerAclUpdatesDontBlockRequestThreads",
+                "SynchronousAuthorizerAclUpdatesBlockRequestThreads",
+            )
+        ),
         "org.apache.kafka.server.KRaftClusterTest.testAuthorizerFailureFoundInControllerStartup",
     ),
     "the level of Log4j's root logger, which a file of the tests sets": (

@@ -43,6 +43,8 @@ class Figures:
     """Tests that it passes. The next four are of these."""
     on_shim: int
     failing: int
+    not_had: int
+    """Those of the failing that are of something the shim does not have."""
     not_applicable: int
     not_run: int
     """Tests that one of the two was not asked."""
@@ -65,6 +67,7 @@ class Figures:
             on_kafka=len(passed),
             on_shim=here[PASSED],
             failing=len(passed) - here[PASSED] - here[NOT_APPLICABLE] - here[NOT_RUN],
+            not_had=sum(row.shim != PASSED and bool(outcome_list.subject(row.test)) for row in passed),
             not_applicable=here[NOT_APPLICABLE],
             not_run=sum(NOT_RUN in (row.kafka, row.shim) for row in tests),
             classes_not_run=outcome_list.classes_not_run(tests),
@@ -79,7 +82,7 @@ class Figures:
         return (
             f"{self.asked} of the {self.counted} listed tests were run on Apache Kafka, and it passes {self.on_kafka} "
             f"of them with one broker: of these {self.on_shim} pass on the shim, {self.not_applicable} are not "
-            f"applicable, {self.failing} fail. Kafka was not asked {self.only_passed} that pass on the shim, "
+            f"applicable, {self.failing} fail, {self.not_had} of them of tiered storage. Kafka was not asked {self.only_passed} that pass on the shim, "
             f"{self.only_failed} that do not pass there and {self.only_not_applicable} that are not applicable; "
             f"{self.on_neither} were run on neither. Of {self.classes_not_run} classes no test was run."
         )
