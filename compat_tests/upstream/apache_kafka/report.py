@@ -67,7 +67,10 @@ class Figures:
             on_kafka=len(passed),
             on_shim=here[PASSED],
             failing=len(passed) - here[PASSED] - here[NOT_APPLICABLE] - here[NOT_RUN],
-            not_had=sum(row.shim != PASSED and bool(outcome_list.subject(row.test)) for row in passed),
+            not_had=sum(
+                row.shim not in (PASSED, NOT_APPLICABLE, NOT_RUN) and bool(outcome_list.subject(row.test))
+                for row in passed
+            ),
             not_applicable=here[NOT_APPLICABLE],
             not_run=sum(NOT_RUN in (row.kafka, row.shim) for row in tests),
             classes_not_run=outcome_list.classes_not_run(tests),
