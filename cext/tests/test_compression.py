@@ -392,3 +392,13 @@ def test_expected_size_of_gzip_that_lies():
     assert expected_bytes(GZIP, data) == 1_000_000
     assert expected_bytes(GZIP, data[:-4] + bytes(4)) == 8 * len(data)
     assert expected_bytes(GZIP, data[:-4] + b"\xff" * 4) == 1032 * len(data)
+
+
+def test_less_than_a_length_promises_nothing() -> None:
+    assert expected_bytes(1, b"abc") == 0
+
+
+@pytest.mark.parametrize("rest", [b"\x1f", b"\x1f\x00", b"\x00\x8b", b"\x1f\x00 not a member"])
+def test_what_follows_a_gzip_member_and_is_none_is_ignored(rest: bytes) -> None:
+    """As java.util.zip.GZIPInputStream does."""
+    assert bytes(decompress(1, gzip.compress(b"data") + rest)) == b"data"

@@ -175,3 +175,10 @@ def test_a_recorder_that_cannot_log_in_says_so_at_once(tmp_path: Path, capsys: p
     said = capsys.readouterr().err
     assert "SASL_AUTHENTICATION_FAILED" in said
     assert "wrong-word" not in said
+
+
+def test_replay_wants_a_broker(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    capture = tmp_path / "capture"
+    capture.write_bytes(b"")
+    assert main(["replay", str(capture)]) == 2
+    assert "--target" in capsys.readouterr().err

@@ -32,7 +32,7 @@ from kafka_shim.security.listener_security import ListenerSecurity
 from kafka_shim.security.principals import MOST_PARTS
 from kafka_shim.security.rule_patterns import MOST_CHARACTERS
 from kafka_shim.security.sasl import tokens as tokens_module
-from kafka_shim.security.sasl.mechanism import LONGEST_MESSAGE_BYTES, InvalidTokenError
+from kafka_shim.security.sasl.mechanism import LONGEST_MESSAGE_BYTES, InvalidTokenError, SaslError, check_length
 from kafka_shim.security.sasl.scram import Credentials
 from kafka_shim.security.sasl.tokens import (
     ALLOWED_URLS,
@@ -295,3 +295,9 @@ def test_a_certificate_with_thousands_of_parts_in_its_name_lets_nobody_in(
             ):
                 client.sendall(encode_request_frame(ApiVersionsRequest(), 0, 1, "c"))
                 assert bool(client.recv(100)) == is_served
+
+
+def test_the_longest_message_is_still_read() -> None:
+    check_length(bytes(LONGEST_MESSAGE_BYTES))
+    with pytest.raises(SaslError, match=f"has {LONGEST_MESSAGE_BYTES + 1} bytes"):
+        check_length(bytes(LONGEST_MESSAGE_BYTES + 1))

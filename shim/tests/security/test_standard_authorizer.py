@@ -297,3 +297,12 @@ def test_what_was_removed_costs_nothing():
     decider.change_acls(prefixes, ())
     decider.change_acls((), prefixes)
     assert opcodes(decider) == before
+
+
+def test_operations_have_kafkas_codes() -> None:
+    """They are on the wire, in the metadata log and in the bits of authorized operations."""
+    names = "UNKNOWN ANY ALL READ WRITE CREATE DELETE ALTER DESCRIBE CLUSTER_ACTION DESCRIBE_CONFIGS ALTER_CONFIGS"
+    names += " IDEMPOTENT_WRITE CREATE_TOKENS DESCRIBE_TOKENS TWO_PHASE_COMMIT"
+    assert {operation.name: operation.value for operation in AclOperation} == {
+        name: code for code, name in enumerate(names.split())
+    }
