@@ -130,10 +130,18 @@ class Cleaner:
 
     def schedule(self) -> None:
         """Look for work every `log.cleaner.backoff.ms`. Needs a running event loop."""
-        config = self._services.config
-        if config.log_cleaner_enable and not self._stopping:
+        if self._services.config.log_cleaner_enable and not self._stopping:
             self._scheduler = Scheduler(self._services.clock)
-            self._scheduler.every("tick", config.log_cleaner_backoff_ms, self._look)
+            self._rest()
+
+    def _rest(self) -> None:
+        # The option may be changed while the broker runs. 0 means no rest.
+        assert self._scheduler is not None
+        self._scheduler.after("tick", max(self._services.config.log_cleaner_backoff_ms, 1), self._tick)
+
+    def _tick(self) -> None:
+        self._rest()  # first, so that no error ends it
+        self._look()
 
     def stop(self) -> None:
         """Cancel the current round and wait for its thread."""

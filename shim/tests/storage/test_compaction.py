@@ -665,6 +665,33 @@ def test_to_examine_a_log_costs_each_segment_once(make_disk: Callable[..., Disk]
     assert looks[0] == looks[1], "whole passes and slices, as many for ten times the segments"
 
 
+def test_the_rest_between_two_looks_is_the_option_of_now(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = make_disk(COMPACT, log_cleaner_backoff_ms=5000)
+    disk.open()
+    cleaner, clock = disk.logs.cleaner, disk.clock
+    looks: list[float] = []
+
+    def look() -> None:
+        looks.append(clock.monotonic_ms())
+        if len(looks) == 2:
+            raise RuntimeError("unexpected")
+
+    monkeypatch.setattr(cleaner, "_look", look)
+    cleaner.schedule()
+    clock.advance(5000)
+    monkeypatch.setattr(disk.logs.services.config, "log_cleaner_backoff_ms", 1000)
+    with pytest.raises(RuntimeError):
+        clock.advance(5000)
+    clock.advance(2000)
+    assert [later - earlier for earlier, later in pairwise(looks)] == [5000, 1000, 1000]
+    monkeypatch.setattr(disk.logs.services.config, "log_cleaner_backoff_ms", 0)
+    clock.advance(1010)
+    assert len(looks) > 10
+    cleaner.stop()
+
+
 @pytest.mark.parametrize("step", ["run", "swap", "thread"])
 def test_cleaner_goes_on_after_an_unexpected_error(
     make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch, step: str
