@@ -2,13 +2,14 @@
 tests a wheel with that was compiled for a machine that this is not.
 
 The packages are unpacked and not configured, which Python does not need. QEMU looks for each file in that folder first
-and then on this machine, so nothing is mounted and nothing registered with the kernel; a program that starts another
-one of its architecture does not work so.
+and then on this machine, so nothing is mounted and nothing registered with the kernel. A program can start the Python
+again by its name (`sys.executable`), that of a script of this machine, and no other program of its architecture.
 """
 
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -73,8 +74,21 @@ def python_of(machine: str, version: str, folder: Path) -> EmulatedPython:
         shutil.rmtree(partial, ignore_errors=True)
         _unpack(partial, DEBIAN[machine], release)
         partial.rename(root)
-    python = root / "usr" / "bin" / f"python{version}"
-    return EmulatedPython((emulator, "-L", str(root), str(python)), machine, version)
+    return EmulatedPython((str(_script(emulator, root, version)),), machine, version)
+
+
+def _script(emulator: str, root: Path, version: str) -> Path:
+    """What the kernel of this machine can start. It lies beside the Python, which looks for its library from there."""
+    place = root.absolute() / "usr" / "bin"
+    line = (
+        shlex.join([emulator, "-L", str(root.absolute())])
+        + f' -0 "$0" {shlex.quote(str(place / f"python{version}"))} "$@"'
+    )
+    script = place / f"emulated-python{version}"
+    written = script.with_name(f".{script.name}.{os.getpid()}")
+    written.write_text(f"#!/bin/sh\nexec {line}\n")
+    written.chmod(0o755)
+    return written.replace(script)
 
 
 def _unpack(root: Path, architecture: str, release: str) -> None:
