@@ -21,6 +21,8 @@ PARTS = {
     "flink": "java_programs",
     "sarama": "other_languages",
     "kafkajs": "other_languages",
+    "confluent-javascript": "other_languages",
+    "node-rdkafka": "other_languages",
     "rskafka": "other_languages",
     "registry": "registry",
 }

@@ -1,11 +1,15 @@
-"""Clients that implement the protocol themselves, in Go, JavaScript and Rust, by an application of ours with each."""
+"""Clients in Go, JavaScript and Rust, by an application of ours with each. Two of JavaScript bring librdkafka, the
+others implement the protocol themselves.
+"""
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import tempfile
 from pathlib import Path
+from types import MappingProxyType
 
 from kafka_shim.compat.ecosystem.base import Lab, Part, run_program
 from kafka_shim.compat.ecosystem.packages import CACHE, HERE, key
@@ -13,7 +17,7 @@ from kafka_shim.compat.upstream.base import Unavailable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 
 class BuiltClient(Part):
@@ -26,6 +30,8 @@ class BuiltClient(Part):
     """What runs the program, if it does not run itself."""
     steps: Sequence[Sequence[str]] = ()
     """Commands in that folder; the first word of each must be installed."""
+    environment: Mapping[str, str] = MappingProxyType({})
+    """Of the commands."""
 
     def manifest(self) -> tuple[str, str]:
         """Name and text of the file that names the packages."""
@@ -52,7 +58,9 @@ class BuiltClient(Part):
             program.parent.mkdir(exist_ok=True)
             shutil.copy(HERE / self.source, program)
             for step in self.steps:
-                done = subprocess.run(step, cwd=made, capture_output=True, text=True, check=False)
+                done = subprocess.run(
+                    step, cwd=made, env={**os.environ, **self.environment}, capture_output=True, text=True, check=False
+                )
                 if done.returncode:
                     raise Unavailable(f"{' '.join(step)} failed: {done.stderr.strip()[-500:]}")
             made.rename(folder)
@@ -77,17 +85,52 @@ class Sarama(BuiltClient):
         return "go.mod", f"module client\n\ngo 1.24\n\nrequire github.com/IBM/sarama v{self.version}\n"
 
 
-class KafkaJs(BuiltClient):
-    name = "kafkajs"
-    title = "kafkajs (Node)"
-    what = "idempotent and transactional producers, offsets in a transaction, a group of two members, an admin"
-    version = "2.2.4"
-    source, place = "node/kafkajs_client.mjs", "client.mjs"
+class NodeClient(BuiltClient):
+    """A package of npm."""
+
+    package: str
+    place = "client.mjs"
     runner = ("node",)
     steps = (("npm", "install", "--silent", "--no-audit", "--no-fund"),)
 
     def manifest(self) -> tuple[str, str]:
-        return "package.json", f'{{"private": true, "dependencies": {{"kafkajs": "{self.version}"}}}}\n'
+        return "package.json", f'{{"private": true, "dependencies": {{"{self.package}": "{self.version}"}}}}\n'
+
+
+class KafkaJs(NodeClient):
+    name = "kafkajs"
+    title = "kafkajs (Node)"
+    what = "idempotent and transactional producers, offsets in a transaction, a group of two members, an admin"
+    version = "2.2.4"
+    source = "node/kafkajs_client.mjs"
+    package = "kafkajs"
+
+
+class BoundToLibrdkafka(NodeClient):
+    """A client that npm compiles with its own copy of librdkafka, against this machine's OpenSSL and zlib."""
+
+    # With several jobs node-gyp's make does not wait for librdkafka's configure, and Confluent's package would fetch
+    # libraries to link with by other ways than npm's.
+    environment = MappingProxyType({"JOBS": "1", "CKJS_LINKING": "dynamic"})
+    steps = (("npm", "install", "--no-audit", "--no-fund"),)
+
+
+class ConfluentJavaScript(BoundToLibrdkafka):
+    name = "confluent-javascript"
+    title = "confluent-kafka-javascript (Node)"
+    what = "a group of the new protocol copies a topic in transactions with its offsets and fails on the way, an admin"
+    version = "1.10.1"
+    source = "node/confluent_client.mjs"
+    package = "@confluentinc/kafka-javascript"
+
+
+class NodeRdKafka(BoundToLibrdkafka):
+    name = "node-rdkafka"
+    title = "node-rdkafka (Node)"
+    what = "a consumer copies a topic in transactions with its offsets, some of which are aborted, an admin"
+    version = "3.6.1"
+    source = "node/rdkafka_client.mjs"
+    package = "node-rdkafka"
 
 
 class RsKafka(BuiltClient):
@@ -107,4 +150,6 @@ class RsKafka(BuiltClient):
         )
 
 
-PARTS: dict[str, Part] = {part.name: part for part in (Sarama(), KafkaJs(), RsKafka())}
+PARTS: dict[str, Part] = {
+    part.name: part for part in (Sarama(), KafkaJs(), ConfluentJavaScript(), NodeRdKafka(), RsKafka())
+}
