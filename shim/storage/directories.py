@@ -9,12 +9,12 @@ from contextlib import suppress
 from functools import partial
 
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.line_limit import LineLimit
 from kafka_shim.scheduler import Scheduler, Slice
 from kafka_shim.storage import names, recovery
 from kafka_shim.storage.data_dir import PARTITION_METADATA, read_topic_id, remove_tree
 from kafka_shim.storage.log import PartitionLog
 from kafka_shim.storage.partitions import SLICE
-from kafka_shim.storage.removals import NO_MEMORY_RETRY_MS
 from kafka_shim.uuids import uuid_text
 
 TYPE_CHECKING = False
@@ -34,7 +34,8 @@ logger = logging.getLogger(__name__)
 
 # The number of partitions that do not exist yet for which a wanted directory is remembered.
 MOST_PREFERRED = 10_000
-# The pause between two directories that are renamed after an attempt that found no memory.
+# The delay after which a directory is renamed again that could not be, and the pause between two of these.
+RETIRE_RETRY_MS = 60_000
 PAUSE_MS = 1
 
 
@@ -55,6 +56,7 @@ class PartitionDirectories:
         self._loader = loader
         self._checkpoints = checkpoints
         self._scheduler = Scheduler(services.clock)
+        self._refusals = LineLimit(logger, services.clock)
         # The directories that AlterReplicaLogDirs named for partitions that do not exist yet.
         self.preferred: dict[Partition, DataDir] = {}
         # Called with each new partition, to record its directory.
@@ -69,13 +71,13 @@ class PartitionDirectories:
         next use then tries again."""
         partitions = self._partitions
         topic, partition = key
-        if key in partitions.to_retire:
-            self._retire(key)  # an older topic of this name
         data_dir = self._place(key)
         path = data_dir.partition_path(topic, partition)
         log = PartitionLog(self._services, path, topic, topic_id, partition, config)
         log.leader_epoch = leader_epoch
         try:
+            if key in partitions.to_retire:
+                self._retire(key)  # an older topic of this name
             self._checkpoints.forget_older(key)
             if os.path.isdir(path) and read_topic_id(path) != uuid_text(topic_id):
                 # A failed deletion left this directory; it contains data of another topic id.
@@ -191,17 +193,18 @@ class PartitionDirectories:
 
     def retire(self, key: Partition) -> None:
         """Rename the directory of a deleted partition and schedule its removal. Tried again later if there is no memory
-        for it."""
+        for it or the system refuses it."""
         try:
             self._retire(key)
-        except MemoryError as err:
-            self._scheduler.after("retire", NO_MEMORY_RETRY_MS, self._retire_again)
-            logger.warning("%s-%d cannot be renamed for deletion now: %r", *key, err)
+        except (MemoryError, OSError) as err:
+            self._scheduler.after("retire", RETIRE_RETRY_MS, self._retire_again)
+            self._refusals.write("%s-%d cannot be renamed for deletion now, and is tried again: %r", *key, err)
 
     def _retire_again(self) -> None:
         self._scheduler.in_slices("retire in slices", map(self.retire, list(self._partitions.to_retire)), PAUSE_MS)
 
     def _retire(self, key: Partition) -> None:
+        """As `retire`, once. Raises OSError if the system refuses the new name."""
         deleted = self._partitions.to_retire.get(key)
         if deleted is None:  # already done, because a new topic took this name
             return
@@ -210,10 +213,8 @@ class PartitionDirectories:
         retired = f"{data_dir.path}/{names.retired_name(*key, names.DELETE_DIR, self._services.clock.random)}"
         # First what needs memory: a second attempt would not know the name that the first one gave.
         self._services.removals.after(delay_ms, partial(remove_tree, retired))
-        try:
+        with suppress(FileNotFoundError):  # somebody else removed it
             os.rename(path, retired)
-        except OSError as err:
-            logger.warning("%s cannot be renamed for deletion: %s", path, err)
         del self._partitions.to_retire[key]
         if log is not None:
             log.moved(retired)
@@ -223,6 +224,7 @@ class PartitionDirectories:
         for key in list(self._partitions.to_retire):
             self.retire(key)
         self._scheduler.stop()
+        self._refusals.close()
 
 
 def _nothing(key: Partition) -> None:

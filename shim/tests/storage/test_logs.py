@@ -22,6 +22,7 @@ from kafka_shim.faults import Faults
 from kafka_shim.randomness import Randomness
 from kafka_shim.storage import checkpoint, names
 from kafka_shim.storage.data_dir import DataDir, read_topic_id
+from kafka_shim.storage.directories import RETIRE_RETRY_MS
 from kafka_shim.storage.logs import Logs
 from kafka_shim.storage.partitions import SLICE
 from kafka_shim.storage.results import StorageError
@@ -307,6 +308,65 @@ def test_deleted_partition_frees_its_name_at_once_and_its_files_later(make_disk:
     disk.clock.advance(5000)
     disk.logs.services.flusher.stop()
     assert not [name for name in os.listdir(disk.path) if name.endswith(names.DELETE_DIR)]
+
+
+@pytest.fixture
+def renames_end(monkeypatch: pytest.MonkeyPatch) -> Callable[[OSError | None], None]:
+    """Let the system refuse all renames, or none."""
+    rename = os.rename
+    refusal: list[OSError | None] = [None]
+
+    def renamed(old: str, new: str) -> None:
+        if refusal[0] is not None:
+            raise refusal[0]
+        rename(old, new)
+
+    monkeypatch.setattr(os, "rename", renamed)
+    return lambda error: refusal.__setitem__(0, error)
+
+
+def deleted_names(disk: Disk) -> list[str]:
+    disk.logs.services.flusher.stop()
+    return [name for name in os.listdir(disk.path) if name.startswith("t-0")]
+
+
+def test_a_deleted_directory_that_the_system_refused_to_rename_is_renamed_later(
+    make_disk: Callable[..., Disk],
+    renames_end: Callable[[OSError | None], None],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    disk = make_disk({"file.delete.delay.ms": "5000"})
+    put(disk.open(), b"old")
+    renames_end(OSError(errno.EIO, "Input/output error"))
+    disk.logs.delete("t", 0)
+    assert deleted_names(disk) == ["t-0"]
+    disk.clock.advance(RETIRE_RETRY_MS)
+    assert deleted_names(disk) == ["t-0"]
+    assert ["t-0 cannot be renamed for deletion now" in line for line in caplog.messages] == [True, True]
+    renames_end(None)
+    disk.clock.advance(RETIRE_RETRY_MS)
+    assert [name.endswith(names.DELETE_DIR) for name in deleted_names(disk)] == [True]
+    disk.clock.advance(5000)
+    assert deleted_names(disk) == []
+
+
+def test_a_late_rename_leaves_the_next_topic_of_its_name_alone(
+    make_disk: Callable[..., Disk], renames_end: Callable[[OSError | None], None]
+) -> None:
+    disk = make_disk()
+    log = disk.open()
+    put(log, b"old")
+    renames_end(OSError(errno.EIO, "Input/output error"))
+    disk.logs.delete("t", 0)
+    with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+        disk.logs.create("t", TOPIC_ID, 0, log.config)
+    renames_end(None)
+    new = disk.logs.create("t", TOPIC_ID, 0, log.config)
+    put(new, b"new")
+    disk.clock.advance(RETIRE_RETRY_MS)
+    assert records(disk.logs.get("t", 0)) == [(0, b"new")]
+    # The older files were removed at the same time.
+    assert deleted_names(disk) == ["t-0"]
 
 
 def test_leftovers_do_not_become_a_new_partitions_data(make_disk: Callable[..., Disk]) -> None:
