@@ -146,6 +146,16 @@ def test_the_rest_of_an_answer_that_was_interrupted_is_passed_over() -> None:
             assert [one.name for one in client.request(request).topics] == ["t"]
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Lets children take SIGINT: they would inherit that it is ignored, as a shell has it for what runs in the
+    background. What this process handles itself, they meet with its default."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("words", [(), ("--group", "people")])
 def test_ctrl_c_ends_a_reader_that_waits_without_a_word_and_leaves_its_group(words: tuple[str, ...]) -> None:
     with Broker() as broker:
