@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Record = tuple[bytes | None, bytes | None]
 
 
-__all__ = ["NAMES", "create_topic", "fetch", "make", "produce", "struct"]
+__all__ = ["NAMES", "create_topic", "fetch", "finalise", "make", "produce", "struct"]
 
 
 def produce(
@@ -71,6 +71,14 @@ def fetch(
         session_epoch=-1,
         topics=[{"topic": topic, "topic_id": topic_id, "partitions": [part]}],
     )
+
+
+def finalise(client: Connection, feature: str, level: int) -> None:
+    """Finalises a feature at a level up to the one that it has."""
+    safe_downgrade = 2
+    update = {"feature": feature, "max_version_level": level, "upgrade_type": safe_downgrade}
+    answer = client.request(make("UpdateFeatures", feature_updates=[update], timeout_ms=10_000), 1)
+    check(answer.error_code, answer.error_message)
 
 
 def create_topic(client: Connection, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:

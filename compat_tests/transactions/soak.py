@@ -13,7 +13,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from kafka_shim.history import checker, operations
 from kafka_shim.history.operations import FAIL, INFO, OK, Operation
+from kafka_shim.targets.requests import finalise
 from kafka_shim.targets.shim_process import ShimProcess
+from kafka_shim.wire_client import Connection
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -217,7 +219,13 @@ class Reader(threading.Thread):
                 return
 
 
-def soak(duration_s: float, seed: int, kills_per_minute: float = KILLS_PER_MINUTE, keep: Path | None = None) -> str:
+def soak(
+    duration_s: float,
+    seed: int,
+    kills_per_minute: float = KILLS_PER_MINUTE,
+    keep: Path | None = None,
+    transaction_version: int = 2,
+) -> str:
     """Runs the soak test and checks the history. Returns the figures; fails by assertion. `keep`: a file for the
     history.
     """
@@ -230,6 +238,8 @@ def soak(duration_s: float, seed: int, kills_per_minute: float = KILLS_PER_MINUT
         admin = AdminClient({"bootstrap.servers": target.bootstrap, "log_level": 0})
         admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result(30)
         del admin
+        with Connection(target.bootstrap) as client:
+            finalise(client, "transaction.version", transaction_version)
         writers = [Writer(number, target.bootstrap, history, seed) for number in range(PRODUCERS)]
         isolations = (operations.READ_COMMITTED, operations.READ_UNCOMMITTED)
         readers = [Reader(target.bootstrap, history, isolation) for isolation in isolations]

@@ -6,12 +6,11 @@ import confluent_kafka
 import pytest
 
 from kafka_shim.compat.transactions.pipeline import read_committed
+from kafka_shim.compat.transactions.soak import soak
 from kafka_shim.targets.java_transactions import JavaTransactions
-from kafka_shim.targets.requests import create_topic, make
+from kafka_shim.targets.requests import create_topic, finalise, make
 from kafka_shim.targets.shim_process import ShimProcess
-from kafka_shim.wire_client import Connection, check
-
-SAFE_DOWNGRADE = 2
+from kafka_shim.wire_client import Connection
 
 pytestmark = pytest.mark.java
 
@@ -21,10 +20,7 @@ def test_commit_abort_fence_and_offsets_at_every_level(level: int) -> None:
     with ShimProcess() as target:
         with Connection(target.bootstrap) as client:
             create_topic(client, "t", 1)
-            if level < 2:
-                update = {"feature": "transaction.version", "max_version_level": level, "upgrade_type": SAFE_DOWNGRADE}
-                answer = client.request(make("UpdateFeatures", feature_updates=[update], timeout_ms=10_000), 1)
-                check(answer.error_code, answer.error_message)
+            finalise(client, "transaction.version", level)
         with JavaTransactions(target.bootstrap) as java:
             java.producer("p", "app")
             java.call("init", "p")
@@ -56,3 +52,10 @@ def test_commit_abort_fence_and_offsets_at_every_level(level: int) -> None:
             (described,) = client.request(make("DescribeTransactions", transactional_ids=["app"]), 0).transaction_states
             # Three ends and two initialisations: at level 2 each end bumps the epoch as well.
             assert described.producer_epoch == (1 if level < 2 else 5)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("level", [0, 1])
+def test_two_minutes_of_commits_aborts_and_kills_at_the_older_levels(level: int) -> None:
+    print(soak(120, seed=13, kills_per_minute=15, transaction_version=level))
