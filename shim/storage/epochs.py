@@ -13,16 +13,20 @@ UNKNOWN = (-1, -1)
 class LeaderEpochs:
     """(epoch, start_offset) pairs, both ascending, stored in the file `leader-epoch-checkpoint`.
 
-    Each change replaces the file without an fsync. The file survives a crash of the process. After a power failure,
-    recovery restores the epochs from the batches."""
+    A change replaces the file without an fsync, which survives a crash of the process. After a power failure, recovery
+    restores the epochs from the batches. What ended before the log start offset stays in the file until the next change
+    or a clean stop: recovery leaves it out, and to replace the file at each deleted segment would hold the event loop
+    up for as long as a slow disk writes (Kafka: truncateFromStartAsyncFlush)."""
 
-    __slots__ = ("_directory", "_entries", "latest")
+    __slots__ = ("_directory", "_entries", "_is_saved", "latest")
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
         # The newest epoch, -1 when there is none: every append asks for it.
         self.latest = -1
         self._entries: list[tuple[int, int]] = []
+        # Whether the file has all changes.
+        self._is_saved = True
 
     @property
     def entries(self) -> list[tuple[int, int]]:
@@ -68,15 +72,12 @@ class LeaderEpochs:
             self.save()
 
     def truncate_from_start(self, start_offset: int) -> None:
-        """Remove epochs that ended before `start_offset`. The epoch that contains it then starts there. Raises
-        OSError."""
+        """Remove epochs that ended before `start_offset`. The epoch that contains it then starts there. The file is
+        replaced later."""
         older = [entry for entry in self.entries if entry[1] <= start_offset]
-        if older and older[-1][1] < start_offset:
+        if older and (len(older) > 1 or older[-1][1] < start_offset):
             self.entries = [(older[-1][0], start_offset), *self.entries[len(older) :]]
-            self.save()
-        elif len(older) > 1:
-            self.entries = self.entries[len(older) - 1 :]
-            self.save()
+            self._is_saved = False
 
     def clear(self) -> None:
         """Remove all epochs. Raises OSError."""
@@ -106,6 +107,11 @@ class LeaderEpochs:
         floor = [entry for entry in self.entries if entry[0] <= epoch]
         return (floor[-1][0] if floor else epoch), higher[1]
 
+    def close(self) -> None:
+        """Replace the file if it lacks a change. Raises OSError."""
+        if not self._is_saved:
+            self.save()
+
     def save(self) -> None:
         """Replace the file. Does nothing if the directory is gone, because the partition is being deleted. Raises
         OSError."""
@@ -115,3 +121,4 @@ class LeaderEpochs:
         except FileNotFoundError:
             if os.path.isdir(self._directory):
                 raise
+        self._is_saved = True

@@ -339,6 +339,7 @@ class LocalLog(LogEnd):
         self.check_sync()
         if self.is_closed or self.is_offline:
             return []
+        self.epochs.close()
         snapshot = self.take_snapshot()
         first = max(self.segment_at(self.recovery_point), 0)
         for segment in self.segments:

@@ -39,11 +39,6 @@ def epochs(tmp_path: Path) -> LeaderEpochs:
         (lambda epochs: epochs.truncate_from_end(26), STORED),
         (lambda epochs: epochs.truncate_from_end(25), STORED[:2]),
         (lambda epochs: epochs.truncate_from_end(0), []),
-        (lambda epochs: epochs.truncate_from_start(0), STORED),
-        (lambda epochs: epochs.truncate_from_start(7), [(1, 7), (3, 10), (4, 25)]),
-        (lambda epochs: epochs.truncate_from_start(10), STORED[1:]),
-        (lambda epochs: epochs.truncate_from_start(12), [(3, 12), (4, 25)]),
-        (lambda epochs: epochs.truncate_from_start(99), [(4, 99)]),
         (lambda epochs: epochs.clear(), []),
     ],
 )
@@ -53,6 +48,34 @@ def test_every_change_is_in_the_file(
     change(epochs)
     assert epochs.entries == left
     assert stored(tmp_path) == left
+
+
+@pytest.mark.parametrize(
+    ("start_offset", "left"),
+    [
+        (0, STORED),
+        (7, [(1, 7), (3, 10), (4, 25)]),
+        (10, STORED[1:]),
+        (12, [(3, 12), (4, 25)]),
+        (99, [(4, 99)]),
+    ],
+)
+@pytest.mark.parametrize("ending", ["close", "change"])
+def test_what_ended_before_the_log_start_offset_leaves_the_file_with_the_next_change_or_at_the_end(
+    tmp_path: Path, epochs: LeaderEpochs, start_offset: int, left: list[tuple[int, int]], ending: str
+) -> None:
+    epochs.truncate_from_start(start_offset)
+    assert epochs.entries == left
+    assert stored(tmp_path) == STORED
+    if ending == "close":
+        epochs.close()
+        assert stored(tmp_path) == left
+    else:
+        epochs.assign(5, 100)
+        assert stored(tmp_path) == [*left, (5, 100)]
+    (tmp_path / FILE_NAME).unlink()
+    epochs.close()
+    assert not (tmp_path / FILE_NAME).exists(), "there was nothing to replace"
 
 
 def test_epoch_of_an_offset_and_end_of_an_epoch(epochs: LeaderEpochs) -> None:

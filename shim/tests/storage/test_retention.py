@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from kafka_shim.config import TopicConfig
-from kafka_shim.storage.epochs import LeaderEpochs
+from kafka_shim.storage.epochs import FILE_NAME, LeaderEpochs
 from kafka_shim.storage.log import PartitionLog
 from kafka_shim.storage.scheduled_tasks import SEGMENTS_OF_SLICE, ScheduledTasks
 from kafka_shim.tests.storage.conftest import NOW_MS, Disk, end, put, records
@@ -65,10 +65,12 @@ def test_old_segments_go_by_size(make_disk: Callable[..., Disk]) -> None:
     assert log.size_bytes >= 1_500_000
 
 
-def test_segments_that_could_not_go_on_a_full_disk_go_the_next_time(
-    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("ending", ["stop", "crash"])
+def test_deletion_of_segments_writes_no_file_until_the_end(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch, ending: str
 ) -> None:
-    disk = make_disk({"segment.bytes": "1048576", "retention.bytes": "0"})
+    """A full disk does not keep what would free it, and a slow one does not hold up the loop."""
+    disk = make_disk({"segment.bytes": "1048576", "retention.bytes": "400000"})
     log = disk.open()
     while len(log.segments) < 4:
         put(log, b"z" * 300_000)
@@ -80,11 +82,17 @@ def test_segments_that_could_not_go_on_a_full_disk_go_the_next_time(
     with monkeypatch.context() as patch:
         patch.setattr(LeaderEpochs, "save", full)
         disk.logs.retain(disk.clock.now_ms())
-    assert log.segments[0].base_offset == 0
-    disk.logs.retain(disk.clock.now_ms())
-    assert len(log.segments) == 1
+    left = len(log.segments)
+    assert left < 4
     disk.clock.advance(120_000)
-    assert sum(name.endswith(".log") for name in disk.files()) == 1
+    assert sum(name.endswith(".log") for name in disk.files()) == left
+    start_offset = log.log_start_offset
+    assert start_offset > 0
+    (disk.stop if ending == "stop" else disk.crash)()
+    text = (disk.path / "t-0" / FILE_NAME).read_text()
+    assert text.splitlines()[-1] == (f"0 {start_offset}" if ending == "stop" else "0 0")
+    again = disk.open()
+    assert (again.log_start_offset, again.epochs.entries) == (start_offset, [(0, start_offset)])
 
 
 @pytest.mark.parametrize("policy", ["delete", "compact"])
