@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kafka_shim.clock import Clock
     from kafka_shim.group.purgatory import DelayedResponse
 
-# Requests per turn at most: some 2 ms.
+# Requests per turn at most, also with a virtual clock, which stands still meanwhile.
 MOST_PER_TURN = 128
 # The delay after which a turn counts as over whose end found no memory. No turn takes as long.
 LOST_MS = 100
