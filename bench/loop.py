@@ -22,6 +22,7 @@ from bench.clients import run as send
 from bench.groups import join_fields
 from bench.machine import QUIET
 from bench.rounds import SHIM, Case, Side
+from bench.slow_disk import slow_disk
 from kafka_shim.cext.records import build
 from kafka_shim.protocol.headers import encode_request_frame
 from kafka_shim.targets import requests
@@ -40,6 +41,7 @@ TOPICS, TOPIC_PARTITIONS = 20, 500
 SEGMENTS, MEMBERS, CONNECTIONS, COLD_BYTES = 10_000, 1000, 5000, 100_000_000
 # The largest number of a descriptor that `select` takes is below it.
 FD_SETSIZE = 1024
+FSYNCS, DISK_WRITES_A_SECOND = 50, 20
 SMALL_PART = 20  # of each size, in a small run
 RATE = 500
 # After the work itself: what it left for the loop.
@@ -296,6 +298,41 @@ def snapshot(side: Side, part: int) -> Callable[[], object]:
         _wait(lambda: bool(set(folder.glob("*.checkpoint")) - before))
 
     return do
+
+
+def slow_fsync(side: Side, part: int) -> Callable[[], object]:
+    """Records that are each fsynced before the answer, on a disk of 20 writes a second."""
+    topic = side.next_name("flushed")
+    with Connection(side.bootstrap, timeout_s=60) as client:
+        requests.create_topic(client, topic, 1, {"flush.messages": "1"})
+
+    def do() -> None:
+        took_s = []
+        pid = side.target.pid
+        assert pid is not None
+        with (
+            slow_disk(pid, side.target.data_dir, DISK_WRITES_A_SECOND),
+            Connection(side.bootstrap, timeout_s=60) as client,
+        ):
+            for _ in range(max(FSYNCS // part, 2)):
+                began = time.perf_counter()
+                _fill(client, topic, 1, [(None, b"x" * 1000, int(time.time() * 1000), ())])
+                took_s.append(time.perf_counter() - began)
+        if sum(took_s) / len(took_s) < 1 / DISK_WRITES_A_SECOND:
+            raise RuntimeError(f"the disk was not slow: {took_s}")
+
+    return do
+
+
+def cases(directory: Path) -> tuple[Case, ...]:
+    """Those that can be done beside a broker with this data directory."""
+    try:
+        with slow_disk(os.getpid(), directory, DISK_WRITES_A_SECOND):
+            pass
+    except OSError as error:
+        print(f"fsync on a slow disk is left out: {error}", file=sys.stderr)
+        return CASES
+    return (*CASES, _case("fsync on a slow disk", slow_fsync))
 
 
 CASES = tuple(

@@ -106,7 +106,8 @@ def run_loop(pace: Pace, keep: Keep) -> None:
     with loop.Watched() as target:
         side = Side(SHIM, target)
         loop.prepare(side)
-        rounds.run(loop.CASES, {SHIM: side}, replace(pace, rounds=1 if pace.is_small else 3), keep)
+        cases = loop.cases(target.data_dir)
+        rounds.run(cases, {SHIM: side}, replace(pace, rounds=1 if pace.is_small else 3), keep)
 
 
 PARTS: dict[str, Callable[[Pace, Keep], None]] = {

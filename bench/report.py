@@ -74,6 +74,7 @@ LOOP_WORK = (
     "start of 5,000 connections",
     "DescribeLogDirs",
     "snapshot",
+    "fsync on a slow disk",
 )
 TABLES: dict[str, tuple[str, tuple[Row, ...]]] = {
     "basics": (
