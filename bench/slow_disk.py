@@ -1,7 +1,7 @@
 """A slow disk for one process: the kernel lets its writes to the device of a directory through at a low rate.
 
-By the block I/O controller of cgroup v1 (`blkio.throttle.write_iops_device`) or v2 (`io.max`), which needs root. A write
-to the page cache is as fast as ever, and an fsync waits for its writes.
+By the block I/O controller of cgroup v1 (`blkio.throttle.write_iops_device`) or v2 (`io.max`), which needs root. A
+write to the page cache is as fast as ever, and an fsync waits for its writes.
 """
 
 from __future__ import annotations

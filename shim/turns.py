@@ -28,8 +28,9 @@ if TYPE_CHECKING:
         def wait(self) -> None: ...
 
 
-# The share of a turn (`scheduler.SLICE_MS` says why it is so short), and the most steps that are taken between two looks at the clock: a step can be anything from a
-# microsecond to a new partition's files. A virtual clock stands still meanwhile, so that the looks are bounded too.
+# The share of a turn (`scheduler.SLICE_MS` says why so short), and the most steps that are taken between two looks at
+# the clock: a step can be anything from a microsecond to a new partition's files. A virtual clock stands still
+# meanwhile, so that the looks are bounded too.
 SHARE_MS = 1
 STEPS_BETWEEN_LOOKS = 8
 MOST_LOOKS = 128
