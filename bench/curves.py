@@ -335,7 +335,7 @@ CURVES: dict[str, Curve] = {
     "members": Curve("heartbeat of a member", "members of the group", (1, 10, 100, 2000), _add_members, _beat_next),
     "ids": Curve("transaction of one record", "transactional ids", (1, 10, 100, 1000, 10_000), _add_ids, _transact),
     "acls": Curve("one record of a user with an ACL", "ACLs", (1, 100, 1000, 10_000), _add_acls, _to_first, True),
-    "log": Curve("fetch anywhere in the log", "MB of log", (10, 100, 1000, 10_000), _fill, _read_somewhere),
+    "log": Curve("fetch anywhere in the log", "MB of log", (10, 100, 1000, 10_000, 20_000), _fill, _read_somewhere),
     "record": Curve("one record of a size", "bytes", (10, 1000, 100_000, 1_000_000, LARGEST_BYTES), _enlarge, _send),
 }
 
