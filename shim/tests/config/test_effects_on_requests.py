@@ -5,13 +5,14 @@ from __future__ import annotations
 import socket
 import struct
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 
 from kafka_shim.config import BrokerConfig, ConfigError
 from kafka_shim.embedded import Broker
 from kafka_shim.errors import ErrorCode
-from kafka_shim.listeners import bind, listeners_of
+from kafka_shim.listeners import _send_unpaced, bind, listeners_of
 from kafka_shim.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kafka_shim.protocol.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest
 from kafka_shim.protocol.messages.describe_topic_partitions_request import TopicRequest as Described
@@ -36,6 +37,21 @@ def test_sockets_have_the_buffers_that_are_set() -> None:
         assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) == 40_000
 
 
+class Paced(socket.socket):
+    """A socket of a system whose congestion control is BBR, whatever this one's is."""
+
+    chosen = b"bbr"
+
+    def getsockopt(self, level: int, option: int, *size: int) -> Any:
+        return self.chosen if option == socket.TCP_CONGESTION else super().getsockopt(level, option, *size)
+
+    def setsockopt(self, level: int, option: int, *value: Any) -> None:
+        if option == socket.TCP_CONGESTION:
+            (self.chosen,) = value
+        else:
+            super().setsockopt(level, option, *value)
+
+
 def test_no_listener_of_the_loopback_interface_paces_what_it_sends() -> None:
     """BBR does. What the system chose otherwise stays, and so does BBR where there may be a network."""
 
@@ -48,6 +64,11 @@ def test_no_listener_of_the_loopback_interface_paces_what_it_sends() -> None:
         usual = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\0")
     assert chosen("127.0.0.1") == (b"reno" if usual == b"bbr" else usual)
     assert chosen("0.0.0.0") == usual
+    for host, expected in (("127.0.0.1", b"reno"), ("127.1.2.3", b"reno"), ("0.0.0.0", b"bbr")):
+        with Paced() as sock:
+            sock.bind((host, 0))
+            _send_unpaced(sock)
+            assert sock.chosen == expected
 
 
 @pytest.mark.option("socket.listen.backlog.size")
