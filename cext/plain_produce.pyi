@@ -11,7 +11,7 @@ from typing import Any
 from kafka_shim.cext.plain_api import PlainApi
 
 class PlainProduce(PlainApi):
-    """`put` returns the function that writes batches (`cext.segment.append`, or what a test has put in its place).
+    """`segment` is the module whose `append` writes batches (`cext.segment`; a test may put another in its place).
     Partitions of `others`, topics by name, are not served. At most MOST_PARTITIONS of a request in all. `admit(broker,
     transactional id, producer id, producer epoch, (log, base sequence) of each transactional batch, version)` is asked
     unless the transaction is open in all partitions, and returns what `txn.admission.admit` does.
@@ -23,7 +23,7 @@ class PlainProduce(PlainApi):
 
     def __init__(
         self,
-        put: Callable[[], Any],
+        segment: Any,
         others: frozenset[str],
         cached_batches: int,
         admit: Callable[[Any, str, int, int, list[tuple[Any, int]], int], tuple[list[Any], Any]],

@@ -155,13 +155,13 @@ cdef bint _read(Reader* c, Request* request, int version) noexcept nogil:
 
 
 cdef class PlainProduce(PlainApi):
-    cdef object _put
+    cdef object _segment
     cdef object _others
     cdef Py_ssize_t _cached_batches
     cdef object _admit
 
-    def __init__(self, put not None, frozenset others not None, Py_ssize_t cached_batches, admit not None):
-        self._put = put
+    def __init__(self, segment not None, frozenset others not None, Py_ssize_t cached_batches, admit not None):
+        self._segment = segment
         self._others = others
         self._cached_batches = cached_batches
         self._admit = admit
@@ -248,7 +248,7 @@ cdef class PlainProduce(PlainApi):
     ):
         """Append each batch; `guards` are those of the transactional ones in order, or None. Returns True, or what
         `serve` returns if there is something to decide."""
-        cdef object put = self._put()
+        cdef object put = self._segment.append
         cdef int64_t size_bytes = 0
         cdef int64_t base_offset
         cdef Entry* entry

@@ -130,9 +130,15 @@ class DispatcherEnd:
     _table: dict[int, Any]
 
     def __init__(
-        self, broker: Any, table: dict[int, Any], headers: RequestHeaderParser, shows: Callable[[int], bool]
+        self,
+        broker: Any,
+        table: dict[int, Any],
+        headers: RequestHeaderParser,
+        shows: Callable[[int], bool],
+        shown: dict[int, bool],
     ) -> None:
-        """`shows` says whether messages of a level are logged. The broker has its clock, faults and metrics."""
+        """`shows` says whether messages of a level are logged; `shown` has what it said, as long as it is true. The
+        broker has its clock, faults and metrics."""
 
     def handle(self, session: Any, frame: memoryview) -> Reply | None:
         """Serve one request. `frame` is what follows its length prefix, and may be reused as soon as this returns.

@@ -215,17 +215,21 @@ cdef class DispatcherEnd:
     cdef readonly dict _table
     cdef RequestHeaderParser _headers
     cdef object _shows
+    cdef dict _shown
     cdef object _clock
     cdef object _faults
     cdef dict _requests
     # Whether a class above this one encodes in its own way.
     cdef bint _has_own_encode
 
-    def __init__(self, broker, dict table not None, RequestHeaderParser headers not None, shows):
+    def __init__(
+        self, broker, dict table not None, RequestHeaderParser headers not None, shows, dict shown not None
+    ):
         self.broker = broker
         self._table = table
         self._headers = headers
         self._shows = shows
+        self._shown = shown
         self._clock = broker.clock
         self._faults = broker.faults
         self._requests = broker.metrics.requests
@@ -293,7 +297,7 @@ cdef class DispatcherEnd:
         )
 
     def _note(self, Context context not None, api, request, Py_ssize_t frame_bytes):
-        if self._shows(DEBUG):
+        if self._shows_requests():
             self._log(context, api, request)
         quotas = self.broker.quotas
         if quotas is not None:
@@ -308,7 +312,11 @@ cdef class DispatcherEnd:
     cdef bint _is_plain(self) except -1:
         """Whether a request is only to be served: nobody logs it, meters it or arms a fault for it."""
         quotas = self.broker.quotas
-        return not self._faults.armed and (quotas is None or not quotas.is_enabled) and not self._shows(DEBUG)
+        return not self._faults.armed and (quotas is None or not quotas.is_enabled) and not self._shows_requests()
+
+    cdef bint _shows_requests(self) except -1:
+        shown = self._shown.get(DEBUG)
+        return self._shows(DEBUG) if shown is None else shown
 
     def _answered(self, int32_t api_key, Py_ssize_t codes):
         """A request was served by the short way of its API; of a class with its own `_encode`."""

@@ -52,7 +52,7 @@ def dispatcher(seen: Counter[str]) -> Dispatcher:
         return True
 
     shorts = {
-        0: PlainProduce(lambda: None, frozenset(["__other"]), 5, left),
+        0: PlainProduce(SimpleNamespace(append=None), frozenset(["__other"]), 5, left),
         12: PlainHeartbeat(stays),
         68: PlainConsumerHeartbeat(stays),
     }
@@ -71,7 +71,7 @@ def dispatcher(seen: Counter[str]) -> Dispatcher:
         logs=SimpleNamespace(partitions=SimpleNamespace(loaded={})),
         metadata=SimpleNamespace(image=SimpleNamespace(topics_by_id={})),
     )
-    return Dispatcher(broker, table, RequestHeaderParser(FIRST_FLEXIBLE), lambda level: False)
+    return Dispatcher(broker, table, RequestHeaderParser(FIRST_FLEXIBLE), lambda level: False, {})
 
 
 def requests() -> list[tuple[bytes, int]]:

@@ -53,7 +53,7 @@ logger = logging.getLogger("kafka_shim.request")
 
 KEY, MIN, MAX = 0, 3, 13
 REQUEST, RESPONSE = ProduceRequest, ProduceResponse
-PLAIN = PlainProduce(lambda: cext_segment.append, INTERNAL_TOPICS, CACHED_BATCHES, ask_coordinator)
+PLAIN = PlainProduce(cext_segment, INTERNAL_TOPICS, CACHED_BATCHES, ask_coordinator)
 
 FIRST_WITH_TOPIC_IDS = 13
 ADMIN_CLIENT_ID = "__admin_client"  # the only client id that Kafka lets write to internal topics
