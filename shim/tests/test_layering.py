@@ -28,6 +28,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "metrics",
         "outcome",
         "patterns",
+        "periodic",
         "scheduler",
         "tls_handshakes",
         "turns",
