@@ -12,6 +12,7 @@ import threading
 import time
 
 from kafka_shim.cext.machine_time import MachineTime
+from kafka_shim.periodic import Repeating
 from kafka_shim.randomness import Randomness
 
 TYPE_CHECKING = False
@@ -46,8 +47,8 @@ class Clock:
         raise NotImplementedError
 
     def every(self, interval_ms: float, action: Callable[[], object], first_ms: float | None = None) -> Timer:
-        """Run `action` on the loop every `interval_ms`, also after it raised; the first time after `first_ms`, if
-        that is given."""
+        """Run `action` on the loop every `interval_ms`, also after it raised or memory ended; the first time after
+        `first_ms`, if that is given."""
         raise NotImplementedError
 
     async def sleep_ms(self, delay_ms: float) -> None:
@@ -112,26 +113,7 @@ class RealClock(MachineTime, Clock):
         return loop.call_later(max(delay_ms, 0) / 1000, callback, *args)
 
     def every(self, interval_ms: float, action: Callable[[], object], first_ms: float | None = None) -> Timer:
-        return _Repeating(self, interval_ms, action, interval_ms if first_ms is None else first_ms)
-
-
-class _Repeating:
-    """Re-armed before each run, so that it continues after a run that raises."""
-
-    __slots__ = ("_action", "_clock", "_interval_ms", "_timer")
-
-    def __init__(self, clock: Clock, interval_ms: float, action: Callable[[], object], first_ms: float) -> None:
-        self._clock = clock
-        self._interval_ms = interval_ms
-        self._action = action
-        self._timer = clock.call_later(first_ms, self._run)
-
-    def _run(self) -> None:
-        self._timer = self._clock.call_later(self._interval_ms, self._run)
-        self._action()
-
-    def cancel(self) -> None:
-        self._timer.cancel()
+        return Repeating(self.call_later, interval_ms, action, interval_ms if first_ms is None else first_ms)
 
 
 class _VirtualTimer:

@@ -11,6 +11,7 @@ import sys
 from kafka_shim.config import ConfigError
 from kafka_shim.metadata.registration import SECURITY_PROTOCOLS
 from kafka_shim.monitoring import HTTP_NAME, HTTPS
+from kafka_shim.ports import HIGHEST_PORT, parse_port
 from kafka_shim.session import Listener
 
 TYPE_CHECKING = False
@@ -30,9 +31,6 @@ logger = logging.getLogger("kafka_shim.server")
 
 # The security protocols that a listener's name may be, besides PLAINTEXT.
 SECURED = frozenset(SECURITY_PROTOCOLS) - {"PLAINTEXT"}
-HIGHEST_PORT = 65535
-# The digits of a port: Python refuses to convert thousands of digits, with an error of its own.
-MOST_DIGITS = 9
 # Hosts that bind every interface, and that no client can connect to.
 EVERYWHERE = ("", "0.0.0.0", "::")
 
@@ -55,16 +53,17 @@ def parse_endpoints(text: str, option: str) -> list[tuple[str, str, int]]:
 
 def parse_address(address: str, option: str, given: str, form: str) -> tuple[str, int]:
     """Returns (host, port) of HOST:PORT, which is part of what was `given` in this `form`. Raises ConfigError."""
-    host, colon, port = address.rpartition(":")
-    if not (colon and port.isascii() and port.isdecimal()):
+    host, colon, text = address.rpartition(":")
+    port = parse_port(text)
+    if not colon or port is None:
         raise ConfigError(f"{option}: {given!r} is not {form}")
-    if len(port) > MOST_DIGITS or int(port) > HIGHEST_PORT:
+    if port > HIGHEST_PORT:
         raise ConfigError(f"{option}: {given!r}: a port is a number from 0 to {HIGHEST_PORT}")
     if host.startswith("[") and host.endswith("]"):
-        return host[1:-1], int(port)
+        return host[1:-1], port
     if ":" in host:
         raise ConfigError(f"{option}: an IPv6 address must be in brackets: {given!r}")
-    return host, int(port)
+    return host, port
 
 
 def listeners_of(config: BrokerConfig) -> tuple[list[Listener], list[Listener]]:

@@ -11,6 +11,7 @@ import socket
 from kafka_shim.cext.messages import decode
 from kafka_shim.cext.wire import EncodeError
 from kafka_shim.errors import ErrorCode
+from kafka_shim.ports import HIGHEST_PORT, parse_port
 from kafka_shim.protocol.api_keys import API_KEYS
 from kafka_shim.protocol.headers import encode_request_frame, parse_response_header, response_class
 
@@ -40,12 +41,9 @@ if TYPE_CHECKING:
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 MAX_FRAME_BYTES = 1 << 30
 LENGTH_BYTES = 4
-HIGHEST_PORT = 65535
 # The first bytes of an answer in another protocol: a status line, an alert, a handshake. None is the length of an
 # answer to ApiVersions or to a login.
 OTHERS = {b"HTTP": "HTTP", b"\x15\x03": "TLS", b"\x16\x03": "TLS"}
-# The digits of a port: Python refuses to convert thousands of digits, with an error of its own.
-MOST_DIGITS = 9
 
 
 _CLOSED = "the broker closed the connection"
@@ -101,14 +99,15 @@ def check(code: int, reason: str | None = None, subject: str = "") -> None:
 def parse_address(text: str, default_port: int = 9092) -> tuple[str, int]:
     """("host", port) from `host:port`, `host` or `[v6]:port`; of a list of several, the first. WireClientError."""
     first = text.split(",", maxsplit=1)[0].strip()
-    host, _, port = first.rpartition(":")
-    if not host or port.endswith("]"):
-        host, port = first, str(default_port)
-    if not (host and port.isascii() and port.isdecimal()):
+    host, _, number = first.rpartition(":")
+    if not host or number.endswith("]"):
+        host, number = first, str(default_port)
+    port = parse_port(number)
+    if not host or port is None:
         raise WireClientError(f"not an address: {first!r}")
-    if len(port) > MOST_DIGITS or int(port) > HIGHEST_PORT:
+    if port > HIGHEST_PORT:
         raise WireClientError(f"not an address: {first!r}: a port is a number from 0 to {HIGHEST_PORT}")
-    return host.strip("[]"), int(port)
+    return host.strip("[]"), port
 
 
 class Connection:

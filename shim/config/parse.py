@@ -98,13 +98,13 @@ def apply_dynamic(config: BrokerConfig, options: Mapping[str, str]) -> None:
     """Replace the dynamic options of `config`. An option that `options` no longer has gets the given value or the
     default."""
     changed = {name for name in (*config.dynamic, *options) if _is_read(name)} - _OF_THE_START
-    config.dynamic = dict(options)
     texts = {**config.given, **options}
     for name in changed:
         config.__dict__.pop(name.replace(".", "_"), None)
     # A dynamic option may override a static synonym that has another unit.
     behind = {name for group in SYNONYMS.values() if group[0][0] in changed for name, _ in group}
     _apply(config, {name: BROKER_OPTIONS[name].parse(texts[name]) for name in changed | behind if name in texts})
+    config.dynamic = dict(options)  # last: where memory ended before, all this is done again
 
 
 # Attributes that stay what the start gave: `DynamicListeners` compares with them what is stored.

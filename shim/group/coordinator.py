@@ -91,6 +91,7 @@ class GroupCoordinator:
         metadata.on_topic_deleted.append(self._on_topic_deleted)
         if GROUP_METADATA_TOPIC in metadata.image.topics:
             self._runtime.loader.start(self._runtime.partition_count())
+        self._runtime.start()
         interval_ms = self._runtime.config.offsets_retention_check_interval_ms
         self._runtime.scheduler.every("expiry", interval_ms, self._expire)
 

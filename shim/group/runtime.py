@@ -7,7 +7,6 @@ its apply; this takes the place of a lock.
 from __future__ import annotations
 
 import logging
-from collections import deque
 from struct import error as StructError
 
 from kafka_shim.cext import records as cext_records
@@ -15,9 +14,10 @@ from kafka_shim.cext.wire import EncodeError
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.announcements import announce, announcements
 from kafka_shim.group.decision import CANCEL
+from kafka_shim.group.late_responses import REPLIES_PER_TURN, LateResponses
 from kafka_shim.group.loader import CoordinatorLoader
 from kafka_shim.group.records import offset_entries
-from kafka_shim.group.timers import NO_MEMORY_RETRY_MS, Timers
+from kafka_shim.group.timers import Timers
 from kafka_shim.internal_topics import GROUP_METADATA_TOPIC
 from kafka_shim.java_hash import internal_partition
 from kafka_shim.line_limit import LineLimit
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from kafka_shim.clock import Clock
     from kafka_shim.config import BrokerConfig
     from kafka_shim.faults import Faults
-    from kafka_shim.group.decision import Decision, TimerMoves, Token
+    from kafka_shim.group.decision import Decision, TimerMoves
     from kafka_shim.group.groups import Groups
     from kafka_shim.group.kind import Group
     from kafka_shim.group.metadata_image import CoordinatorMetadataImage
@@ -53,10 +53,10 @@ RECORDS_PER_BATCH = 500
 RETRY_MS = 1000
 # The least that one committed offset takes in a batch.
 LEAST_OFFSET_BYTES = 40
-# Delayed joins and syncs that are answered in one turn: a few milliseconds.
-REPLIES_PER_TURN = 64
 # Groups per step when all groups are visited: a few milliseconds.
 GROUPS_PER_STEP = 200
+# How often the runtime looks for what found no memory, and none to be tried again either.
+RECOVER_EVERY_MS = 30_000
 
 # The response's error code for an error of the log.
 _APPEND_ERRORS = {
@@ -98,10 +98,18 @@ class CoordinatorRuntime:
         self.loader.on_dropped = self._forget
         # Delayed joins and syncs, and their groups.
         self._purgatory: dict[DelayedResponse, str] = {}
-        # Those of a large group that are complete, and are sent their responses on later turns of the loop.
-        self._completed: deque[Token] = deque()
         # Periodic work, and work in slices.
         self.scheduler = Scheduler(clock)
+        # The responses to the members of large groups.
+        self._late_responses = LateResponses(self.timers, self.scheduler)
+
+    def start(self) -> None:
+        """Start the periodic work."""
+        self.scheduler.every("recovery", RECOVER_EVERY_MS, self._recover)
+
+    def _recover(self) -> None:
+        self.timers.recover()
+        self._late_responses.go_on()
 
     def stop(self) -> None:
         """Stop the timers and complete delayed requests with NOT_COORDINATOR, so that their clients look up the
@@ -113,8 +121,7 @@ class CoordinatorRuntime:
     def dismiss(self) -> None:
         """Drop the timers of removed groups, and complete the delayed requests."""
         self.timers.stop()
-        while self._completed:
-            self._completed.popleft().wake()
+        self._late_responses.send_all()
         for delayed in list(self._purgatory):
             delayed.fail(ErrorCode.NOT_COORDINATOR)
         self._purgatory.clear()
@@ -286,7 +293,7 @@ class CoordinatorRuntime:
             is_large = len(decision.replies) > REPLIES_PER_TURN
             self.move_timers(self.timers.defer_sessions(decision.timers) if is_large else decision.timers)
             if is_large:
-                self._answer_in_turns(decision, flushes)
+                self._late_responses.complete(decision.replies, flushes)
             else:
                 for token, response in decision.replies:
                     token.answer(response, flushes)
@@ -299,26 +306,6 @@ class CoordinatorRuntime:
                 self.timers.cancel((group_id, kind, member_id))
             else:
                 self.timers.schedule((group_id, kind, member_id), delay_ms, only_if_absent)
-
-    def _answer_in_turns(self, decision: Decision, flushes: Flushes) -> None:
-        """All have their response now, whatever happens to the group later. They are sent it on several turns, on which
-        the timers of their sessions are started too. What finds no memory is tried again: nobody else does it."""
-        self._completed += [token for token, response in decision.replies if token.complete(response, flushes)]
-        if not self.scheduler.is_scheduled("answers"):
-            self._begin_answers()
-
-    def _begin_answers(self) -> None:
-        self.scheduler.in_slices("answers", self._wake_completed())
-
-    def _wake_completed(self) -> Generator[None, None, None]:
-        try:
-            while self.timers.schedule_deferred(REPLIES_PER_TURN) or self._completed:
-                for _ in range(min(REPLIES_PER_TURN, len(self._completed))):
-                    self._completed[0].wake()
-                    del self._completed[0]
-                yield
-        except MemoryError:
-            self.scheduler.after("answers", NO_MEMORY_RETRY_MS, self._begin_answers)
 
     @staticmethod
     def _set_resolutions(groups: Groups, decision: Decision) -> None:

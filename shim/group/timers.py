@@ -33,7 +33,7 @@ NO_MEMORY_RETRY_MS = 1000
 
 class _Entry:
     """`armed_ms` is when the clock calls back, `due_ms` when the timer is due, `delay_ms` the delay with which it was
-    started."""
+    started. `timer` is None while the entry's owner is called: to everyone else the key then has no timer."""
 
     __slots__ = ("armed_ms", "delay_ms", "due_ms", "timer")
 
@@ -41,7 +41,7 @@ class _Entry:
         self.armed_ms = due_ms
         self.due_ms = due_ms
         self.delay_ms: float = 0
-        self.timer: Timer
+        self.timer: Timer | None
 
 
 class Timers:
@@ -91,14 +91,13 @@ class Timers:
             self._deferred.pop(key, None)
         due_ms = self._clock.monotonic_ms() + delay_ms
         entry = self._entries.get(key)
-        if entry is not None:
+        if entry is not None and (former := entry.timer) is not None:
             if only_if_absent:
                 return
             entry.due_ms = due_ms
             entry.delay_ms = delay_ms
             if due_ms >= entry.armed_ms:
                 return  # the callback sees the new due time
-            former = entry.timer
             self._arm(key, entry, delay_ms)
             former.cancel()
         else:
@@ -122,6 +121,11 @@ class Timers:
             else:
                 others.append(move)
         return others
+
+    @property
+    def has_deferred(self) -> bool:
+        """Whether there are timers that `schedule_deferred` is to start."""
+        return bool(self._deferred)
 
     def schedule_deferred(self, count: int) -> bool:
         """Start or move `count` of the timers that were deferred. Returns whether there were any. One for which memory
@@ -170,14 +174,16 @@ class Timers:
             self._late.append((key, entry))
             return
         self._called += 1
-        del self._entries[key]
-        del entry.timer  # which has the entry: a cycle, which would wait for the garbage collector
+        # It stays known until it was called: what fails for lack of memory may find none to be started again either.
+        entry.timer = None  # which has the entry: a cycle, which would wait for the garbage collector
         try:
             self._on_due(key)
         except Exception:
             # Raised further, it would keep the others that wait in this turn from being called.
             logger.exception("timer %s of group %s failed", key[1], key[0])
             self.on_error(key)
+        if self._entries.get(key) is entry:
+            del self._entries[key]
 
     def _begin_turn(self) -> None:
         self._clock.call_later(0, self._next_turn)
@@ -187,8 +193,13 @@ class Timers:
     def _catch_up(self) -> None:
         # Not here: the caller may be in the middle of a change of another group.
         if self._clock.monotonic_ms() >= self._turn_ends_ms:
-            with suppress(MemoryError):  # then the next event tries it
+            with suppress(MemoryError):  # then the next event tries it, or `recover`
                 self._begin_turn()
+
+    def recover(self) -> None:
+        """Have the timers called that found no memory, and none for their next attempt."""
+        if self._late or self._has_lost:
+            self._catch_up()
 
     def _next_turn(self) -> None:
         self._called = 0
@@ -206,15 +217,16 @@ class Timers:
         for key, entry in self._entries.items():
             if entry.armed_ms <= armed_until_ms:
                 self._late.append((key, entry))
-                entry.timer.cancel()  # that of the next attempt, if it has one
+                if entry.timer is not None:
+                    entry.timer.cancel()  # that of the next attempt, if it has one
 
     def cancel(self, key: Key) -> None:
         """Stop a timer. Does nothing if it is not running."""
         self._deferred.pop(key, None)
         entry = self._entries.pop(key, None)
-        if entry is not None:
+        if entry is not None and entry.timer is not None:
             entry.timer.cancel()
-            del entry.timer
+            entry.timer = None
 
     def cancel_those(self, is_meant: Callable[[str], bool]) -> None:
         """Stop the timers of the groups that are meant."""
@@ -226,12 +238,15 @@ class Timers:
         if key in self._deferred:
             return self._deferred[key][0] - self._clock.monotonic_ms()
         entry = self._entries.get(key)
-        return None if entry is None else entry.due_ms - self._clock.monotonic_ms()
+        if entry is None or entry.timer is None:
+            return None
+        return entry.due_ms - self._clock.monotonic_ms()
 
     def stop(self) -> None:
         """Stop all timers."""
         for entry in self._entries.values():
-            entry.timer.cancel()
+            if entry.timer is not None:
+                entry.timer.cancel()
         self._entries.clear()
         self._deferred.clear()
         self._late.clear()

@@ -13,6 +13,8 @@ import time
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from kafka_shim.ports import HIGHEST_PORT, parse_port
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import ssl
@@ -31,9 +33,8 @@ LONGEST_REQUEST_S = 20.0
 MOST_REQUESTS = 8
 # How long it takes at most until that place is free.
 EVICTION_S = 1.0
-HIGHEST_PORT = 65535
 LARGEST_BODY_BYTES = 1 << 16
-# The digits of a Content-Length or a port: Python refuses to convert thousands of digits, with an error of its own.
+# The digits of a Content-Length: Python refuses to convert thousands of digits, with an error of its own.
 MOST_DIGITS = 19
 LOOPBACK = "127.0.0.1"
 TEXT = "text/plain; charset=utf-8"
@@ -82,10 +83,11 @@ class Response:
 
 def parse_address(text: str) -> tuple[str, int]:
     """(host, port) of HOST:PORT, [V6]:PORT, or :PORT for loopback. Raises ValueError."""
-    host, colon, port = text.removeprefix("https://").removeprefix("http://").rpartition(":")
-    if not (colon and port.isascii() and port.isdecimal() and len(port) <= MOST_DIGITS and int(port) <= HIGHEST_PORT):
+    host, colon, number = text.removeprefix("https://").removeprefix("http://").rpartition(":")
+    port = parse_port(number)
+    if not colon or port is None or port > HIGHEST_PORT:
         raise ValueError(f"{text!r} is not HOST:PORT")
-    return host.strip("[]") or LOOPBACK, int(port)
+    return host.strip("[]") or LOOPBACK, port
 
 
 class HttpServer:

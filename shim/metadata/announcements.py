@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from kafka_shim.metadata.image import Image
 
 logger = logging.getLogger("kafka_shim.metadata")
+# The name whose level AlterConfigs of QuorumController sets.
+store_logger = logging.getLogger("kafka_shim.metadata.store")
 
 KINDS = {2: "topic", 4: "broker", 8: "broker logger", 16: "client metrics", 32: "group"}
 HIDDEN = "[hidden]"
@@ -35,6 +37,16 @@ def announce(lines: Sequence[str]) -> None:
     """Write the lines, once the change is made."""
     for line in lines:
         logger.info("%s", line)
+
+
+def warn_of_idle(records: Sequence[Any]) -> None:
+    """Write a line for each resource whose options, as these records change them, have no effect here."""
+    options = [record for record in records if isinstance(record, ConfigRecord)]
+    if options:
+        from kafka_shim.metadata.idle_options import idle_options
+
+        for line in idle_options(options):
+            store_logger.warning("%s", line)
 
 
 def _lines(records: Sequence[Any], image: Image) -> Iterator[str]:

@@ -32,6 +32,8 @@ class DynamicConfig:
         # Topics without overrides share one TopicConfig.
         self._default_config = TopicConfig(config)
         self._topic_configs: dict[str, TopicConfig] = {}
+        # Whether the topics' options may be older than the broker's: memory ended on the way.
+        self._is_behind = False
 
     def topic_config(self, name: str) -> TopicConfig:
         """Return the topic's effective options: its own, else the dynamic broker options, else the static ones.
@@ -50,10 +52,11 @@ class DynamicConfig:
 
     def apply_broker_options(self) -> bool:
         """Apply the stored options of the cluster and then of this broker over the static ones. Returns whether
-        anything changed for the topics."""
+        anything changed for the topics, until `topics_have_options` is called."""
         cluster = self._image.config_of(RESOURCE_BROKER, "")
         own = self._image.config_of(RESOURCE_BROKER, str(self._node_id))
-        if not own and not self._config.dynamic and cluster == {MIN_ISR: str(self._config.min_insync_replicas)}:
+        is_new = not self._config.dynamic and not self._is_behind
+        if not own and is_new and cluster == {MIN_ISR: str(self._config.min_insync_replicas)}:
             # The state of every new directory. Return early so that a start does not load the option parser.
             self._config.dynamic = self.cluster_options = cluster
             return False
@@ -68,12 +71,17 @@ class DynamicConfig:
             except ConfigError as err:
                 logger.warning("the stored options of brokers are not applied: %s", err)
                 return False
-        if dynamic == self._config.dynamic:
+        if dynamic == self._config.dynamic and not self._is_behind:
             return False
+        self._is_behind = True
         self._config.apply_dynamic(dynamic)
         self._default_config = TopicConfig(self._config)
         self._topic_configs.clear()
         return True
+
+    def topics_have_options(self) -> None:
+        """All topics have the options that `apply_broker_options` applied."""
+        self._is_behind = False
 
     def forget(self, topic: str) -> None:
         """Drop the cached options of a topic, which changed or was deleted."""

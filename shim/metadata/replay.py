@@ -30,19 +30,21 @@ logger = logging.getLogger(__name__)
 # How often a record is applied for which there is no memory, and when again.
 APPLY_TRIES = 3
 APPLY_RETRY_MS = 1000
+# How often it is looked for what found no memory to be tried again, either.
+RECOVER_EVERY_MS = 30_000
 
 
 class Replayer:
     """Applies records to one image in order. The records of an open metadata transaction are held back until it
     ends."""
 
-    __slots__ = ("_clock", "_held", "after", "image", "rest")
+    __slots__ = ("_held", "_scheduler", "after", "image", "rest")
 
     def __init__(self, image: Image, clock: Clock | None = None) -> None:
         """`clock` is that of a broker, which commits."""
         self.image = image
-        self._clock = clock
-        self.after = AfterCommit(self._try_later)
+        self._scheduler = None if clock is None else Scheduler(clock)
+        self.after = AfterCommit(self.try_later)
         self._held: list[Any] | None = None
         # What a commit has appended and not applied yet: records, or all that they make in an image of their own, and
         # the position behind them.
@@ -86,9 +88,20 @@ class Replayer:
         self.apply_rest()
         self.after.run()
 
-    def _try_later(self) -> None:
-        if self._clock is not None:
-            Scheduler(self._clock).after("metadata", APPLY_RETRY_MS, self._resume)
+    def run_periodically(self) -> None:
+        """Look now and then for what is left. With the real clock it needs a running event loop."""
+        if self._scheduler is not None:
+            self._scheduler.every("look", RECOVER_EVERY_MS, self._resume)
+
+    def stop(self) -> None:
+        """Stop the timers. What is left in the log alone is applied by the next start."""
+        if self._scheduler is not None:
+            self._scheduler.stop()
+
+    def try_later(self) -> None:
+        """Have done later what found no memory."""
+        if self._scheduler is not None:
+            self._scheduler.after("recovery", APPLY_RETRY_MS, self._resume)
 
     def apply_rest(self) -> None:
         """Apply what is in the log alone. What finds no memory is tried again: at once, later, and before the next
@@ -108,7 +121,7 @@ class Replayer:
                 tries -= 1
                 if not tries:
                     logger.exception("no memory is left to apply a change of the metadata, trying on")
-                    self._try_later()
+                    self.try_later()
                     raise
 
     def adopt(self, made: Image) -> None:

@@ -5,12 +5,14 @@ The records of a change are committed before its logs are created or renamed, an
 
 from __future__ import annotations
 
-import logging
+from collections import deque
 from functools import partial
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.internal_topics import INTERNAL_TOPICS
 from kafka_shim.metadata import topics
+from kafka_shim.metadata.after_commit import Rest
+from kafka_shim.metadata.announcements import warn_of_idle
 from kafka_shim.metadata.image import RESOURCE_TOPIC, Image, Topic
 from kafka_shim.metadata.prepared_changes import announced
 from kafka_shim.protocol.records.config_record import ConfigRecord
@@ -35,9 +37,6 @@ if TYPE_CHECKING:
 
 # Partitions of one new topic that are made in a step: half a millisecond.
 PARTITIONS_PER_STEP = 256
-
-# The name whose level AlterConfigs of QuorumController sets.
-logger = logging.getLogger("kafka_shim.metadata.store")
 
 
 class ReplicationControl:
@@ -129,12 +128,20 @@ class ReplicationControl:
     def commit_topics(self, names: Sequence[str], records: Sequence[Any], *, later: bool = False) -> list[Topic]:
         """Commit the `creation_records` of these topics in one batch, and create their logs."""
         failures: list[KafkaError] = []
-        self.commit(records, then=[partial(self._topic_created, name, later, failures) for name in names])
-        self._warn_of_idle([record for record in records if isinstance(record, ConfigRecord)])
-        self._after.run()
+        self._commit_and_follow(records, [partial(self._topic_created, name, later, failures) for name in names])
         if failures:
             raise failures[0]
         return [self.image.topics[name] for name in names]
+
+    def _commit_and_follow(self, records: Sequence[Any], then: Sequence[Callable[[], object]]) -> None:
+        """Commit these records, and do what comes then."""
+        try:
+            self.commit(records, then=then)
+            warn_of_idle(records)
+            self._after.run()
+        except MemoryError:
+            self._after.try_later()
+            raise
 
     def _topic_created(self, name: str, later: bool, failures: list[KafkaError]) -> None:
         topic = self.image.topics.get(name)
@@ -148,23 +155,37 @@ class ReplicationControl:
     ) -> Steps[None]:
         """Commit the `creation_records` of these topics in one batch in the first step, then have their logs created
         later: the caller awaits `await_log_changes`. As in Kafka the topics are known before their logs are."""
-        self.commit(records, prepared)
-        made = [self.image.topics[name] for name in names]
-        yield
-        yield from announced(prepared)
-        self._warn_of_idle([record for record in records if isinstance(record, ConfigRecord)])
-        for topic in made:
-            for first in range(0, len(topic.partitions), PARTITIONS_PER_STEP):
-                if first:
-                    yield
-                if self.image.topics_by_id.get(topic.topic_id) is not topic:  # it was deleted meanwhile
-                    break
-                some = topic.partitions[first : first + PARTITIONS_PER_STEP]
-                self._partition_logs.create(topic, some, later=True)
-            else:
-                for hook in self.on_topic_created:
-                    hook(topic)
+        left = deque(names)
+        rest = Rest(lambda: at_once(self._topics_created(left)))
+        try:
+            self.commit(records, prepared)
             yield
+            yield from announced(prepared)
+            warn_of_idle(records)
+            yield from self._topics_created(left)
+        except MemoryError:
+            self._after.leave(rest)
+            raise
+
+    def _topics_created(self, names: deque[str]) -> Steps[None]:
+        """As `_topic_created` with `later` of each, which is taken from `names`. After a MemoryError, again."""
+        while names:
+            topic = self.image.topics.get(names[0])
+            if topic is not None:  # else it was deleted meanwhile
+                yield from self._large_topic_created(topic)
+            del names[0]
+            yield
+
+    def _large_topic_created(self, topic: Topic) -> Steps[None]:
+        for first in range(0, len(topic.partitions), PARTITIONS_PER_STEP):
+            if first:
+                yield
+            if self.image.topics_by_id.get(topic.topic_id) is not topic:  # it was deleted meanwhile
+                return
+            some = topic.partitions[first : first + PARTITIONS_PER_STEP]
+            self._partition_logs.create(topic, some, later=True)
+        for hook in self.on_topic_created:
+            hook(topic)
 
     def auto_create_topic(self, name: str, *, quota: Callable[[int], None] | None = None) -> Topic:
         """Create an unknown topic for a Metadata request if auto-creation is enabled. Internal topics get their own
@@ -210,8 +231,7 @@ class ReplicationControl:
         failures: list[KafkaError] = []
         directory_id = self._partition_logs.placement()
         records = topics.partition_records(topic.topic_id, first, replicas, self.node_id, directory_id)
-        self.commit(records, then=[partial(self._partitions_added, topic, first, later, failures)])
-        self._after.run()
+        self._commit_and_follow(records, [partial(self._partitions_added, topic, first, later, failures)])
         if failures:
             raise failures[0]
         return topic
@@ -228,8 +248,7 @@ class ReplicationControl:
         topic = self.topic(name)
         hooks = [partial(hook, topic) for hook in self.on_topic_deleted]
         then = [partial(self._topic_deleted, topic, later), *hooks]
-        self.commit([RemoveTopicRecord(topic_id=topic.topic_id)], then=then)
-        self._after.run()
+        self._commit_and_follow([RemoveTopicRecord(topic_id=topic.topic_id)], then)
 
     def _topic_deleted(self, topic: Topic, later: bool) -> None:
         self._options.forget(topic.name)
@@ -241,11 +260,3 @@ class ReplicationControl:
         """Create and rename the directories of logs that were created or deleted with `later`. Yields to the event loop
         between slices. As in Kafka a topic exists even if no directory could be made: its next use tries again."""
         await self._logs.finish_changes()
-
-    @staticmethod
-    def _warn_of_idle(options: Sequence[ConfigRecord]) -> None:
-        if options:
-            from kafka_shim.metadata.idle_options import idle_options
-
-            for line in idle_options(options):
-                logger.warning("%s", line)

@@ -18,6 +18,7 @@ from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.metadata import bootstrap
 from kafka_shim.metadata.announcements import announce, announcements
 from kafka_shim.metadata.assignments import Assignments
+from kafka_shim.metadata.configuration_control import ConfigurationControl
 from kafka_shim.metadata.dynamic_config import DynamicConfig
 from kafka_shim.metadata.features import (
     KRAFT_VERSION,
@@ -26,18 +27,16 @@ from kafka_shim.metadata.features import (
     supported_levels,
     unsupported_level,
 )
-from kafka_shim.metadata.image import RESOURCE_BROKER, RESOURCE_TOPIC, Image, Position, Topic
+from kafka_shim.metadata.image import Image, Position, Topic
 from kafka_shim.metadata.log import MetadataLog, MetadataLogError
 from kafka_shim.metadata.partition_logs import PartitionLogs
-from kafka_shim.metadata.prepared_changes import PreparedChange, announced, state_made
+from kafka_shim.metadata.prepared_changes import PreparedChange, state_made
 from kafka_shim.metadata.producer_id_blocks import PRODUCER_ID_BLOCK, next_block
 from kafka_shim.metadata.registration import departure_records, election_records, registration_records
 from kafka_shim.metadata.replay import Replayer
 from kafka_shim.metadata.replication_control import ReplicationControl
 from kafka_shim.metadata.snapshots import SnapshotGenerator
 from kafka_shim.protocol.record_frames import encode_metadata
-from kafka_shim.protocol.records.config_record import ConfigRecord
-from kafka_shim.turns import at_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class MetadataStore(ReplicationControl):
+class MetadataStore(ReplicationControl, ConfigurationControl):
     """The metadata of the cluster. Owned by the broker. Event-loop thread only.
 
     A start calls, in this order: `Logs.open_dirs`; `start()`, which replays the log; `Logs.start(store.lookup)`;
@@ -176,6 +175,7 @@ class MetadataStore(ReplicationControl):
         delay. Each step is done even if one before it fails: a full disk that refuses the records must not leave
         earlier ones without their fsync."""
         self._snapshots.cancel()
+        self._replayer.stop()
         self.assignments.stop()
         for step in (self._depart, self._log.flush, self.await_snapshot):
             try:
@@ -251,8 +251,12 @@ class MetadataStore(ReplicationControl):
         replayer.rest, replayer.after.steps = rest, steps  # without a call, which may find no memory: the log has it
         if faults.armed:
             faults.reach("metadata.after_append")
-        replayer.apply_rest()
-        announce(lines)
+        try:
+            replayer.apply_rest()
+            announce(lines)
+        except MemoryError:
+            replayer.try_later()
+            raise
         if replayer.is_whole:
             self._snapshots.committed(self.image, now_ms)
         return self._log.flushing
@@ -277,7 +281,9 @@ class MetadataStore(ReplicationControl):
         )
 
     def run_periodically(self) -> None:
-        """Start the timer of snapshots. With the real clock it needs a running event loop."""
+        """Start the timers of snapshots, and of what memory did not suffice for. With the real clock it needs a running
+        event loop."""
+        self._replayer.run_periodically()
         self._snapshots.run_periodically(self.image, lambda: self._replayer.is_whole)
 
     def await_snapshot(self) -> None:
@@ -348,44 +354,6 @@ class MetadataStore(ReplicationControl):
     def feature(self, name: str) -> int:
         """Return the finalised level of a feature (`group.version`, ...), or 0 if it is not finalised."""
         return self.image.features.get(name, 0)
-
-    # --- configurations
-
-    def alter_configs(self, records: Sequence[Any]) -> None:
-        """As `alter_configs_in_steps`, in one turn."""
-        if records:
-            at_once(self.alter_configs_in_steps(records))
-
-    def alter_configs_in_steps(self, records: Sequence[Any], prepared: PreparedChange | None = None) -> Steps[None]:
-        """Commit checked ConfigRecords and accompanying records in the first step, and apply the options. `prepared` as
-        for `commit`."""
-        self.commit(records, prepared)
-        yield
-        yield from announced(prepared)
-        options = [record for record in records if isinstance(record, ConfigRecord)]
-        self._warn_of_idle(options)
-        changed = dict.fromkeys((record.resource_type, record.resource_name) for record in options)
-        for kind, name in changed:
-            if kind == RESOURCE_TOPIC:
-                self._options.forget(name)
-        if any(kind == RESOURCE_BROKER for kind, _ in changed):
-            self._broker_options_changed()
-        for kind, name in changed:
-            if kind == RESOURCE_TOPIC and name in self.image.topics:  # else it was deleted meanwhile
-                self._logs.configure(name, self.topic_config(name))
-                for topic_hook in self.on_topic_config_changed:
-                    topic_hook(name, self.topic_config(name))
-            for hook in self.on_config_changed:
-                hook(kind, name)
-            yield
-
-    def _broker_options_changed(self) -> None:
-        if self._options.apply_broker_options():
-            self.assignments.record_cordoned()
-            self._logs.configure_all(self.topic_config)
-            for hook in self.on_topic_config_changed:
-                for name in self.image.topics:
-                    hook(name, self.topic_config(name))
 
     # --- producer ids
 

@@ -8,6 +8,7 @@ COORDINATOR_LOAD_IN_PROGRESS, as from Kafka.
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 
 from kafka_shim.cext import records as cext_records
 from kafka_shim.cext.batch import BatchError
@@ -47,6 +48,8 @@ LOAD_DELAY_MS = 100
 STEP_DELAY_MS = 1
 # Records per batch where there may be many (cold share partitions, deleted topics).
 RECORDS_PER_BATCH = 500
+# How often the tombstones of deleted topics that could not be written are tried again.
+TOMBSTONE_RETRY_MS = 60_000
 
 # The response's error code for an error of the log.
 _APPEND_ERRORS = {
@@ -75,6 +78,8 @@ class ShareCoordinator:
         self._shards: dict[int, ShareStateShard] = {}
         # The partitions that are being loaded.
         self._loading: dict[int, Generator[None, None, None]] = {}
+        # Those that still have states of deleted topics: a full disk refused the tombstones, mostly.
+        self._stale: set[int] = set()
 
     # --- life
 
@@ -178,12 +183,34 @@ class ShareCoordinator:
     def _on_topic_deleted(self, topic: Topic) -> None:
         if topic.name == SHARE_GROUP_STATE_TOPIC:
             self._scheduler.cancel("load")
+            self._scheduler.cancel("tombstones")
             self._shards.clear()
             self._loading.clear()
+            self._stale.clear()
             return
         # A partition that is not loaded, or not current, is compared with the topics that exist when it is loaded.
         for partition, shard in self._current():
-            self._write_many(partition, shard, shard.delete_topic(topic.topic_id), self._clock.now_ms())
+            self._bury(partition, shard, shard.delete_topic(topic.topic_id))
+
+    def _bury(self, partition: int, shard: ShareStateShard, tombstones: Sequence[ShareRecord]) -> None:
+        """Write the tombstones of deleted topics, now or later."""
+        if self._write_many(partition, shard, tombstones, self._clock.now_ms()):
+            self._stale.discard(partition)
+            return
+        self._stale.add(partition)
+        if not self._scheduler.is_scheduled("tombstones"):
+            self._scheduler.every("tombstones", TOMBSTONE_RETRY_MS, self._bury_again)
+
+    def _bury_again(self) -> None:
+        for partition in list(self._stale):
+            shard = self._shards.get(partition)
+            if shard is not None and shard.is_current:
+                self._bury(partition, shard, shard.delete_unknown_topics(self._metadata.image.topics_by_id))
+            else:
+                with suppress(KafkaError):
+                    self._shard(partition)  # it is loaded, now or in steps
+        if not self._stale:
+            self._scheduler.cancel("tombstones")
 
     def _current(self) -> list[tuple[int, ShareStateShard]]:
         return [(partition, shard) for partition, shard in self._shards.items() if shard.is_current]
@@ -223,14 +250,17 @@ class ShareCoordinator:
             shard.apply(record, appended.base_offset + number)
         return () if appended.flushed is None else (appended.flushed,)
 
-    def _write_many(self, partition: int, shard: ShareStateShard, records: Sequence[ShareRecord], now_ms: int) -> None:
+    def _write_many(self, partition: int, shard: ShareStateShard, records: Sequence[ShareRecord], now_ms: int) -> bool:
+        """Returns whether all could be written."""
         max_bytes = self._metadata.topic_config(SHARE_GROUP_STATE_TOPIC).max_message_bytes
         for part in divided([record.encode() for record in records], RECORDS_PER_BATCH, max_bytes):
             try:
                 self._write(partition, shard, records[part], now_ms)
             except KafkaError as error:
-                logger.warning("cannot write to %s-%d: %s", SHARE_GROUP_STATE_TOPIC, partition, error)
-                return
+                refusals = self._logs.services.refusals
+                refusals.write("cannot write to %s-%d: %s", SHARE_GROUP_STATE_TOPIC, partition, error)
+                return False
+        return True
 
     # --- loading
 
@@ -244,9 +274,12 @@ class ShareCoordinator:
         """Returns the partition and its state. Raises COORDINATOR_LOAD_IN_PROGRESS while a large one is being loaded,
         and NOT_COORDINATOR if it does not exist, is offline or cannot be read now."""
         partition = self.partition_for(key)
+        return partition, self._shard(partition)
+
+    def _shard(self, partition: int) -> ShareStateShard:
         shard = self._shards.get(partition)
         if shard is not None and shard.is_current:
-            return partition, shard
+            return shard
         if shard is not None:
             del self._shards[partition]
         if partition not in self._loading:
@@ -255,7 +288,7 @@ class ShareCoordinator:
                 self._loading[partition] = self._load(partition, log)
                 if log is None or log.size_bytes <= READ_AT_ONCE_BYTES:
                     self._finish(partition)
-                    return partition, self._shards[partition]
+                    return self._shards[partition]
             except MemoryError:
                 self._loading.pop(partition, None)
                 raise
@@ -328,8 +361,7 @@ class ShareCoordinator:
             if count >= STEP_RECORDS:
                 count = 0
                 yield
-        orphans = shard.delete_unknown_topics(self._metadata.image.topics_by_id)
-        self._write_many(partition, shard, orphans, self._clock.now_ms())
+        self._bury(partition, shard, shard.delete_unknown_topics(self._metadata.image.topics_by_id))
         if not shard.is_current:
             raise MemoryError(f"no memory was left to load {SHARE_GROUP_STATE_TOPIC}-{partition}")
         self._shards[partition] = shard

@@ -46,24 +46,6 @@ class PartitionLog(PlainLog):
 
     # --- append
 
-    def append_as_leader(
-        self,
-        records: Buffer,
-        *,
-        now_ms: int,
-        version: int,
-        verification: Verification | None = None,
-        checked: validation.Checked | None = None,
-    ) -> Appended:
-        """Append one batch from a client, whole or not at all. `records` is the field of the Produce request. If it is
-        writable, it is stamped in place, so the caller must not reuse it before the response is sent. `version` is the
-        Produce API version. `checked` is what a thread has found of it; it holds by the options that it was checked by.
-
-        Raises KafkaError with the error codes of A3-A10 and B9. A `RecordsError` lists the invalid records."""
-        if checked is None and (appended := self.append_plain(records, now_ms, verification)) is not None:
-            return appended
-        return self.append_checked(records, now_ms=now_ms, version=version, verification=verification, checked=checked)
-
     def append_checked(
         self,
         records: Buffer,
@@ -73,7 +55,12 @@ class PartitionLog(PlainLog):
         verification: Verification | None = None,
         checked: validation.Checked | None = None,
     ) -> Appended:
-        """As `append_as_leader`, with its errors, for any batch: all steps in their order."""
+        """Append one batch from a client, whole or not at all, in all steps; `append_each` takes those about which
+        nothing is to be decided. `records` is the field of the Produce request. If it is writable, it is stamped in
+        place, so the caller must not reuse it before the response is sent. `version` is the Produce API version.
+        `checked` is what a thread has found of it; it holds by the options that it was checked by.
+
+        Raises KafkaError with the error codes of A3-A10 and B9. A `RecordsError` lists the invalid records."""
         config = self.config
         self._require_online()
         if self._plain_of is not config:
@@ -257,7 +244,7 @@ class PartitionLog(PlainLog):
     def start_verification(
         self, producer_id: int, base_sequence: int, producer_epoch: int, supports_epoch_bump: bool
     ) -> Verification | None:
-        """Return the verification guard (B9) to pass to `append_as_leader`, or None if the transaction is already open
+        """Return the verification guard (B9) to pass to `append_checked`, or None if the transaction is already open
         here. `supports_epoch_bump` is True for Produce v12 and above. Raises INVALID_PRODUCER_EPOCH for a stale
         epoch."""
         now_ms = self._services.clock.now_ms()

@@ -12,12 +12,11 @@ from kafka_shim.storage.local_log import NEVER, LocalLog
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.cext.log_end import Appended, Verification
+    from kafka_shim.cext.log_end import Appended
     from kafka_shim.cext.many_logs import PartitionBatch, Produced
     from kafka_shim.config import TopicConfig
     from kafka_shim.errors import KafkaError
     from kafka_shim.storage.producers import Marker
-    from kafka_shim.storage.results import Buffer
 
 LOG_APPEND_TIME = "LogAppendTime"
 
@@ -49,16 +48,6 @@ class PlainLog(LocalLog):
             return self.fail(error)
         return self._refuse_half_done(base_offset)
 
-    def append_plain(self, records: Buffer, now_ms: int, verification: Verification | None) -> Appended | None:
-        """As `append_as_leader`, or None if there is something to decide. Raises KAFKA_STORAGE_ERROR."""
-        if self._services.faults.armed:
-            return None
-        base_offset = self.log_end_offset
-        try:
-            return self.put_plain(cext_segment.append, records, now_ms, verification, producers.CACHED_BATCHES)
-        except (OSError, MemoryError) as err:
-            raise self.not_appended(base_offset, err) from err
-
     def append_own(self, batch: bytearray, now_ms: int, is_limited: bool) -> Appended | None:
         """As `append_batch`, or None if there is something to decide. Raises KAFKA_STORAGE_ERROR."""
         if self._services.faults.armed:
@@ -89,6 +78,7 @@ class PlainLog(LocalLog):
 
 
 def append_each(made: Produced, batches: list[PartitionBatch], now_ms: int) -> tuple[list[PartitionBatch], int]:
-    """As `append_plain` for all batches of a request. Returns those that are not appended, of which some have an error
-    now and for others there is something to decide, and the bytes appended. No fault may be armed."""
+    """Append the batches of a Produce about which there is nothing to decide, and fill in their answers. Returns those
+    that are not appended, of which some have an error now and the others are for `append_checked`, and the bytes
+    appended. No fault may be armed."""
     return made.append(batches, cext_segment.append, now_ms, producers.CACHED_BATCHES)

@@ -8,6 +8,7 @@ import pytest
 
 from kafka_shim import clock as clock_module
 from kafka_shim.clock import Clock, RealClock, VirtualClock
+from kafka_shim.tests.waiting import PATIENCE_S
 from kafka_shim.waiters import Waiter
 
 
@@ -313,6 +314,35 @@ def test_periodic_work_goes_on_after_it_raised(loop_factory, clock):
 
     with asyncio.Runner(loop_factory=loop_factory) as runner:
         runner.run(main())
+
+
+def test_periodic_work_goes_on_after_memory_ended_when_it_was_started_again(loop_factory):
+    """Also when a spare timer found none."""
+    clock, waits = RealClock(), RealClock()
+    runs, refused = [], []
+
+    def find_no_memory(*arguments):
+        refused.append(arguments)
+        raise MemoryError
+
+    async def main():
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+        timer = clock.every(1, lambda: runs.append(1))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(timer, "_call_later", find_no_memory)
+            while len(refused) < 2:
+                await waits.sleep_ms(1)
+        count = len(runs)
+        while len(runs) < count + 3:
+            await waits.sleep_ms(1)
+        assert None not in timer._timers
+        timer.cancel()
+        count = len(runs)
+        await waits.sleep_ms(10)
+        assert len(runs) == count
+
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        runner.run(asyncio.wait_for(main(), PATIENCE_S))
 
 
 def test_what_never_rests_is_named():

@@ -16,7 +16,7 @@ SHIM = ROOT / "shim"
 
 # Each layer may import itself and what stands before it; parts of one layer do not import each other.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "java_hash", "java_order", "uuids", "randomness", "internal_topics", "own_tags"),
+    ("errors", "java_hash", "java_order", "uuids", "randomness", "internal_topics", "own_tags", "ports"),
     (
         "clock",
         "config",
@@ -28,6 +28,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "metrics",
         "outcome",
         "patterns",
+        "periodic",
         "scheduler",
         "tls_handshakes",
         "turns",

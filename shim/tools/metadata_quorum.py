@@ -10,6 +10,7 @@ from pathlib import Path
 
 from kafka_shim.client.requests import make
 from kafka_shim.internal_topics import CLUSTER_METADATA_TOPIC
+from kafka_shim.ports import HIGHEST_PORT, parse_port
 from kafka_shim.protocol.message import ZERO_UUID
 from kafka_shim.tools.options import connect_to
 from kafka_shim.tools.running import leave
@@ -240,10 +241,11 @@ def _listeners(options: Mapping[str, str]) -> list[tuple[str, str, int]]:
     for key in ("listeners", "advertised.listeners"):
         for text in filter(None, (one.strip() for one in options.get(key, "").split(","))):
             name, _, address = text.partition("://")
-            host, _, port = address.rpartition(":")
-            if not port.isdecimal():
+            host, _, number = address.rpartition(":")
+            port = parse_port(number)
+            if port is None or port > HIGHEST_PORT:
                 raise ToolError(f"Unable to parse {text} to a broker endpoint")
-            known[name.upper()] = name.upper(), host.strip("[]") or "localhost", int(port)
+            known[name.upper()] = name.upper(), host.strip("[]") or "localhost", port
     names = options.get("controller.listener.names")
     if names is None:
         raise ToolError("controller.listener.names was not found. Is this a valid controller configuration file?")

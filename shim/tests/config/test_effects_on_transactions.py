@@ -12,6 +12,7 @@ from kafka_shim.embedded import Broker
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.metadata.image import RESOURCE_BROKER, RESOURCE_TOPIC
 from kafka_shim.protocol.records.config_record import ConfigRecord
+from kafka_shim.tests.appends import append_as_client
 from kafka_shim.tests.metadata.opened import Opened
 from kafka_shim.tests.storage.conftest import NOW_MS, Disk, put
 from kafka_shim.tests.txn.harness import TOPIC, Node
@@ -136,9 +137,9 @@ def test_transactional_batch_is_taken_unverified_where_the_check_is_off(make_dis
 
     data = {"pid": 1, "seq": 0, "txn": True}
     with refused(ErrorCode.INVALID_TXN_STATE):
-        make_disk().open().append_as_leader(batch(b"a", **data), now_ms=NOW_MS, version=11)
+        append_as_client(make_disk().open(), batch(b"a", **data), now_ms=NOW_MS, version=11)
     log = make_disk(transaction_partition_verification_enable=False).open()
-    assert log.append_as_leader(batch(b"a", **data), now_ms=NOW_MS, version=11).base_offset == 0
+    assert append_as_client(log, batch(b"a", **data), now_ms=NOW_MS, version=11).base_offset == 0
     put(log, b"b", pid=1, seq=1, txn=True)
 
 

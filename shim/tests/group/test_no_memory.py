@@ -10,11 +10,15 @@ from typing import Any
 import pytest
 
 from kafka_shim.clock import VirtualClock
+from kafka_shim.group.decision import Decision
 from kafka_shim.group.groups import Groups, NotAppliedError
+from kafka_shim.group.late_responses import REPLIES_PER_TURN
 from kafka_shim.group.purgatory import DelayedResponse
+from kafka_shim.group.runtime import RECOVER_EVERY_MS
 from kafka_shim.group.timers import CALLS_PER_TURN, NO_MEMORY_RETRY_MS, Timers
 from kafka_shim.internal_topics import GROUP_METADATA_TOPIC as TOPIC
-from kafka_shim.tests.group.harness import REBALANCE_MS, Later, Node
+from kafka_shim.scheduler import Scheduler
+from kafka_shim.tests.group.harness import REBALANCE_MS, SESSION_MS, Later, Node
 from kafka_shim.tests.no_memory import runs_out
 from kafka_shim.tests.waiting import PATIENCE_S
 
@@ -202,6 +206,56 @@ def test_timers_that_found_no_memory_twice_are_called_after_the_next_event(fails
         assert len(timers) == 1
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("is_called", [False, True])
+def test_a_timer_that_found_no_memory_twice_is_called_without_another_event(node: Node, is_called: bool) -> None:
+    """It is the call that finds none, or what comes before it."""
+    joined = node.member("g")
+    node.sync("g", joined, {joined.member_id: b"a"})
+    node.advance(1000)  # the other partitions are loaded
+    refused = []
+
+    def find_no_memory(*arguments: object) -> None:
+        refused.append(arguments)
+        raise MemoryError
+
+    with pytest.MonkeyPatch.context() as patch:
+        if is_called:
+            patch.setattr(node.timers, "_on_due", find_no_memory)
+        else:
+            patch.setattr(Timers, "_call_due", find_no_memory)
+        patch.setattr(node.clock, "call_later", find_no_memory)
+        patch.setattr(Timers, "_begin_turn", lambda timers: setattr(timers, "_called", 0))
+        with contextlib.suppress(MemoryError):
+            node.clock.advance(SESSION_MS)
+    assert len(refused) >= 2
+    assert node.groups.find("g").members
+    node.advance(RECOVER_EVERY_MS)
+    assert node.groups.find("g").members == {}
+
+
+def test_members_that_were_to_be_answered_are_answered_after_memory_ended_twice(node: Node) -> None:
+    runtime = node.groups._runtime
+    delayed = [DelayedResponse(lambda code: code) for _ in range(REPLIES_PER_TURN + 1)]
+    runtime.timers.defer(("g", "session", "m"), SESSION_MS)
+    decision = Decision()
+    for one in delayed:
+        decision.reply(one, "response")
+
+    async def main() -> list[Any]:
+        waiting = [asyncio.ensure_future(one.wait()) for one in delayed]
+        await asyncio.sleep(0)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Timers, "schedule", no_memory)
+            patch.setattr(Scheduler, "after", no_memory)
+            with contextlib.suppress(NotAppliedError):
+                runtime.carry_out(0, runtime.groups_of("g"), decision, node.clock.now_ms())
+        assert not any(one.done() for one in waiting)
+        await node.clock.advance_and_drain(RECOVER_EVERY_MS)
+        return [(await asyncio.wait_for(one, PATIENCE_S)).response for one in waiting]
+
+    assert node.loop.run_until_complete(main()) == ["response"] * len(delayed)
 
 
 def test_a_timer_whose_next_attempt_found_no_memory_is_moved_as_any_other() -> None:

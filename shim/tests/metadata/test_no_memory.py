@@ -12,15 +12,17 @@ import pytest
 from kafka_shim.cext.records import iterate
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.internal_topics import CLUSTER_METADATA_TOPIC as TOPIC
-from kafka_shim.metadata.image import RESOURCE_TOPIC, Image
-from kafka_shim.metadata.replay import APPLY_TRIES, Replayer
+from kafka_shim.metadata.image import RESOURCE_BROKER, RESOURCE_TOPIC, Image
+from kafka_shim.metadata.replay import APPLY_RETRY_MS, APPLY_TRIES, RECOVER_EVERY_MS, Replayer
 from kafka_shim.protocol.record_frames import decode_metadata
 from kafka_shim.protocol.records.config_record import ConfigRecord
 from kafka_shim.protocol.records.no_op_record import NoOpRecord
 from kafka_shim.protocol.records.partition_change_record import PartitionChangeRecord
+from kafka_shim.scheduler import Scheduler
 from kafka_shim.storage.removals import NO_MEMORY_RETRY_MS
 from kafka_shim.tests.metadata.opened import Opened
 from kafka_shim.tests.no_memory import runs_out
+from kafka_shim.turns import at_once
 
 # More calls than any change makes behind its append.
 MOST_CALLS = 600
@@ -112,9 +114,13 @@ def test_the_image_is_what_the_log_says(node: Opened, change: Callable[[Opened, 
     assert 1 < call < MOST_CALLS - 1
 
 
+@pytest.mark.parametrize("is_later", [False, True])
 @pytest.mark.parametrize(("change", "append"), [(create, 0), (grow, 1), (delete, 1)])
-def test_what_follows_a_change_is_done(node: Opened, change: Callable[[Opened, str], None], append: int) -> None:
-    """Logs are there or gone, and whoever asked for it has heard of the change."""
+def test_what_follows_a_change_is_done(
+    node: Opened, change: Callable[[Opened, str], None], append: int, is_later: bool
+) -> None:
+    """Logs are there or gone, and whoever asked for it has heard of the change: before the next change, or a second
+    later without one."""
     heard = set[str]()
     store = node.store
     hooks = {create: store.on_topic_created, grow: store.on_partitions_added, delete: store.on_topic_deleted}[change]
@@ -127,7 +133,10 @@ def test_what_follows_a_change_is_done(node: Opened, change: Callable[[Opened, s
     for call in range(MOST_CALLS):
         name = f"{change.__name__}.{call}"
         is_reached = runs_out(change, node, name, appends="append_batch", topic=TOPIC, append=append, call=call)
-        settle(node)
+        if is_later:
+            node.clock.advance(APPLY_RETRY_MS)
+        else:
+            settle(node)
         topic = store.image.topics.get(name)
         wanted = 0 if topic is None else len(topic.partitions)
         assert [node.logs.find(name, number) is not None for number in range(3)] == [True] * wanted + [False] * (
@@ -137,6 +146,69 @@ def test_what_follows_a_change_is_done(node: Opened, change: Callable[[Opened, s
         if not is_reached:
             break
     assert 1 < call < MOST_CALLS - 1
+
+
+def alter_brokers(node: Opened, name: str) -> None:
+    value = str(1_000_000 + int(name.rpartition(".")[2]))
+    record = ConfigRecord(resource_type=RESOURCE_BROKER, resource_name="", name="log.retention.ms", value=value)
+    node.store.alter_configs([record])
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of a generator that is dropped
+@pytest.mark.parametrize(("change", "kind"), [(alter, RESOURCE_TOPIC), (alter_brokers, RESOURCE_BROKER)])
+def test_changed_options_are_in_force(node: Opened, change: Callable[[Opened, str], None], kind: int) -> None:
+    heard = list[tuple[int, str]]()
+    store = node.store
+    store.on_config_changed.append(lambda *resource: heard.append(resource))
+    store.create_topic("t", 1, 1)
+    append = 1 if kind == RESOURCE_TOPIC else 0
+    for call in range(MOST_CALLS):
+        name = f"{change.__name__}.{call}"
+        heard.clear()
+        is_reached = runs_out(change, node, name, appends="append_batch", topic=TOPIC, append=append, call=call)
+        node.clock.advance(APPLY_RETRY_MS)
+        wanted = 9 if kind == RESOURCE_TOPIC else 1_000_000 + call
+        topic = name if kind == RESOURCE_TOPIC else "t"
+        assert store.topic_config(topic).retention_ms == wanted, call
+        log = node.logs.find(topic, 0)
+        assert log is not None
+        assert log.config.retention_ms == wanted, call
+        assert (kind, name if kind == RESOURCE_TOPIC else "") in heard, call
+        if not is_reached:
+            break
+    assert 1 < call < MOST_CALLS - 1
+
+
+def create_in_steps(node: Opened, name: str) -> None:
+    store = node.store
+    records = at_once(store.creation_records(name, [[1]] * 2, {}))
+    at_once(store.commit_topics_in_steps([name], records, at_once(store.prepare(records))))
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of a generator that is dropped
+def test_topics_that_are_made_in_steps_are_made_although_memory_ended_on_the_way(node: Opened) -> None:
+    heard = set[str]()
+    node.store.on_topic_created.append(lambda topic: heard.add(topic.name))
+    for call in range(MOST_CALLS):
+        name = f"t.{call}"
+        is_reached = runs_out(create_in_steps, node, name, appends="append_batch", topic=TOPIC, append=0, call=call)
+        node.clock.advance(APPLY_RETRY_MS)
+        assert name in heard, call
+        assert [node.logs.find(name, number) is not None for number in range(2)] == [True] * 2, call
+        if not is_reached:
+            break
+    assert 1 < call < MOST_CALLS - 1
+
+
+def test_what_found_no_memory_to_be_tried_again_is_done_without_another_change(node: Opened) -> None:
+    node.store.run_periodically()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Replayer, "apply", no_memory)
+        patch.setattr(Scheduler, "after", no_memory)
+        with pytest.raises(MemoryError):
+            node.store.create_topic("t", 2, 1)
+    node.clock.advance(RECOVER_EVERY_MS)
+    assert node.logs.find("t", 1) is not None
 
 
 def test_the_directories_of_a_deleted_topic_are_removed_without_a_new_start(node: Opened) -> None:

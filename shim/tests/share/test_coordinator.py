@@ -11,6 +11,7 @@ from kafka_shim.cext import records as cext_records
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.internal_topics import SHARE_GROUP_STATE_TOPIC
 from kafka_shim.share import coordinator
+from kafka_shim.share.coordinator import TOMBSTONE_RETRY_MS
 from kafka_shim.share.records import RecordError, ShareRecord, decode
 from kafka_shim.share.state import ShareGroupOffset, StateBatch, combine
 from kafka_shim.storage.log import PartitionLog
@@ -196,6 +197,28 @@ def test_a_topic_deleted_before_a_stop_whose_state_was_never_read_leaves_tombsto
     node.clock.advance(1000)
     assert types(node.logs.get(SHARE_GROUP_STATE_TOPIC, number))[-1] == -1
     assert node.state.read_summary(G, kept_id, 0) == (1, 0, 7, 0)
+
+
+@pytest.mark.parametrize("is_loaded", [True, False])
+def test_tombstones_that_a_full_disk_refused_are_written_later(node: Node, is_loaded: bool) -> None:
+    topic_id = begun(node)
+    number = node.state_log(G, topic_id, 0).partition
+    kept_id = node.topic("kept")
+    node.state.initialize_state(G, kept_id, 0, 1, 7)
+    if not is_loaded:
+        node.restart()
+    node.faults.arm("log.before_write", "oserror", "ENOSPC", where={"topic": SHARE_GROUP_STATE_TOPIC})
+    node.metadata.delete_topic("t")
+    node.clock.advance(TOMBSTONE_RETRY_MS)
+    node.faults.disarm()
+    log = node.logs.get(SHARE_GROUP_STATE_TOPIC, number)
+    assert -1 not in types(log)
+    node.clock.advance(TOMBSTONE_RETRY_MS)
+    assert types(log).count(-1) == 1
+    assert node.state.read_summary(G, kept_id, 0) == (1, 0, 7, 0)
+    node.clock.advance(2 * TOMBSTONE_RETRY_MS)
+    assert types(log).count(-1) == 1
+    assert not node.state.coordinator._scheduler.is_scheduled("tombstones")
 
 
 def test_a_failed_append_changes_nothing(node: Node) -> None:

@@ -16,6 +16,7 @@ from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.faults import Faults
 from kafka_shim.storage.log import PartitionLog
 from kafka_shim.storage.logs import Logs
+from kafka_shim.tests.appends import append_as_client
 
 TOPIC_ID = bytes(range(16))
 NOW_MS = 1_700_000_000_000
@@ -115,7 +116,7 @@ def put(log: PartitionLog, *values: bytes, now_ms: int = NOW_MS, version: int = 
     guard = None
     if fields.get("txn"):
         guard = log.start_verification(fields["pid"], fields["seq"], max(fields.get("epoch", 0), 0), version >= 12)
-    return log.append_as_leader(data, now_ms=now_ms, version=version, verification=guard)
+    return append_as_client(log, data, now_ms=now_ms, version=version, verification=guard)
 
 
 def end(

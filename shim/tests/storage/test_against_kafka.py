@@ -21,6 +21,7 @@ from kafka_shim.storage.data_dir import read_topic_id
 from kafka_shim.storage.dump import Dump, Options
 from kafka_shim.storage.log import PartitionLog
 from kafka_shim.storage.logs import Logs
+from kafka_shim.tests.appends import append_as_client
 from kafka_shim.tests.storage.conftest import NOW_MS, Disk, end, put, records
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(240)]
@@ -31,7 +32,8 @@ DUMP = "org.apache.kafka.tools.DumpLogSegments"
 def fill(log: PartitionLog) -> None:
     """Everything that a log can hold, over several segments."""
     for number in range(60):
-        log.append_as_leader(
+        append_as_client(
+            log,
             build(
                 [
                     (
@@ -108,20 +110,20 @@ def random_history(log: PartitionLog, now_ms: int) -> None:
         if step % 60 == 59:
             log.roll(now_ms)
         elif dice.random() < 0.3:
-            log.append_as_leader(build(rows, codec=codec), now_ms=now_ms, version=12)
+            append_as_client(log, build(rows, codec=codec), now_ms=now_ms, version=12)
         elif dice.random() < 0.7:
             data = build(
                 rows, codec=codec, producer_id=pid, producer_epoch=0, base_sequence=sequences[pid], transactional=True
             )
             guard = log.start_verification(pid, sequences[pid], 0, False)
-            log.append_as_leader(data, now_ms=now_ms, version=11, verification=guard)
+            append_as_client(log, data, now_ms=now_ms, version=11, verification=guard)
             sequences[pid] += len(rows)
             opened.add(pid)
         elif opened:
             end(log, opened.pop(), 0, commit=dice.random() < 0.6, now_ms=now_ms)
     for pid in sorted(opened):
         end(log, pid, 0, commit=True, now_ms=now_ms)
-    log.append_as_leader(build([(b"last", b"", now_ms, ())]), now_ms=now_ms, version=12)
+    append_as_client(log, build([(b"last", b"", now_ms, ())]), now_ms=now_ms, version=12)
     log.roll(now_ms)
 
 

@@ -22,6 +22,7 @@ from kafka_shim.errors import KafkaError
 from kafka_shim.storage.cleaner import examine, swap
 from kafka_shim.storage.log import PartitionLog
 from kafka_shim.storage.throttle import Throttle
+from kafka_shim.tests.appends import append_as_client
 from kafka_shim.tests.storage.conftest import NOW_MS, Disk, end, records
 
 COMPACT = {"cleanup.policy": "compact", "segment.bytes": "1048576", "min.cleanable.dirty.ratio": "0.01"}
@@ -40,7 +41,7 @@ def keyed(log: PartitionLog, *pairs: tuple[bytes, bytes | None], codec: int = 0,
         transactional=fields.get("txn", False),
     )
     guard = log.start_verification(pid, fields["seq"], fields.get("epoch", 0), False) if fields.get("txn") else None
-    return log.append_as_leader(data, now_ms=NOW_MS, version=12, verification=guard)
+    return append_as_client(log, data, now_ms=NOW_MS, version=12, verification=guard)
 
 
 def clean(disk: Disk, log: PartitionLog, *, roll: bool = True) -> None:

@@ -20,6 +20,7 @@ from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.line_limit import MAX_LINES, PERIOD_MS
 from kafka_shim.storage import names, recovery
 from kafka_shim.storage.log import PartitionLog
+from kafka_shim.tests.appends import append_as_client
 from kafka_shim.tests.storage.conftest import NOW_MS, Disk, batch, end, put, records, refused
 
 
@@ -146,7 +147,7 @@ def test_partition_that_met_an_error_is_opened_again_without_a_restart(make_disk
     assert woken == [True, True]
     assert put(log, b"b", pid=1, seq=1).base_offset == 1
     data = batch(b"c", pid=9, seq=0, txn=True)
-    assert log.append_as_leader(data, now_ms=NOW_MS, version=11, verification=guard).base_offset == 2
+    assert append_as_client(log, data, now_ms=NOW_MS, version=11, verification=guard).base_offset == 2
     disk.stop()
     assert (disk.path / ".kafka_cleanshutdown").exists()
     assert len(records(disk.open())) == 3
@@ -272,6 +273,7 @@ from kafka_shim.config import BrokerConfig, TopicConfig
 from kafka_shim.errors import KafkaError
 from kafka_shim.faults import Faults
 from kafka_shim.storage.logs import Logs
+from kafka_shim.tests.appends import append_as_client
 from kafka_shim.tests.storage.conftest import NOW_MS, TOPIC_ID, batch
 config = BrokerConfig(log_dirs=(sys.argv[1],))
 topic = TopicConfig(config)
@@ -284,7 +286,7 @@ if len(sys.argv) > 2:
 number = 0
 try:
     while True:
-        log.append_as_leader(batch(b"%d" % number + b"z" * 9000, pid=1, seq=number), now_ms=NOW_MS, version=12)
+        append_as_client(log, batch(b"%d" % number + b"z" * 9000, pid=1, seq=number), now_ms=NOW_MS, version=12)
         number += 1
         assert number < 5000
 except KafkaError as err:

@@ -14,6 +14,7 @@ from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.storage import names
 from kafka_shim.storage.log import PartitionLog
 from kafka_shim.storage.results import RecordsError
+from kafka_shim.tests.appends import append_as_client
 from kafka_shim.tests.storage.conftest import NOW_MS, Disk, batch, end, put, records, refused
 
 DAY_MS = 24 * 3600 * 1000
@@ -42,7 +43,7 @@ def test_stored_batch_carries_offset_and_leader_epoch(log: PartitionLog) -> None
 def test_readonly_request_bytes_are_not_changed(log: PartitionLog) -> None:
     put(log, b"first")
     data = bytes(batch(b"a"))
-    log.append_as_leader(memoryview(data), now_ms=NOW_MS, version=12)
+    append_as_client(log, memoryview(data), now_ms=NOW_MS, version=12)
     assert scan(data).base_offset == 0
     assert records(log)[-1] == (1, b"a")
 
@@ -78,7 +79,7 @@ def test_header_maximum_is_what_the_records_say(log: PartitionLog) -> None:
     lie = (NOW_MS + 5).to_bytes(8, "big")
     data[35:43] = lie
     data[17:21] = crc32c(data[21:]).to_bytes(4, "big")
-    log.append_as_leader(data, now_ms=NOW_MS, version=12)
+    append_as_client(log, data, now_ms=NOW_MS, version=12)
     assert scan(log.read(0, 1 << 20).records[0]).max_timestamp == NOW_MS
 
 
@@ -89,14 +90,14 @@ def test_wrong_crc_is_corrupt(log: PartitionLog) -> None:
     data = batch(b"a")
     data[-1] ^= 1
     with refused(ErrorCode.CORRUPT_MESSAGE):
-        log.append_as_leader(data, now_ms=NOW_MS, version=12)
+        append_as_client(log, data, now_ms=NOW_MS, version=12)
     assert log.log_end_offset == 0
 
 
 @pytest.mark.parametrize("data", [b"", b"\0" * 10, bytes(batch(b"a"))[:-1]])
 def test_no_whole_batch_is_an_invalid_record(log: PartitionLog, data: bytes) -> None:
     with pytest.raises(KafkaError) as caught:
-        log.append_as_leader(data, now_ms=NOW_MS, version=12)
+        append_as_client(log, data, now_ms=NOW_MS, version=12)
     assert caught.value.code in (ErrorCode.INVALID_RECORD, ErrorCode.CORRUPT_MESSAGE)
 
 
@@ -142,14 +143,14 @@ def test_of_several_flaws_the_answer_names_the_one_that_kafka_meets_first(
 ) -> None:
     log = make_disk({"max.message.bytes": "1000"}).open()
     with refused(code):
-        log.append_as_leader(content, now_ms=NOW_MS, version=version)
+        append_as_client(log, content, now_ms=NOW_MS, version=version)
     assert log.log_end_offset == 0
 
 
 @pytest.mark.parametrize("rest", [b"x" * 11, SHORTEST[:12], SHORTEST, GOOD[:30]])
 def test_a_part_of_a_batch_behind_a_whole_one_is_left_out(make_disk: Callable[..., Disk], rest: bytes) -> None:
     log = make_disk().open()
-    log.append_as_leader(GOOD + rest, now_ms=NOW_MS, version=9)
+    append_as_client(log, GOOD + rest, now_ms=NOW_MS, version=9)
     assert (log.log_end_offset, log.size_bytes) == (1, len(GOOD))
 
 
@@ -160,7 +161,7 @@ def test_data_that_does_not_decompress_is_answered_as_kafka_does(log: PartitionL
     broken[8:12] = (len(broken) - 12).to_bytes(4, "big")
     broken[17:21] = crc32c(broken[21:]).to_bytes(4, "big")
     with refused(ErrorCode.UNKNOWN_SERVER_ERROR):
-        log.append_as_leader(broken, now_ms=NOW_MS, version=12)
+        append_as_client(log, broken, now_ms=NOW_MS, version=12)
     assert log.log_end_offset == 0
 
 
@@ -169,26 +170,26 @@ def test_old_magic_is_an_invalid_record(log: PartitionLog, magic: int) -> None:
     data = batch(b"a")
     data[16] = magic
     with refused(ErrorCode.INVALID_RECORD):
-        log.append_as_leader(data, now_ms=NOW_MS, version=12)
+        append_as_client(log, data, now_ms=NOW_MS, version=12)
 
 
 def test_two_batches_are_refused_and_a_part_of_a_second_is_ignored(log: PartitionLog) -> None:
     with refused(ErrorCode.INVALID_RECORD):
-        log.append_as_leader(batch(b"a") + batch(b"b"), now_ms=NOW_MS, version=12)
-    log.append_as_leader(batch(b"a") + batch(b"b")[:-1], now_ms=NOW_MS, version=12)
+        append_as_client(log, batch(b"a") + batch(b"b"), now_ms=NOW_MS, version=12)
+    append_as_client(log, batch(b"a") + batch(b"b")[:-1], now_ms=NOW_MS, version=12)
     assert records(log) == [(0, b"a")]
     assert log.size_bytes == len(batch(b"a"))
 
 
 def test_first_offset_must_be_zero(log: PartitionLog) -> None:
     with refused(ErrorCode.INVALID_RECORD):
-        log.append_as_leader(build([(None, b"a", NOW_MS, ())], base_offset=5), now_ms=NOW_MS, version=12)
+        append_as_client(log, build([(None, b"a", NOW_MS, ())], base_offset=5), now_ms=NOW_MS, version=12)
 
 
 def test_clients_may_not_write_control_batches(log: PartitionLog) -> None:
     data = build([(b"\0\0\0\0", b"\0\0\0\0\0\0", NOW_MS, ())], control=True)
     with refused(ErrorCode.INVALID_RECORD):
-        log.append_as_leader(data, now_ms=NOW_MS, version=12)
+        append_as_client(log, data, now_ms=NOW_MS, version=12)
 
 
 def test_producer_id_needs_a_sequence(log: PartitionLog) -> None:
@@ -233,7 +234,7 @@ def test_batch_above_segment_bytes_is_refused(make_disk: Callable[..., Disk]) ->
 def test_time_too_far_ahead_names_each_record(log: PartitionLog) -> None:
     data = build([(None, b"a", NOW_MS, ()), (None, b"b", NOW_MS + 2 * 3600_000, ()), (None, b"c", -1, ())])
     with pytest.raises(RecordsError) as caught:
-        log.append_as_leader(data, now_ms=NOW_MS, version=12)
+        append_as_client(log, data, now_ms=NOW_MS, version=12)
     assert caught.value.code is ErrorCode.INVALID_TIMESTAMP
     assert [index for index, _ in caught.value.record_errors] == [1]
 
@@ -250,7 +251,7 @@ def test_compacted_topic_wants_keys_and_names_the_records_without(make_disk: Cal
     log = make_disk({"cleanup.policy": "compact"}).open()
     data = build([(b"k", b"a", NOW_MS, ()), (None, b"b", NOW_MS, ())])
     with pytest.raises(RecordsError) as caught:
-        log.append_as_leader(data, now_ms=NOW_MS, version=12)
+        append_as_client(log, data, now_ms=NOW_MS, version=12)
     assert caught.value.code is ErrorCode.INVALID_RECORD
     assert [index for index, _ in caught.value.record_errors] == [1]
 

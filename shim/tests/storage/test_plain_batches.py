@@ -25,6 +25,8 @@ from kafka_shim.storage.log import PartitionLog
 from kafka_shim.storage.plain_log import PlainLog
 from kafka_shim.storage.producers import ProducerEntry
 from kafka_shim.storage.segments import Segment
+from kafka_shim.tests import appends
+from kafka_shim.tests.appends import append_as_client
 from kafka_shim.tests.storage.conftest import NOW_MS, PRODUCE, Disk, batch, put
 
 LIMIT_MS = 1000
@@ -165,7 +167,7 @@ def test_the_files_of_a_partition_are_those_of_the_long_way(
     assert ways["append_plain", False] > 10
 
 
-WAYS = ("append_plain", "append_own", "mark_plain")
+WAYS: dict[str, object] = {"append_plain": appends, "append_own": PlainLog, "mark_plain": PlainLog}
 # Of `Appended`.
 RESULT = ("base_offset", "last_offset", "append_time_ms", "log_start_offset", "duplicate")
 
@@ -174,8 +176,8 @@ def choose_way(monkeypatch: pytest.MonkeyPatch, is_short: bool, ways: Counter[tu
     """Have logs take the short way and count in `ways` where they could, or take the long way always."""
     monkeypatch.undo()
 
-    def counted(name: str) -> Callable[..., Appended | None]:
-        right = getattr(PlainLog, name)
+    def counted(owner: object, name: str) -> Callable[..., Appended | None]:
+        right = getattr(owner, name)
 
         def way(log: PlainLog, *arguments: Any) -> Appended | None:
             appended: Appended | None = right(log, *arguments)
@@ -184,8 +186,8 @@ def choose_way(monkeypatch: pytest.MonkeyPatch, is_short: bool, ways: Counter[tu
 
         return way
 
-    for name in WAYS:
-        monkeypatch.setattr(PlainLog, name, counted(name) if is_short else lambda *arguments: None)
+    for name, owner in WAYS.items():
+        monkeypatch.setattr(owner, name, counted(owner, name) if is_short else lambda *arguments: None)
     if not is_short:
         monkeypatch.setattr(Segment, "append_plain", lambda *arguments: False)
 
@@ -256,7 +258,7 @@ def something(log: PartitionLog, chance: random.Random, now_ms: int) -> tuple[An
         codec=chance.choice([0] * 9 + [1]),
     )
     records = chance.choice([memoryview(data), memoryview(data), bytes(data), data + b"\0"])
-    return outcome(lambda: log.append_as_leader(records, now_ms=now_ms, version=PRODUCE, verification=guard))
+    return outcome(lambda: append_as_client(log, records, now_ms=now_ms, version=PRODUCE, verification=guard))
 
 
 def state(log: PartitionLog) -> tuple[Any, ...]:
@@ -316,7 +318,8 @@ def test_answers_states_and_files_of_producers_are_those_of_the_long_way(
     assert left[0] == left[1]
     taken = {name for name, is_taken in ways if is_taken and ways[name, is_taken] > 5}
     # What the broker builds is stored as it is, with the times that it has.
-    others = {"message.timestamp.type": WAYS[1:], "compression.type": WAYS[1:], "flush.messages": ()}
+    own = list(WAYS)[1:]
+    others = {"message.timestamp.type": own, "compression.type": own, "flush.messages": ()}
     assert taken == set(next((others[name] for name in config if name in others), WAYS))
     assert min(ways[name, False] for name in WAYS) > 5
 

@@ -13,6 +13,7 @@ from kafka_shim.storage import producer_snapshot
 from kafka_shim.storage.compaction import empty_batch
 from kafka_shim.storage.log import PartitionLog
 from kafka_shim.storage.producers import MAX_SEQUENCE, ProducerEntry, ProducerRefusal, Producers
+from kafka_shim.tests.appends import append_as_client
 from kafka_shim.tests.storage.conftest import NOW_MS, Disk, batch, end, put, records, refused
 
 DAY_MS = 24 * 3600 * 1000
@@ -226,16 +227,16 @@ def test_plain_batch_in_an_open_transaction_is_refused(log: PartitionLog) -> Non
 
 def test_transactional_batch_needs_verification(log: PartitionLog) -> None:
     with refused(ErrorCode.INVALID_TXN_STATE):
-        log.append_as_leader(batch(b"a", pid=1, seq=0, txn=True), now_ms=NOW_MS, version=11)
+        append_as_client(log, batch(b"a", pid=1, seq=0, txn=True), now_ms=NOW_MS, version=11)
     put(log, b"a", pid=1, seq=0, txn=True)
     assert log.start_verification(1, 1, 0, False) is None
-    log.append_as_leader(batch(b"b", pid=1, seq=1, txn=True), now_ms=NOW_MS, version=11)
+    append_as_client(log, batch(b"b", pid=1, seq=1, txn=True), now_ms=NOW_MS, version=11)
     assert log.start_verification(1, 0, 1, False) is not None  # of another epoch
 
 
 def test_verification_may_be_switched_off(make_disk: Callable[..., Disk]) -> None:
     log = make_disk(transaction_partition_verification_enable=False).open()
-    log.append_as_leader(batch(b"a", pid=1, seq=0, txn=True), now_ms=NOW_MS, version=11)
+    append_as_client(log, batch(b"a", pid=1, seq=0, txn=True), now_ms=NOW_MS, version=11)
     assert log.last_stable_offset == 0
 
 
@@ -243,14 +244,14 @@ def test_marker_between_check_and_append_voids_the_guard(log: PartitionLog) -> N
     guard = log.start_verification(1, 0, 0, False)
     end(log, 1, 0, commit=False)
     with refused(ErrorCode.INVALID_TXN_STATE):
-        log.append_as_leader(batch(b"a", pid=1, seq=0, txn=True), now_ms=NOW_MS, version=11, verification=guard)
+        append_as_client(log, batch(b"a", pid=1, seq=0, txn=True), now_ms=NOW_MS, version=11, verification=guard)
 
 
 def test_guard_of_the_next_tv2_transaction_outlives_the_marker_before_it(log: PartitionLog) -> None:
     put(log, b"a", pid=1, epoch=0, seq=0, txn=True)
     guard = log.start_verification(1, 0, 1, True)
     end(log, 1, 1, commit=True, version=2)
-    log.append_as_leader(batch(b"b", pid=1, epoch=1, seq=0, txn=True), now_ms=NOW_MS, version=12, verification=guard)
+    append_as_client(log, batch(b"b", pid=1, epoch=1, seq=0, txn=True), now_ms=NOW_MS, version=12, verification=guard)
     assert log.last_stable_offset == 2
 
 
@@ -258,8 +259,8 @@ def test_lowest_sequence_under_verification_goes_first(log: PartitionLog) -> Non
     log.start_verification(1, 5, 0, False)
     guard = log.start_verification(1, 3, 0, False)
     with refused(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER):
-        log.append_as_leader(batch(b"b", pid=1, seq=5, txn=True), now_ms=NOW_MS, version=11, verification=guard)
-    log.append_as_leader(batch(b"a", pid=1, seq=3, txn=True), now_ms=NOW_MS, version=11, verification=guard)
+        append_as_client(log, batch(b"b", pid=1, seq=5, txn=True), now_ms=NOW_MS, version=11, verification=guard)
+    append_as_client(log, batch(b"a", pid=1, seq=3, txn=True), now_ms=NOW_MS, version=11, verification=guard)
 
 
 def test_tv2_producer_without_batches_starts_at_zero(log: PartitionLog) -> None:

@@ -338,6 +338,7 @@ from kafka_shim.clock import RealClock
 from kafka_shim.config import BrokerConfig, TopicConfig
 from kafka_shim.faults import Faults
 from kafka_shim.storage.logs import Logs
+from kafka_shim.tests.appends import append_as_client
 from kafka_shim.tests.storage.conftest import TOPIC_ID, batch, NOW_MS
 config = BrokerConfig(log_dirs=(sys.argv[1],))
 topic = TopicConfig(config, {"segment.bytes": "1048576", "index.interval.bytes": "500"})
@@ -347,7 +348,7 @@ logs.start(lambda name, partition: (TOPIC_ID, topic, 0))
 log = logs.create("t", TOPIC_ID, 0, topic)
 sequence = log.log_end_offset
 while True:
-    log.append_as_leader(batch(b"%d" % sequence + b"z" * 3000, pid=1, seq=sequence), now_ms=NOW_MS, version=12)
+    append_as_client(log, batch(b"%d" % sequence + b"z" * 3000, pid=1, seq=sequence), now_ms=NOW_MS, version=12)
     print(sequence, flush=True)
     sequence += 1
 """

@@ -20,6 +20,7 @@ from kafka_shim.protocol.messages.fetch_request import FetchPartition
 from kafka_shim.protocol.messages.fetch_response import AbortedTransaction, EpochEndOffset, PartitionData
 from kafka_shim.response_sender import CALL_BYTES, TURN_BYTES, ResponseSender
 from kafka_shim.targets.requests import make
+from kafka_shim.tests.appends import append_as_client
 from kafka_shim.tests.produced import batch, fetch_request, produce
 from kafka_shim.tests.turns.harness import begun, context_of, steps_of, topics
 from kafka_shim.tests.waiting import until
@@ -43,7 +44,7 @@ def test_a_large_fetch_is_that_of_a_small_one_and_opens_a_session_that_knows_of_
         def run(state: Any) -> tuple[Any, int]:
             steps = begun(state, fetch_of(MANY, session_epoch=0), 11, MANY + 200)
             # It has read this partition, and has not said so yet.
-            state.logs.get("t", 5).append_as_leader(records, now_ms=state.clock.now_ms(), version=9)
+            append_as_client(state.logs.get("t", 5), records, now_ms=state.clock.now_ms(), version=9)
             return steps_of(steps)
 
         answer, count = broker.call(run, broker.state)

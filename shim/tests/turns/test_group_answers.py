@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kafka_shim.embedded import Broker
-from kafka_shim.group import runtime
+from kafka_shim.group import late_responses
 from kafka_shim.group.decision import SESSION, SYNC, Decision
 from kafka_shim.group.purgatory import DelayedResponse
 from kafka_shim.group.timers import Timers
@@ -21,7 +21,7 @@ from kafka_shim.wire_client import Connection
 
 
 def test_members_of_a_large_group_have_their_answers_at_once_and_are_sent_them_in_turns() -> None:
-    count = 5 * runtime.REPLIES_PER_TURN
+    count = 5 * late_responses.REPLIES_PER_TURN
     woken: list[int] = []
 
     async def member(delayed: DelayedResponse, number: int) -> Any:
@@ -41,7 +41,7 @@ def test_members_of_a_large_group_have_their_answers_at_once_and_are_sent_them_i
         decision.schedule("g", SYNC, "", 60_000)
         groups.carry_out(0, groups.loader.groups(0), decision, 0)
         # The timers of their sessions are started with the answers, that of the group at once.
-        assert len(groups.timers._entries) == 1 + runtime.REPLIES_PER_TURN
+        assert len(groups.timers._entries) == 1 + late_responses.REPLIES_PER_TURN
         assert len(groups.timers) == 1 + count
         assert all(each.outcome is not None for each in waiting)
         waiting[-1].fail(None)  # type: ignore[arg-type]
@@ -50,7 +50,7 @@ def test_members_of_a_large_group_have_their_answers_at_once_and_are_sent_them_i
             before = len(woken)
             await asyncio.sleep(0)
             turns.append(len(woken) - before)
-        assert max(turns) <= runtime.REPLIES_PER_TURN
+        assert max(turns) <= late_responses.REPLIES_PER_TURN
         assert [await task for task in tasks] == [f"answer {number}" for number in range(count)]
         assert len(groups.timers._entries) == 1 + count
         # A stop sends the rest at once.
@@ -77,14 +77,14 @@ def run_in_broker(run: Callable[[Any], Coroutine[Any, Any, None]]) -> None:
         running.call(run, running.state)
 
 
-@pytest.mark.parametrize("call", [0, 1, runtime.REPLIES_PER_TURN - 1, runtime.REPLIES_PER_TURN + 1])
+@pytest.mark.parametrize("call", [0, 1, late_responses.REPLIES_PER_TURN - 1, late_responses.REPLIES_PER_TURN + 1])
 @pytest.mark.parametrize("what", ["answer", "timer"])
 def test_members_have_their_answers_and_their_timers_also_if_memory_ends_on_the_way(
     monkeypatch: pytest.MonkeyPatch, what: str, call: int
 ) -> None:
     """Nobody would have looked at the rest until the next large answer: clients waited, and members that went away were
     not given up."""
-    count = 3 * runtime.REPLIES_PER_TURN
+    count = 3 * late_responses.REPLIES_PER_TURN
 
     async def run(state: Any) -> None:
         groups = state.groups._runtime

@@ -10,6 +10,7 @@ from kafka_shim.errors import KafkaError
 from kafka_shim.internal_topics import TRANSACTION_STATE_TOPIC as TOPIC
 from kafka_shim.storage.log import PartitionLog
 from kafka_shim.tests import node
+from kafka_shim.tests.appends import append_as_client
 from kafka_shim.txn import admission
 from kafka_shim.txn.coordinator import TransactionCoordinator
 from kafka_shim.txn.producer_ids import ProducerIds
@@ -74,8 +75,8 @@ class Node(node.Node):
             base_sequence=sequence,
             transactional=True,
         )
-        appended = log.append_as_leader(
-            memoryview(batch), now_ms=self.clock.now_ms(), version=version, verification=outcome
+        appended = append_as_client(
+            log, memoryview(batch), now_ms=self.clock.now_ms(), version=version, verification=outcome
         )
         self.sequences[key] = sequence + 1
         return appended.base_offset
