@@ -248,7 +248,7 @@ def test_the_cluster_is_shown(run, broker):
     assert features["transaction.version"] == 2
     (listeners,) = json.loads(run("cluster", "listeners", "--json")[1])
     assert listeners["listeners"].startswith("PLAINTEXT://")
-    assert run("cluster", "health")[:2] == (0, "healthy: 1 brokers, 0 topics, 0 partitions\n")
+    assert run("cluster", "health")[:2] == (0, "healthy: 1 broker, 0 topics, 0 partitions\n")
     assert json.loads(run("cluster", "health", "--json")[1])[0]["healthy"] is True
 
 
