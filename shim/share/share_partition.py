@@ -186,8 +186,9 @@ class SharePartition:
 
     def wake(self) -> None:
         """Let waiting fetches look again."""
-        for reader in tuple(self.readers):
-            reader()
+        if self.readers:
+            for reader in tuple(self.readers):
+                reader()
 
     # --- the window
 
