@@ -39,10 +39,12 @@ MOST_LOOKS = 128
 class Turns:
     """Owned by the broker. Event-loop thread only."""
 
-    __slots__ = ("_clock", "_under_way")
+    __slots__ = ("_clock", "_has_turn", "_under_way")
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
+        # Whether the loop has a turn to come in which the next share is taken.
+        self._has_turn = False
         self._under_way: deque[tuple[Steps[Any], asyncio.Future[Any], Throttle | None]] = deque()
 
     def finish(self, steps: Steps[T], throttle: Throttle | None = None) -> T | Coroutine[Any, Any, T]:
@@ -87,11 +89,30 @@ class Turns:
     async def _finish_later(self, steps: Steps[T], throttle: Throttle | None) -> T:
         result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._under_way.append((steps, result, throttle))
-        if len(self._under_way) == 1:
-            self._clock.call_later(0, self._take_turn)
+        if not self._has_turn:
+            try:
+                self._ask_for_turn()
+            except MemoryError:
+                self._under_way.pop()
+                raise
         return await result
 
+    def _ask_for_turn(self) -> None:
+        self._clock.call_later(0, self._take_turn)
+        self._has_turn = True
+
     def _take_turn(self) -> None:
+        self._has_turn = False
+        try:
+            self._take_next()
+        finally:
+            while self._under_way and not self._has_turn:
+                try:
+                    self._ask_for_turn()
+                except MemoryError:
+                    self._take_next()  # without another turn: nobody else would go on, and what ends gives memory back
+
+    def _take_next(self) -> None:
         steps, result, throttle = self._under_way[0]
         if throttle is not None:
             throttle.resume()
@@ -109,8 +130,6 @@ class Turns:
             if throttle is not None:
                 throttle.wait()
             self._under_way.popleft()
-            if self._under_way:
-                self._clock.call_later(0, self._take_turn)
 
 
 def at_once(steps: Steps[T]) -> T:

@@ -24,9 +24,10 @@ MOST_STALE_LOCKS = 4096
 
 class AcquisitionLocks:
     """Owned by its `SharePartition`. Event-loop thread only. `held` returns the locks that still hold; `ended` gets
-    the offsets of locks that may have ended, and the time."""
+    the offsets of locks that may have ended, and the time. `lost` is called if memory ended then: no lock ends any
+    more."""
 
-    __slots__ = ("_clock", "_ended", "_held", "_locks", "_most", "_name", "_scheduler")
+    __slots__ = ("_clock", "_ended", "_held", "_locks", "_lost", "_most", "_name", "_scheduler")
 
     def __init__(
         self,
@@ -35,12 +36,14 @@ class AcquisitionLocks:
         scheduler: Scheduler,
         held: Callable[[], Iterable[Lock]],
         ended: Callable[[list[tuple[int, int]], int], None],
+        lost: Callable[[], None],
     ) -> None:
         self._name = name
         self._clock = clock
         self._scheduler = scheduler
         self._held = held
         self._ended = ended
+        self._lost = lost
         self._locks: list[Lock] = []
         self._most = MOST_STALE_LOCKS
 
@@ -60,9 +63,10 @@ class AcquisitionLocks:
     def stop(self) -> None:
         """Wait for no end any more: the share partition is fenced."""
         self._scheduler.cancel(self._name)
-        # Both are of the share partition, which has these locks: a cycle would wait for the garbage collector.
+        # They are of the share partition, which has these locks: a cycle would wait for the garbage collector.
         self._held = tuple
         self._ended = _ignore
+        self._lost = _nothing
 
     def _forget_stale(self) -> None:
         self._locks = list(self._held())
@@ -75,6 +79,13 @@ class AcquisitionLocks:
             self._scheduler.after(self._name, delay_ms, self._expire)
 
     def _expire(self) -> None:
+        try:
+            self._expire_due()
+        except MemoryError:
+            self._lost()
+            raise
+
+    def _expire_due(self) -> None:
         now_ms = self._clock.monotonic_ms()
         due: list[tuple[int, int]] = []
         while self._locks and self._locks[0][0] <= now_ms:
@@ -85,4 +96,8 @@ class AcquisitionLocks:
 
 
 def _ignore(due: list[tuple[int, int]], now_ms: int) -> None:
+    pass
+
+
+def _nothing() -> None:
     pass

@@ -95,7 +95,7 @@ class SharePartition:
         # The rule for locks that may have ended: (share partition, ranges of offsets, now).
         self._release_expired = release_expired
         name = f"locks of {key[0]}:{key[1].hex()}:{key[2]}"
-        self.locks = AcquisitionLocks(name, clock, scheduler, self._locks_held, self._locks_ended)
+        self.locks = AcquisitionLocks(name, clock, scheduler, self._locks_held, self._locks_ended, self._locks_lost)
         # read from the share coordinator
         self.state = PartitionState.EMPTY
         self.state_epoch = 0
@@ -186,8 +186,9 @@ class SharePartition:
 
     def wake(self) -> None:
         """Let waiting fetches look again."""
-        for reader in tuple(self.readers):
-            reader()
+        if self.readers:
+            for reader in tuple(self.readers):
+                reader()
 
     # --- the window
 
@@ -360,11 +361,10 @@ class SharePartition:
 
     def _locks_ended(self, due: list[tuple[int, int]], now_ms: int) -> None:
         if self.state is PartitionState.ACTIVE:
-            try:
-                self._release_expired(self, due, now_ms)
-            except MemoryError:
-                self.state = PartitionState.FENCED
-                raise
+            self._release_expired(self, due, now_ms)
+
+    def _locks_lost(self) -> None:
+        self.state = PartitionState.FENCED  # what is stored counts; the next fetch reads it
 
     # --- the share coordinator
 

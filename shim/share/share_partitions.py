@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.metadata.large_changes import let_go
 from kafka_shim.scheduler import Scheduler
 from kafka_shim.share.client_errors import RETRIABLE
 from kafka_shim.share.share_partition import PartitionState, SharePartition
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from kafka_shim.storage.logs import Logs
 
 logger = logging.getLogger("kafka_shim.share")
+
+# Share partitions that are freed in one turn of the loop.
+MOST_FREED_AT_ONCE = 256
 
 # After these the state in memory does not count any more; the next fetch reads it anew.
 _FENCING = frozenset(
@@ -137,7 +141,11 @@ class SharePartitions:
     def _session_ended(self, session: ShareSession) -> Flushes:
         group_id, member_id = session.key
         flushes: list[object] = []
+        shares = self._by_group.get(group_id, {})
         for topic_id, partition in session.partitions:
+            share = shares.get((group_id, topic_id, partition))
+            if share is None or not share.batches:
+                continue  # most of them: nothing is acquired
             try:
                 flushes += self._change((group_id, topic_id, partition), lambda share: release_member(share, member_id))
             except KafkaError as error:
@@ -158,8 +166,12 @@ class SharePartitions:
             raise
 
     def _group_emptied(self, group_id: str) -> None:
-        for key in list(self._by_group.get(group_id, ())):
-            self.forget(key)
+        fenced = list(self._by_group.pop(group_id, {}).values())
+        for share in fenced:
+            share.fence()
+        if len(fenced) > MOST_FREED_AT_ONCE:  # to free thousands of them takes its time, too
+            del share
+            self._scheduler.in_slices("let go", let_go(fenced))
 
     def _on_topic_deleted(self, topic: Topic) -> None:
         for shares in list(self._by_group.values()):

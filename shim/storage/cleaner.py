@@ -31,6 +31,8 @@ logger = logging.getLogger(__name__)
 # Partitions that are looked at in one slice.
 SLICE = 500
 LOOK = "look"
+# How often it is checked that the cleaner looks for work at all.
+WATCH_MS = 60_000
 # A partition whose round failed is tried again after a pause, which doubles up to this limit.
 LONGEST_PAUSE_MS = 3600 * 1000
 
@@ -132,6 +134,12 @@ class Cleaner:
         """Look for work every `log.cleaner.backoff.ms`. Needs a running event loop."""
         if self._services.config.log_cleaner_enable and not self._stopping:
             self._scheduler = Scheduler(self._services.clock)
+            self._scheduler.every("watch", WATCH_MS, self._rest_again)
+            self._rest()
+
+    def _rest_again(self) -> None:
+        assert self._scheduler is not None
+        if not self._scheduler.is_scheduled("tick"):  # memory ended when it was set
             self._rest()
 
     def _rest(self) -> None:

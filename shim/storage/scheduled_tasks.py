@@ -57,8 +57,8 @@ class ScheduledTasks:
         if services.flush_wanted:
             self._look_at_flushes()
         services.reopen_wanted = self._reopen_soon
-        if services.offline or self._partitions.unloadable_count:
-            self._reopen_soon()
+        every("look for offline ones", reopening.LONGEST_PAUSE_MS, self._reopen_any)
+        self._reopen_any()
 
     def stop(self) -> None:
         """Cancel all timers."""
@@ -79,6 +79,11 @@ class ScheduledTasks:
             except (OSError, ValueError) as err:
                 logger.warning("%s stays offline: %s", log.name, err)
         return not self._services.offline and not self._partitions.unloadable_count
+
+    def _reopen_any(self) -> None:
+        """Have partitions reopened that are offline. Periodic, as memory may have ended when the next look was set."""
+        if self._services.offline or self._partitions.unloadable_count:
+            self._reopen_soon()
 
     def _reopen_soon(self, pause_ms: int = reopening.FIRST_PAUSE_MS) -> None:
         """Try to reopen offline partitions after a pause. The pause doubles while a partition stays offline."""
@@ -104,11 +109,11 @@ class ScheduledTasks:
 
         def look() -> None:
             self.flush_due(self._clock.now_ms())
-            if self._services.flush_wanted:
-                self._look_at_flushes()
+            if not self._services.flush_wanted:
+                self.scheduler.cancel("flush")
 
         if not self.scheduler.is_scheduled("flush"):
-            self.scheduler.after("flush", FLUSH_CHECK_MS, look)
+            self.scheduler.every("flush", FLUSH_CHECK_MS, look)
 
     def flush_due(self, now_ms: int) -> int:
         """Request an fsync of the partitions whose `flush.ms` has passed. Returns how many."""

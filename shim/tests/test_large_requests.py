@@ -48,6 +48,7 @@ from kafka_shim.protocol.messages.offset_fetch_request import (
 from kafka_shim.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kafka_shim.session import Session
 from kafka_shim.tests.produced import batch, make_topic
+from kafka_shim.tests.waiting import PATIENCE_S
 from kafka_shim.turns import MOST_LOOKS, SHARE_MS, STEPS_BETWEEN_LOOKS, Turns, at_once
 from kafka_shim.wire_client import Connection
 
@@ -328,6 +329,33 @@ def test_errors_and_cancelled_requests_leave_the_others_alone() -> None:
         assert closed == ["endless"]
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("failing", [1, 2, 3])
+def test_requests_go_on_although_memory_ended_when_their_next_turn_was_asked_for(failing: int) -> None:
+    """Two that are under way, and a later one; the first turn is asked for by a request, which is then refused."""
+    steps = STEPS_BETWEEN_LOOKS * MOST_LOOKS * 3
+
+    async def run() -> list[Any]:
+        clock = VirtualClock()
+        turns = Turns(clock)
+        asked: list[object] = []
+        call_later = clock.call_later
+
+        def find_memory(*arguments: Any) -> Any:
+            asked.append(arguments)
+            if len(asked) == failing:
+                raise MemoryError
+            return call_later(*arguments)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(clock, "call_later", find_memory)
+            first = [asyncio.ensure_future(turns.finish(steps_of(steps, []))) for _ in range(2)]  # type: ignore[arg-type]
+            ended = await asyncio.wait_for(asyncio.gather(*first, return_exceptions=True), PATIENCE_S)
+            return [*ended, await asyncio.wait_for(turns.finish(steps_of(steps, [])), PATIENCE_S)]  # type: ignore[arg-type]
+
+    ended = asyncio.run(run())
+    assert [type(one) for one in ended if one != "done"] == ([MemoryError] if failing == 1 else [])
 
 
 # --- the codec

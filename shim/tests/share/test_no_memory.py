@@ -12,6 +12,7 @@ import pytest
 
 from kafka_shim.errors import KafkaError
 from kafka_shim.internal_topics import SHARE_GROUP_STATE_TOPIC as TOPIC
+from kafka_shim.scheduler import Scheduler
 from kafka_shim.share.records import ShareRecord
 from kafka_shim.share.shard import ShareStateShard
 from kafka_shim.share.state import StateBatch
@@ -24,6 +25,7 @@ MOST_CALLS = 600
 # A partition that went offline is opened again after this time.
 REOPENED_MS = 1000
 RECORDS = 4
+LOCK_MS = 30_000
 
 
 @pytest.fixture
@@ -50,6 +52,24 @@ def take_leadership(node: Node, topic_id: bytes, group: str) -> None:
 def delete(node: Node, topic_id: bytes, group: str) -> None:
     initialize(node, topic_id, group)
     node.state.delete_state(group, topic_id, 0)
+
+
+def test_records_do_not_stay_locked_if_memory_ended_when_a_lock_did(share_node: ShareNode) -> None:
+    """The next lock found no memory for its timer."""
+    node = share_node
+    for _ in range(2):
+        node.produce(2)
+        assert node.acquire("m")
+        node.clock.advance(10)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Scheduler, "after", no_memory)
+        with pytest.raises(MemoryError):
+            node.clock.advance(LOCK_MS)
+    assert [(first, last) for first, last, _ in node.acquire("later")] == [(0, 3)]
+
+
+def no_memory(*_: object) -> None:
+    raise MemoryError
 
 
 def served(node: Node, topic_id: bytes, group: str) -> object:

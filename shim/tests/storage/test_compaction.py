@@ -19,7 +19,8 @@ from kafka_shim.cext.batch import BatchError, scan_all
 from kafka_shim.cext.records import build, iterate
 from kafka_shim.clock import RealClock
 from kafka_shim.errors import KafkaError
-from kafka_shim.storage.cleaner import examine, swap
+from kafka_shim.scheduler import Scheduler
+from kafka_shim.storage.cleaner import WATCH_MS, examine, swap
 from kafka_shim.storage.log import PartitionLog
 from kafka_shim.storage.throttle import Throttle
 from kafka_shim.tests.appends import append_as_client
@@ -764,3 +765,27 @@ def test_throttle_waits_by_its_rate_and_lets_go_at_a_stop(make_disk: Callable[..
     throttle.stop()
     throttle.take(1_000_000_000)
     assert clock.monotonic_ms() - started_ms < 5000
+
+
+def test_the_cleaner_looks_again_although_memory_ended_when_its_next_look_was_set(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = make_disk(COMPACT)
+    disk.open()
+    cleaner = disk.logs.cleaner
+    looks: list[float] = []
+
+    def no_memory(*_: object) -> None:
+        raise MemoryError
+
+    cleaner.schedule()
+    with monkeypatch.context() as patch:
+        patch.setattr(Scheduler, "after", no_memory)
+        with pytest.raises(MemoryError):
+            disk.clock.advance(WATCH_MS / 2)
+    monkeypatch.setattr(
+        "kafka_shim.storage.cleaner.Cleaner._look", lambda self: looks.append(disk.clock.monotonic_ms())
+    )
+    disk.clock.advance(WATCH_MS)
+    assert looks
+    disk.stop()

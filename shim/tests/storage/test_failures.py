@@ -18,8 +18,10 @@ import pytest
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.line_limit import MAX_LINES, PERIOD_MS
+from kafka_shim.scheduler import Scheduler
 from kafka_shim.storage import names, recovery
 from kafka_shim.storage.log import PartitionLog
+from kafka_shim.storage.reopening import FIRST_PAUSE_MS, LONGEST_PAUSE_MS
 from kafka_shim.tests.appends import append_as_client
 from kafka_shim.tests.storage.conftest import NOW_MS, Disk, batch, end, put, records, refused
 
@@ -198,6 +200,41 @@ def test_a_marker_that_finds_no_memory_on_the_way_leaves_nothing(
     assert (log.log_end_offset, log.last_stable_offset) == (1, 0), "the transaction is still open"
     assert end(log, 7, 0, commit=False) == 1
     assert records(log, isolation=1) == []
+
+
+def test_flush_ms_holds_although_memory_ended_when_it_was_due(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = make_disk({"flush.ms": "1000"})
+    log = disk.open()
+    disk.logs.run_periodically()
+    put(log, b"a")
+    with monkeypatch.context() as patch:
+        patch.setattr(PartitionLog, "request_flush", no_memory_left)
+        with pytest.raises(MemoryError):
+            disk.clock.advance(3000)
+    assert log.unflushed_since_ms >= 0
+    disk.clock.advance(1000)
+    assert log.unflushed_since_ms < 0
+    assert not disk.logs.tasks.scheduler.is_scheduled("flush")
+
+
+def test_a_partition_is_opened_again_although_memory_ended_when_that_was_to_be_tried(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = make_disk()
+    log = disk.open()
+    disk.logs.run_periodically()
+    disk.faults.arm("log.after_write", "oserror", "EIO", nth=1)
+    with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+        put(log, b"refused")
+    with monkeypatch.context() as patch:
+        patch.setattr("kafka_shim.storage.reopening.reopen", no_memory_left)
+        patch.setattr(Scheduler, "after", no_memory_left)
+        with pytest.raises(MemoryError):
+            disk.clock.advance(FIRST_PAUSE_MS)
+    disk.clock.advance(LONGEST_PAUSE_MS + FIRST_PAUSE_MS)
+    assert not disk.logs.is_offline("t", 0)
 
 
 def test_pause_of_a_partition_that_stays_offline_grows(
