@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager
 
 from kafka_shim.client.requests import make
 from kafka_shim.errors import ErrorCode
@@ -11,7 +10,7 @@ from kafka_shim.wire_client import Connection, RequestError, WireClientError, ch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any, TypeVar
 
     from kafka_shim.wire_client import Security
@@ -40,14 +39,14 @@ LONGEST_PAUSE_S = 0.02
 CREATION_S = 3.0
 
 
-@contextmanager
-def others_between(*, is_last: bool) -> Iterator[None]:
-    """Around one of several requests in a row: wait afterwards as long as it took, so that a broker that is busy with
-    them has as much time for others. Not after the last one."""
-    began_s = time.monotonic()
-    yield
-    if not is_last:
-        time.sleep(min(LONGEST_PAUSE_S, time.monotonic() - began_s))
+def some_at_once(many: Sequence[T], most: int) -> Iterator[Sequence[T]]:
+    """Yields them in parts of `most` at most, for one request each. Between two requests as much time passes as the
+    first took, so that a broker that is busy with them has as much for others."""
+    for start in range(0, len(many), most):
+        began_s = time.monotonic()
+        yield many[start : start + most]
+        if start + most < len(many):
+            time.sleep(min(LONGEST_PAUSE_S, time.monotonic() - began_s))
 
 
 class Cluster:

@@ -14,6 +14,7 @@ from kafka_shim.commands.group_offsets import partitions_of, reset_offsets
 from kafka_shim.commands.options import (
     bootstrap_option,
     cluster_of,
+    each_in_turn,
     json_option,
     show_rows,
     wants_json,
@@ -24,6 +25,8 @@ from kafka_shim.wire_client import RequestError, check
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from kafka_shim.client.cluster import Cluster, TopicPartition
     from kafka_shim.client.groups import Group, Member
 
@@ -197,9 +200,12 @@ def delete(names: tuple[str, ...], bootstrap_server: str) -> None:
     with cluster_of(bootstrap_server) as cluster:
         answers = [cluster.coordinator(name).request(make("DeleteGroups", groups_names=[name])) for name in names]
         results = [result for answer in answers for result in answer.results]
-        for result in sorted(results, key=lambda each: each.error_code != 0):
+
+        def tell(result: Any) -> None:
             check(result.error_code, subject=result.group_id)
             _say_deleted(result.group_id)
+
+        each_in_turn(results, tell)
 
 
 def _say_deleted(name: str) -> None:

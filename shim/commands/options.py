@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from kafka_shim.client_security import ClientSecurity
 
 _F = TypeVar("_F", bound="Callable[..., Any]")
+T = TypeVar("T")
 
 
 _SECURITY, _ROWS = "kafka_shim.security", "kafka_shim.rows"
@@ -166,8 +167,29 @@ def _told() -> Iterator[Any]:
         if context is not None and _ROWS in context.meta:
             click.echo(json.dumps(context.meta[_ROWS], indent=2))
     except WireClientError as err:
-        click.echo(f"error: {err}{_advice(err, security)}", err=True)
+        for each in err.errors if isinstance(err, _SeveralError) else (err,):
+            click.echo(f"error: {each}{_advice(each, security)}", err=True)
         raise click.exceptions.Exit(1) from None
+
+
+class _SeveralError(WireClientError):
+    """Several of the things that one command was given failed."""
+
+    def __init__(self, errors: list[RequestError]) -> None:
+        super().__init__("; ".join(map(str, errors)))
+        self.errors = errors
+
+
+def each_in_turn(results: Iterable[T], tell: Callable[[T], None]) -> None:
+    """Tell of each result, those that failed at the end and each of them. Raises WireClientError if there are any."""
+    failed = []
+    for result in results:
+        try:
+            tell(result)
+        except RequestError as error:
+            failed.append(error)
+    if failed:
+        raise _SeveralError(failed)
 
 
 # Advice for error codes that come without a message and do not say what to do.

@@ -7,6 +7,7 @@ import click
 from kafka_shim.commands.options import (
     bootstrap_option,
     connected,
+    each_in_turn,
     joined,
     json_option,
     parse_pairs,
@@ -19,7 +20,6 @@ from kafka_shim.wire_client import Connection, RequestError, check
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import Any
 
 TOPIC = 2
@@ -135,10 +135,14 @@ def create(
         validate_only=validate_only,
     )
     with connected(bootstrap_server) as connection:
-        for result in _each(connection.request(request).topics):
+        results = connection.request(request).topics
+
+        def tell(result: Any) -> None:
             if not (if_not_exists and result.error_code == ErrorCode.TOPIC_ALREADY_EXISTS):
                 check(result.error_code, result.error_message, result.name)
                 _say(result.name, f"{'Would create' if validate_only else 'Created'} topic {result.name}.")
+
+        each_in_turn(results, tell)
 
 
 @group.command(help="Delete topics with all their records.")
@@ -151,10 +155,14 @@ def delete(names: tuple[str, ...], bootstrap_server: str, if_exists: bool) -> No
 
     request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name) for name in names], timeout_ms=30000)
     with connected(bootstrap_server) as connection:
-        for result in _each(connection.request(request).responses):
+        results = connection.request(request).responses
+
+        def tell(result: Any) -> None:
             if not (if_exists and result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
                 check(result.error_code, result.error_message, result.name)
                 _say(result.name, f"Deleted topic {result.name}.")
+
+        each_in_turn(results, tell)
 
 
 @group.command(help="Grow a topic to a number of partitions.")
@@ -180,11 +188,6 @@ def _say(name: str, text: str) -> None:
 
 def _name(topic: Any) -> str:
     return str(topic.name)
-
-
-def _each(results: Sequence[Any]) -> list[Any]:
-    """Sorts successes before failures, so that a failure does not hide what was done."""
-    return sorted(results, key=lambda result: result.error_code != 0)
 
 
 def _metadata(connection: Connection, names: tuple[str, ...] | None) -> list[Any]:

@@ -8,7 +8,7 @@ from collections import deque
 from contextlib import contextmanager
 
 from kafka_shim.client.cluster import Cluster as Client
-from kafka_shim.client.cluster import others_between
+from kafka_shim.client.cluster import some_at_once
 from kafka_shim.errors import ErrorCode
 from kafka_shim.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kafka_shim.protocol.messages.list_offsets_request import (
@@ -34,8 +34,8 @@ CLIENT_ID = "kafka-shim-console"
 TIMEOUT_S = 10.0
 # The largest answer that is read: a batch of the largest size. All other answers are far smaller.
 LARGEST_ANSWER_BYTES = 128 << 20
-# Partitions of one request: a broker answers other clients between two of them, and one takes it half a millisecond.
-ASKED_AT_ONCE = 100
+# Partitions, or coordinators, of one request: a broker answers others between two, and one takes it 0.1 ms.
+ASKED_AT_ONCE = 20
 # All topics of a large cluster, whose answer takes a broker longest, are asked for again after so many times as long as
 # the last answer took, and not much later.
 LARGE_TOPICS, PAUSE_FACTOR, LONGEST_PAUSE_S = 500, 50, 10.0
@@ -141,8 +141,12 @@ class Cluster:
         if not keys:
             return {}
         self.metadata([])
-        answer = self.ask(FindCoordinatorRequest(key_type=key_type, coordinator_keys=keys))
-        return {one.key: int(one.node_id) for one in answer.coordinators if not one.error_code}
+        return {
+            one.key: int(one.node_id)
+            for some in some_at_once(keys, ASKED_AT_ONCE)
+            for one in self.ask(FindCoordinatorRequest(key_type=key_type, coordinator_keys=list(some))).coordinators
+            if not one.error_code
+        }
 
     def coordinator(self, key_type: int, key: str) -> int:
         """Return the node that coordinates a group or a transactional id. Raises RequestError, WireClientError."""
@@ -163,11 +167,8 @@ class Cluster:
         found: dict[TopicPartition, int] = {}
         for node in sorted({leader for leader in leaders.values() if leader >= 0}):
             asked = [each for each in wanted if leaders.get(each) == node]
-            for start in range(0, len(asked), ASKED_AT_ONCE):
-                with others_between(is_last=start + ASKED_AT_ONCE >= len(asked)):
-                    found |= self._offsets(
-                        node, {each: wanted[each] for each in asked[start : start + ASKED_AT_ONCE]}, isolation
-                    )
+            for some in some_at_once(asked, ASKED_AT_ONCE):
+                found |= self._offsets(node, {each: wanted[each] for each in some}, isolation)
         return found
 
     def _offsets(self, node: int, wanted: Mapping[TopicPartition, int], isolation: int) -> dict[TopicPartition, int]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from kafka_shim.client import groups as client_groups
-from kafka_shim.client.cluster import GROUP
+from kafka_shim.client.cluster import GROUP, some_at_once
 from kafka_shim.client.offsets import committed_offsets
 from kafka_shim.client.reading import LATEST
 from kafka_shim.client.requests import make
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
     from kafka_shim.client.groups import Listed
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 ROWS, MOST_ROWS = 50, 200
 MOST_OFFSETS, MOST_MEMBERS = 2000, 500
-# Groups of one request.
-ASKED_AT_ONCE = 20
+# Groups of one request: with six offsets each it takes a broker 0.1 ms.
+ASKED_AT_ONCE = 5
+TOPICS_AT_ONCE = 50
 # The last version that names topics.
 OFFSET_FETCH_VERSION = 9
 
@@ -144,11 +145,11 @@ def _lags(cluster: Cluster, groups: list[Listed]) -> dict[str, tuple[int, int]]:
     return found
 
 
-def _some_at_once(by_node: dict[int, list[str]]) -> Iterator[tuple[int, list[str]]]:
+def _some_at_once(by_node: dict[int, list[str]]) -> Iterator[tuple[int, Sequence[str]]]:
     """A broker answers other clients between two requests."""
     for node, names in by_node.items():
-        for start in range(0, len(names), ASKED_AT_ONCE):
-            yield node, names[start : start + ASKED_AT_ONCE]
+        for some in some_at_once(names, ASKED_AT_ONCE):
+            yield node, some
 
 
 def _end_offsets(cluster: Cluster, partitions: Iterable[TopicPartition]) -> Offsets:
@@ -158,7 +159,8 @@ def _end_offsets(cluster: Cluster, partitions: Iterable[TopicPartition]) -> Offs
         return {}
     leaders = {
         (topic.name, one.partition_index): one.leader_id
-        for topic in cluster.metadata({name for name, _ in wanted}).topics
+        for names in some_at_once(sorted({name for name, _ in wanted}), TOPICS_AT_ONCE)
+        for topic in cluster.metadata(names).topics
         for one in topic.partitions
     }
     known = {each: leader for each, leader in leaders.items() if each in wanted}

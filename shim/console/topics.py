@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kafka_shim.client.cluster import some_at_once
 from kafka_shim.client.reading import EARLIEST, LATEST
 from kafka_shim.console.cluster import COMMITTED, is_denied, name_of
 from kafka_shim.protocol.messages.describe_log_dirs_request import DescribableLogDirTopic, DescribeLogDirsRequest
@@ -22,6 +23,8 @@ ROWS, MOST_ROWS = 100, 500
 MOST_OFFSETS = 5000
 # The partitions of one topic that are shown.
 MOST_PARTITIONS = 1000
+# Topics of one request for sizes: a broker answers others between two.
+SIZES_AT_ONCE = 20
 
 
 def listed(cluster: Cluster, query: Query) -> dict[str, Any]:
@@ -113,20 +116,21 @@ def _sizes(cluster: Cluster, topics: list[Any]) -> dict[TopicPartition, int]:
             )
             for topic in topics
         ]
-        try:
-            answer = cluster.ask(DescribeLogDirsRequest(topics=asked), node=node)
-            check(answer.error_code)
+        for some in some_at_once(asked, SIZES_AT_ONCE):
+            try:
+                answer = cluster.ask(DescribeLogDirsRequest(topics=list(some)), node=node)
+                check(answer.error_code)
+                for directory in answer.results:
+                    check(directory.error_code)
+            except RequestError as error:
+                if is_denied(error):
+                    return {}
+                raise
             for directory in answer.results:
-                check(directory.error_code)
-        except RequestError as error:
-            if is_denied(error):
-                return {}
-            raise
-        for directory in answer.results:
-            for topic in directory.topics:
-                for one in topic.partitions:
-                    if not one.is_future_key:
-                        found[topic.name, one.partition_index] = one.partition_size
+                for topic in directory.topics:
+                    for one in topic.partitions:
+                        if not one.is_future_key:
+                            found[topic.name, one.partition_index] = one.partition_size
     return found
 
 

@@ -262,3 +262,22 @@ def test_a_group_is_looked_up_before_it_is_asked_for(run, words):
     status, lines, err = run("groups", *words)
     assert (status, lines) == (1, [])
     assert "error: nobody: GROUP_ID_NOT_FOUND" in err
+
+
+def test_each_name_that_fails_is_told(run, wire):
+    run("topics", "create", "t")
+    commit(wire, "g", "t", p0=0)
+    for words, done, failed in (
+        (
+            ("topics", "create", "t", "new", "a b"),
+            "Created topic new.",
+            ["t: TOPIC_ALREADY_EXISTS", "a b: INVALID_TOPIC"],
+        ),
+        (("topics", "delete", "no", "new", "none"), "Deleted topic new.", ["no: UNKNOWN", "none: UNKNOWN"]),
+        (("groups", "delete", "no", "g", "none"), "Deleted group g.", ["no: GROUP_ID_NOT", "none: GROUP_ID_NOT"]),
+    ):
+        status, lines, err = run(*words)
+        assert (status, [" ".join(line) for line in lines]) == (1, [done])
+        told = err.splitlines()
+        assert len(told) == 2
+        assert all(any(line.startswith(f"error: {name}") for line in told) for name in failed)

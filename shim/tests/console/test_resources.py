@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kafka_shim.client import overview
 from kafka_shim.client.cluster import Cluster
 from kafka_shim.client.offsets import commit_offsets
 from kafka_shim.client.requests import make
@@ -242,3 +243,46 @@ def test_an_answer_that_a_change_has_overtaken_is_not_kept(
     make_topic(client, "a")
     assert [one.name for one in cluster.metadata(None).topics] == ["a"]
     cluster.close()
+
+
+def test_no_question_holds_a_broker_for_long(
+    console: Console, broker: Broker, client: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request with many entries is what another client's record waits for: of each kind so many entries at most as
+    take a broker 0.1 ms or little more."""
+    topics = [{"name": f"t{number:03}", "num_partitions": 1, "replication_factor": 1} for number in range(120)]
+    client.request(make("CreateTopics", topics=topics, timeout_ms=60_000))
+    with Cluster(broker.bootstrap_servers) as cluster:
+        for number in range(45):
+            names = [f"t{(number * 3 + each) % 120:03}" for each in range(3)]
+            commit_offsets(cluster, f"g{number:02}", dict.fromkeys([(name, 0) for name in names], 0))
+    entries: dict[str, list[int]] = {}
+    send = Connection.send
+
+    def noted(self: Connection, message: Any, version: int) -> int:
+        known = {
+            "ListOffsetsRequest": lambda: sum(len(topic.partitions) for topic in message.topics),
+            "OffsetFetchRequest": lambda: len(message.groups),
+            "FindCoordinatorRequest": lambda: len(message.coordinator_keys),
+            "DescribeLogDirsRequest": lambda: len(message.topics or ()),
+            "MetadataRequest": lambda: len(message.topics or ()),
+        }
+        name = type(message).__name__
+        if name in known:
+            entries.setdefault(name, []).append(known[name]())
+        return send(self, message, version)
+
+    monkeypatch.setattr(Connection, "send", noted)
+    assert len(get(console, "topics", limit=500, internal="no")["topics"]) == 120
+    assert [one["partitions"] for one in get(console, "groups", limit=200)["groups"]] == [3] * 45
+    get(console, "held")
+    with Cluster(broker.bootstrap_servers) as cluster:
+        seen = overview.look(cluster)
+    assert [one.lag for one in seen.groups] == [0] * 45
+    assert {name: max(of) for name, of in entries.items()} == {
+        "ListOffsetsRequest": 20,
+        "OffsetFetchRequest": 5,
+        "FindCoordinatorRequest": 20,
+        "DescribeLogDirsRequest": 20,
+        "MetadataRequest": 50,
+    }
