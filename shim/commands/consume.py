@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import base64
+import errno
 import json
+import os
+import select
 import sys
 import time
 
@@ -203,6 +206,20 @@ class Reader:
                         self._left -= 1
             positions[each] = position
         out.flush()
+        if self._follow:
+            _stop_without_reader()
+
+
+def _stop_without_reader() -> None:
+    """Raises BrokenPipeError if nobody reads the output any more, as behind `| head`: the next record may be long in
+    coming."""
+    poll = select.poll()
+    try:
+        poll.register(sys.stdout.fileno(), 0)  # what is told of it is errors alone
+    except OSError:  # it is no file
+        return
+    if any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0)):
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
 
 # --- how it is shown

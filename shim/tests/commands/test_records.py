@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
 import sys
 import threading
 from types import SimpleNamespace
@@ -17,6 +18,7 @@ from kafka_shim.client.writing import Producer
 from kafka_shim.commands.consume import Reader
 from kafka_shim.commands.times import read_duration, read_when, shown_duration, shown_time
 from kafka_shim.commands.top import as_json, compare
+from kafka_shim.embedded import Broker
 from kafka_shim.wire_client import WireClientError
 
 
@@ -342,3 +344,15 @@ def test_every_command_of_records_has_examples_and_statuses(run):
 def test_reading_all_needs_a_partition(broker):
     with broker.cluster() as cluster, pytest.raises(WireClientError):
         read_all(cluster, [("nowhere", 0)])
+
+
+def test_following_ends_with_the_reader_of_its_output():
+    """As behind `| head -1`, also where no other record comes."""
+    with Broker() as broker:
+        broker.produce("t", "a")
+        line = [sys.executable, "-m", "kafka_shim", "consume", "t", "--follow", "--bootstrap", broker.bootstrap_servers]
+        with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+            assert child.stdout is not None
+            assert child.stdout.readline() == b"a\n"
+            child.stdout.close()
+            assert child.wait(60) == 1
