@@ -8,9 +8,10 @@ import selectors
 import time
 from contextlib import ExitStack
 
+from bench import wire_load
 from bench.cost import cpu_s
-from bench.load import Link
 from bench.rounds import Case, Side
+from bench.wire_load import Work
 from kafka_shim.errors import ErrorCode
 from kafka_shim.protocol.headers import encode_request_frame
 from kafka_shim.targets.requests import create_topic, make, protocols, subscription
@@ -68,26 +69,16 @@ def consumer_heartbeats(side: Side, pace: Pace) -> Figures:
 
 
 def _repeat(side: Side, request: Any, version: int, pace: Pace) -> Figures:
-    """The same request again and again for the seconds of a step. It is encoded once and each answer is compared with
-    the first, so that next to nothing of the time is the client's."""
-    link = Link(side.bootstrap, buffer_bytes=1 << 16)
-    try:
-        _checked(link.call(request, version))
-        frame = encode_request_frame(request, version, 1, "bench")
-        link.socket.sendall(frame)
-        first = bytes(link.frame())
-        count, cpu, started = 0, cpu_s(side.target), time.perf_counter()
-        end = started + pace.seconds
-        while (now := time.perf_counter()) < end:
-            link.socket.sendall(frame)
-            if link.frame() != first:
-                raise RuntimeError(f"another answer than the first to {request}")
-            count += 1
+    """The same request again and again for the seconds of a step, by a client in C: next to nothing of the time is its
+    own. Each answer must be the first again."""
+    with Connection(side.bootstrap) as client:
+        _checked(client.request(request, version))
+        cpu = cpu_s(side.target)
+        work = Work(encode_request_frame(request, version, 1, "bench"))
+        taken_us, took_s = wire_load.run(side.bootstrap, [work], pace.seconds)
         spent = cpu_s(side.target) - cpu
-        _checked(link.call(request, version))
-    finally:
-        link.socket.close()
-    return {"per_s": count / (now - started), "cpu_us": spent * 1e6 / count}
+        _checked(client.request(request, version))
+    return {"per_s": len(taken_us) / took_s, "cpu_us": spent * 1e6 / len(taken_us)}
 
 
 def _checked(answer: Any) -> None:

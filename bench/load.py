@@ -24,6 +24,7 @@ from kafka_shim.wire_client import Connection, parse_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
 # The variable with a client's properties as JSON, for listeners with TLS or SASL.
@@ -194,7 +195,7 @@ def latency(bootstrap: str, topic: str, amount: int) -> dict[str, Any]:
     return {**percentiles(taken), "requests": amount}
 
 
-def percentiles(taken_us: list[float]) -> dict[str, float]:
+def percentiles(taken_us: Iterable[float]) -> dict[str, float]:
     """p50, p90, p99 and p99.9 by name."""
     ordered = sorted(taken_us)
     return {

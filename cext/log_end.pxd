@@ -1,4 +1,4 @@
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 
 
 cdef class Appended:
@@ -83,7 +83,14 @@ cdef class LogEnd:
     cdef public int64_t _after_max_ms
 
     cdef bint _is_ready(self) except -1
-    cdef Appended _advance_to(self, int64_t end_offset, int64_t size_bytes, int64_t now_ms)
+    cdef int _advance_to(self, int64_t end_offset, int64_t size_bytes, int64_t now_ms) except -1
+    cdef Appended _appended(self, int64_t base_offset, int64_t size_bytes)
+    # `put_plain` of the batch of `size_bytes` at `p`, which is as `SegmentEnd.put_at` has it. Returns its base offset,
+    # or -1 if there is something to decide, and then nothing has happened.
+    cdef int64_t append_at(
+        self, object put, object whole, Py_ssize_t start, uint8_t* p, int64_t size_bytes, int64_t now_ms,
+        object verification, Py_ssize_t cached_batches
+    ) except -2
     # `put_plain` and `commit_plain` of log_end.pyi.
     cdef Appended append_data(
         self, object put, object records, int64_t now_ms, object verification, Py_ssize_t cached_batches

@@ -164,13 +164,16 @@ cdef class LogEnd:
             and self.epochs.latest == self.leader_epoch
         )
 
-    cdef Appended _advance_to(self, int64_t end_offset, int64_t size_bytes, int64_t now_ms):
+    cdef Appended _appended(self, int64_t base_offset, int64_t size_bytes):
         cdef Appended appended = Appended.__new__(Appended)
-        appended.base_offset = self.log_end_offset
-        appended.last_offset = end_offset - 1
+        appended.base_offset = base_offset
+        appended.last_offset = self.log_end_offset - 1
         appended.append_time_ms = NO_TIME
         appended.log_start_offset = self.log_start_offset
         appended.size_bytes = size_bytes
+        return appended
+
+    cdef int _advance_to(self, int64_t end_offset, int64_t size_bytes, int64_t now_ms) except -1:
         self.appended_records += end_offset - self.log_end_offset
         self.log_end_offset = (<ProducersEnd>self.producers).next_offset = end_offset
         self.appended_bytes += size_bytes
@@ -179,7 +182,7 @@ cdef class LogEnd:
         if self.unflushed_since_ms < 0:
             self.unflushed_since_ms = now_ms
             self.want_flush()
-        return appended
+        return 0
 
     def put_plain(self, put, records, int64_t now_ms, verification, Py_ssize_t cached_batches):
         return self.append_data(put, records, now_ms, verification, cached_batches)
@@ -188,7 +191,22 @@ cdef class LogEnd:
         self, object put, object records, int64_t now_ms, object verification, Py_ssize_t cached_batches
     ):
         cdef Py_buffer view
-        cdef uint8_t* p
+        cdef int64_t base_offset
+        PyObject_GetBuffer(records, &view, PyBUF_SIMPLE)
+        try:
+            if view.readonly:
+                return None
+            base_offset = self.append_at(
+                put, records, 0, <uint8_t*>view.buf, view.len, now_ms, verification, cached_batches
+            )
+            return None if base_offset < 0 else self._appended(base_offset, view.len)
+        finally:
+            PyBuffer_Release(&view)
+
+    cdef int64_t append_at(
+        self, object put, object whole, Py_ssize_t start, uint8_t* p, int64_t size_bytes, int64_t now_ms,
+        object verification, Py_ssize_t cached_batches
+    ) except -2:
         cdef int64_t base_offset = self.log_end_offset
         cdef int64_t producer_id
         cdef int64_t max_timestamp_ms
@@ -200,41 +218,37 @@ cdef class LogEnd:
         cdef ProducerEnd entry = None
         cdef SegmentEnd segment
         if not self._is_plain or not self._is_ready():
-            return None
-        PyObject_GetBuffer(records, &view, PyBUF_SIMPLE)
-        try:
-            segment = <SegmentEnd?>self.segments[len(self.segments) - 1]
-            # What costs little comes first: the CRC and the walk of a large batch would else be done twice.
-            if view.readonly or view.len < BATCH_HEADER_SIZE or not segment.has_room(view.len, self.config):
-                return None
-            p = <uint8_t*>view.buf
-            producer_id = load_i64(p + AT_PRODUCER_ID)
-            epoch = load_i16(p + AT_PRODUCER_EPOCH)
-            sequence = load_i32(p + AT_BASE_SEQUENCE)
-            last_offset_delta = load_i32(p + AT_LAST_OFFSET_DELTA)
-            max_timestamp_ms = load_i64(p + AT_MAX_TIMESTAMP)
-            is_transactional = (load_i16(p + AT_ATTRIBUTES) & TRANSACTIONAL_FLAG) != 0
-            if producer_id >= 0:
-                entry = states.entries.get(producer_id)
-                if entry is None or not states._follows(
-                    entry, producer_id, epoch, sequence, is_transactional, verification
-                ):
-                    return None
-            if not is_plain(
-                p, view.len, self._most_message_bytes, self._needs_keys, now_ms, self._before_max_ms, self._after_max_ms
-            ) or not segment.takes(view.len, base_offset + last_offset_delta, max_timestamp_ms, self.config):
-                return None
-            store_i64(p + AT_BASE_OFFSET, base_offset)
-            store_i32(p + AT_LEADER_EPOCH, self.leader_epoch)
-            segment.put_plain(put, records, view.len, base_offset + last_offset_delta, max_timestamp_ms)
-            if entry is not None:
-                states._apply_data(
-                    entry, producer_id, epoch, sequence, is_transactional, base_offset, last_offset_delta,
-                    max_timestamp_ms, cached_batches,
-                )
-            return self._advance_to(base_offset + last_offset_delta + 1, view.len, now_ms)
-        finally:
-            PyBuffer_Release(&view)
+            return NO_OFFSET
+        segment = <SegmentEnd?>self.segments[len(self.segments) - 1]
+        # What costs little comes first: the CRC and the walk of a large batch would else be done twice.
+        if size_bytes < BATCH_HEADER_SIZE or not segment.has_room(size_bytes, self.config):
+            return NO_OFFSET
+        producer_id = load_i64(p + AT_PRODUCER_ID)
+        epoch = load_i16(p + AT_PRODUCER_EPOCH)
+        sequence = load_i32(p + AT_BASE_SEQUENCE)
+        last_offset_delta = load_i32(p + AT_LAST_OFFSET_DELTA)
+        max_timestamp_ms = load_i64(p + AT_MAX_TIMESTAMP)
+        is_transactional = (load_i16(p + AT_ATTRIBUTES) & TRANSACTIONAL_FLAG) != 0
+        if producer_id >= 0:
+            entry = states.entries.get(producer_id)
+            if entry is None or not states._follows(
+                entry, producer_id, epoch, sequence, is_transactional, verification
+            ):
+                return NO_OFFSET
+        if not is_plain(
+            p, size_bytes, self._most_message_bytes, self._needs_keys, now_ms, self._before_max_ms, self._after_max_ms
+        ) or not segment.takes(size_bytes, base_offset + last_offset_delta, max_timestamp_ms, self.config):
+            return NO_OFFSET
+        store_i64(p + AT_BASE_OFFSET, base_offset)
+        store_i32(p + AT_LEADER_EPOCH, self.leader_epoch)
+        segment.put_at(put, whole, start, p, size_bytes, base_offset + last_offset_delta, max_timestamp_ms)
+        if entry is not None:
+            states._apply_data(
+                entry, producer_id, epoch, sequence, is_transactional, base_offset, last_offset_delta,
+                max_timestamp_ms, cached_batches,
+            )
+        self._advance_to(base_offset + last_offset_delta + 1, size_bytes, now_ms)
+        return base_offset
 
     def put_own(self, put, bytearray batch not None, int64_t now_ms, bint is_limited, Py_ssize_t cached_batches):
         cdef uint8_t* p = <uint8_t*><char*>batch
@@ -273,13 +287,14 @@ cdef class LogEnd:
             return None
         store_i64(p + AT_BASE_OFFSET, base_offset)
         store_i32(p + AT_LEADER_EPOCH, self.leader_epoch)
-        segment.put_plain(put, batch, size_bytes, last_offset, max_timestamp_ms)
+        segment.put_at(put, batch, 0, p, size_bytes, last_offset, max_timestamp_ms)
         if entry is not None:
             states._apply_data(
                 entry, producer_id, epoch, load_i32(p + AT_BASE_SEQUENCE), True, base_offset,
                 load_i32(p + AT_LAST_OFFSET_DELTA), max_timestamp_ms, cached_batches,
             )
-        return self._advance_to(last_offset + 1, size_bytes, now_ms)
+        self._advance_to(last_offset + 1, size_bytes, now_ms)
+        return self._appended(base_offset, size_bytes)
 
     def commit_plain(
         self, put, bytearray marker not None, int64_t producer_id, int32_t producer_epoch, int32_t coordinator_epoch,
@@ -317,7 +332,7 @@ cdef class LogEnd:
             return None
         store_i64(p + AT_BASE_OFFSET, offset)
         store_i32(p + AT_LEADER_EPOCH, self.leader_epoch)
-        segment.put_plain(put, marker, size_bytes, offset, now_ms)
+        segment.put_at(put, marker, 0, p, size_bytes, offset, now_ms)
         if entry.epoch != producer_epoch:
             entry.epoch = producer_epoch
             entry.batches = []
@@ -326,7 +341,8 @@ cdef class LogEnd:
         first_offset = entry.txn_first_offset
         entry.txn_first_offset = NO_OFFSET
         states._open.pop(first_offset, None)
-        return self._advance_to(offset + 1, size_bytes, now_ms)
+        self._advance_to(offset + 1, size_bytes, now_ms)
+        return self._appended(offset, size_bytes)
 
     def not_appended(self, int64_t base_offset, error):
         raise NotImplementedError("abstract: what a failed append at this offset leads to")

@@ -4,6 +4,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from kafka_shim.cext.headers import RequestHeaderParser
+from kafka_shim.cext.plain_api import PlainApi
 
 class FrameEnd:
     """The base of `frame_receiver.FrameReceiver`, which explains the fields: what nearly every read is, one frame or
@@ -86,6 +87,7 @@ class Context:
     received_ms: int
     is_large: bool
     throttle: Any
+    done: Any
 
     def __init__(
         self,
@@ -115,6 +117,7 @@ class ApiEnd:
     last: int
     is_loaded: bool
     cluster_operations: tuple[Any, ...]
+    plain: PlainApi | None
     handle: Any
     request: Any
     response: Any
@@ -127,9 +130,15 @@ class DispatcherEnd:
     _table: dict[int, Any]
 
     def __init__(
-        self, broker: Any, table: dict[int, Any], headers: RequestHeaderParser, shows: Callable[[int], bool]
+        self,
+        broker: Any,
+        table: dict[int, Any],
+        headers: RequestHeaderParser,
+        shows: Callable[[int], bool],
+        shown: dict[int, bool],
     ) -> None:
-        """`shows` says whether messages of a level are logged. The broker has its clock, faults and metrics."""
+        """`shows` says whether messages of a level are logged; `shown` has what it said, as long as it is true. The
+        broker has its clock, faults and metrics."""
 
     def handle(self, session: Any, frame: memoryview) -> Reply | None:
         """Serve one request. `frame` is what follows its length prefix, and may be reused as soon as this returns.
@@ -140,6 +149,10 @@ class DispatcherEnd:
 
     def _note(self, context: Any, api: Any, request: Any, frame_bytes: int) -> None:
         """A request is decoded: the log, the client's quota and the metrics hear of it."""
+
+    def _answered(self, api_key: int, codes: int) -> None:
+        """A request was answered by `Api.plain`, with so many error codes, all of them NONE. Called where a class has
+        its own `_encode`, which has not seen that answer."""
 
     def _encode(self, context: Any, response: Any) -> list[Any]:
         """Returns the frame of a response, for which the client's quotas are charged."""

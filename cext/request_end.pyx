@@ -7,6 +7,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from kafka_shim.cext.bigendian cimport load_i32
 from kafka_shim.cext.headers cimport RequestHeader, RequestHeaderParser
 from kafka_shim.cext.messages cimport decode_request, encode_response_frame
+from kafka_shim.cext.plain_api cimport PlainApi
 
 from types import GeneratorType
 
@@ -162,6 +163,7 @@ cdef class Context:
     cdef public int64_t received_ms
     cdef public bint is_large
     cdef public object throttle
+    cdef public object done
 
     def __init__(
         self, broker, session, int32_t api_key, int32_t api_version, int32_t correlation_id, client_id,
@@ -202,6 +204,7 @@ cdef class ApiEnd:
     cdef public int32_t last
     cdef public bint is_loaded
     cdef public tuple cluster_operations
+    cdef public PlainApi plain
     cdef public object handle
     cdef public object request
     cdef public object response
@@ -212,17 +215,21 @@ cdef class DispatcherEnd:
     cdef readonly dict _table
     cdef RequestHeaderParser _headers
     cdef object _shows
+    cdef dict _shown
     cdef object _clock
     cdef object _faults
     cdef dict _requests
     # Whether a class above this one encodes in its own way.
     cdef bint _has_own_encode
 
-    def __init__(self, broker, dict table not None, RequestHeaderParser headers not None, shows):
+    def __init__(
+        self, broker, dict table not None, RequestHeaderParser headers not None, shows, dict shown not None
+    ):
         self.broker = broker
         self._table = table
         self._headers = headers
         self._shows = shows
+        self._shown = shown
         self._clock = broker.clock
         self._faults = broker.faults
         self._requests = broker.metrics.requests
@@ -234,6 +241,7 @@ cdef class DispatcherEnd:
         cdef Context context
         cdef bint is_admitted = True
         cdef object client_id
+        cdef object done = None
         authenticator = session.authenticator
         if authenticator is not None and authenticator.takes_raw_tokens:
             return self._begin_raw_token(authenticator, frame)
@@ -250,6 +258,13 @@ cdef class DispatcherEnd:
             return self._unsupported(api, header.api_version, header.correlation_id)
         if not api.is_loaded:
             self._load(api)
+        if api.plain is not None and is_admitted and self._is_plain():
+            done = api.plain.serve(self.broker, session, &header, client_id, frame, self._clock.now_ms())
+            if type(done) is bytes:
+                self._count(header.api_key)
+                if self._has_own_encode:
+                    self._answered(header.api_key, api.plain.answered)
+                return _reply([done], None)
         if self._faults.armed and self._faults.holds(RECEIVED):
             frame = memoryview(bytes(frame))    # a held request outlives the receive buffer
         context = Context.__new__(Context)
@@ -259,6 +274,7 @@ cdef class DispatcherEnd:
         context.api_version = header.api_version
         context.correlation_id = header.correlation_id
         context.client_id = client_id
+        context.done = done
         try:
             # Kafka reads no further than the last field; librdkafka sends more in Metadata version 13.
             request = decode_request(api.request, header.api_version, frame, header.body_at)
@@ -281,13 +297,29 @@ cdef class DispatcherEnd:
         )
 
     def _note(self, Context context not None, api, request, Py_ssize_t frame_bytes):
-        if self._shows(DEBUG):
+        if self._shows_requests():
             self._log(context, api, request)
         quotas = self.broker.quotas
         if quotas is not None:
             self._meter(context, quotas, frame_bytes)
-        count = self._requests.get(context.api_key)
-        self._requests[context.api_key] = 1 if count is None else count + 1
+        self._count(context.api_key)
+
+    cdef int _count(self, int32_t api_key) except -1:
+        count = self._requests.get(api_key)
+        self._requests[api_key] = 1 if count is None else count + 1
+        return 0
+
+    cdef bint _is_plain(self) except -1:
+        """Whether a request is only to be served: nobody logs it, meters it or arms a fault for it."""
+        quotas = self.broker.quotas
+        return not self._faults.armed and (quotas is None or not quotas.is_enabled) and not self._shows_requests()
+
+    cdef bint _shows_requests(self) except -1:
+        shown = self._shown.get(DEBUG)
+        return self._shows(DEBUG) if shown is None else shown
+
+    def _answered(self, int32_t api_key, Py_ssize_t codes):
+        """A request was served by the short way of its API; of a class with its own `_encode`."""
 
     cdef object _serve(self, Context context, ApiEnd api, object request):
         """Have the request handled, and make the reply."""

@@ -1,4 +1,4 @@
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint8_t
 
 
 cdef class SegmentEnd:
@@ -21,6 +21,8 @@ cdef class SegmentEnd:
     # index entry needs: all that may fail comes before the write.
     cdef bint has_room(self, int64_t size_bytes, object config) except -1
     cdef bint takes(self, int64_t size_bytes, int64_t last_offset, int64_t max_timestamp_ms, object config) except -1
-    cdef int put_plain(
-        self, object put, object batch, int64_t size_bytes, int64_t last_offset, int64_t max_timestamp_ms
+    # The batch of `size_bytes` at `p`, which is `whole`, or begins at its byte `start` if that is not the first.
+    cdef int put_at(
+        self, object put, object whole, Py_ssize_t start, uint8_t* p, int64_t size_bytes, int64_t last_offset,
+        int64_t max_timestamp_ms
     ) except -1

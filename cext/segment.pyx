@@ -149,6 +149,20 @@ cdef int64_t _append_some(int fd, object buffers) except -1:
             PyBuffer_Release(&views[held])
 
 
+cdef int _append_one(int fd, const uint8_t* p, size_t size_bytes) except -1:
+    cdef iovec part
+    cdef int64_t written
+    part.iov_base, part.iov_len = <void*>p, size_bytes
+    if size_bytes >= RELEASE_GIL_IO_BYTES:
+        with nogil:
+            written = _write_parts(fd, &part, 1)
+    else:
+        written = _write_parts(fd, &part, 1)
+    if written < 0:
+        PyErr_SetFromErrno(OSError)
+    return 0
+
+
 def append(int fd, buffers):
     cdef Py_ssize_t count = len(buffers)
     cdef Py_ssize_t start
@@ -189,16 +203,17 @@ cdef class SegmentEnd:
             self._load_indexes()
         return self._fd >= 0        # last, because opening other files may have closed it to stay within the budget
 
-    cdef int put_plain(
-        self, object put, object batch, int64_t size_bytes, int64_t last_offset, int64_t max_timestamp_ms
+    cdef int put_at(
+        self, object put, object whole, Py_ssize_t start, uint8_t* p, int64_t size_bytes, int64_t last_offset,
+        int64_t max_timestamp_ms
     ) except -1:
         cdef int64_t position = self.size_bytes
         cdef int64_t known_ms = self.max_timestamp_ms
         try:
             if put is _append:
-                _append_some(self._fd, (batch,))
+                _append_one(self._fd, p, <size_t>size_bytes)
             else:
-                put(self._fd, (batch,))
+                put(self._fd, (whole if start == 0 else memoryview(whole)[start:start + size_bytes],))
         except BaseException:
             self._cut_back(position)
             raise
@@ -214,9 +229,16 @@ cdef class SegmentEnd:
     def append_plain(
         self, put, batch, int64_t size_bytes, int64_t last_offset, int64_t max_timestamp_ms, config not None
     ):
+        cdef Py_buffer view
         if not self.takes(size_bytes, last_offset, max_timestamp_ms, config):
             return False
-        self.put_plain(put, batch, size_bytes, last_offset, max_timestamp_ms)
+        PyObject_GetBuffer(batch, &view, PyBUF_SIMPLE)
+        try:
+            if put is _append and view.len != size_bytes:
+                raise ValueError(f"a batch of {view.len} bytes is not one of {size_bytes}")
+            self.put_at(put, batch, 0, <uint8_t*>view.buf, size_bytes, last_offset, max_timestamp_ms)
+        finally:
+            PyBuffer_Release(&view)
         return True
 
     def _cut_back(self, int64_t position):

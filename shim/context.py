@@ -6,6 +6,8 @@ from kafka_shim.cext import request_end
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from kafka_shim.broker import Broker
     from kafka_shim.quota.request_throttle import RequestThrottle
     from kafka_shim.session import Listener, Session
@@ -14,11 +16,12 @@ if TYPE_CHECKING:
         """One request, valid from its decoding until its response. `node_id` is an attribute and not a constant, so
         that one process can hold several nodes later. `is_large`: the request has very many entries, and is served in
         steps; it holds nothing of the receive buffer. `throttle` counts what the request uses, while a client has a
-        quota."""
+        quota. `done` is what the API's short way has done of the request already (`cext.plain_api`), or None."""
 
         broker: Broker
         session: Session
         throttle: RequestThrottle | None
+        done: Any
 
         def note_member(self, group_id: str, member_id: str) -> None:
             """The connection speaks for this member, which lives as long as it while a virtual clock is moved for

@@ -68,7 +68,8 @@ class Dispatcher(DispatcherEnd):
         _table: dict[int, Api]
 
     def __init__(self, broker: Broker, table: dict[int, Api]) -> None:
-        super().__init__(broker, table, _headers, logger.isEnabledFor)
+        # A logger keeps what `isEnabledFor` said, and clears that when a level changes: each request asks.
+        super().__init__(broker, table, _headers, logger.isEnabledFor, getattr(logger, "_cache", {}))
 
     # --- what the base calls
 

@@ -170,7 +170,9 @@ class FrameReceiver(FrameEnd, asyncio.BufferedProtocol):
             self.close("the client ended TLS before it began")
             return
         protocol = self._listener.security_protocol
-        self.close(f"the client speaks {speaks}, this listener is {protocol}: set security.protocol={protocol} there")
+        # A client of HTTP has no such property.
+        advice = "" if speaks == "HTTP" else f": set security.protocol={protocol} there"
+        self.close(f"the client speaks {speaks}, this listener is {protocol}{advice}")
 
     def _frame_refusal(self, data: memoryview, at: int) -> str:
         """Returns why a frame with this beginning is not read. Says so if it is of another protocol."""

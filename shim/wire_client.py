@@ -97,14 +97,16 @@ def check(code: int, reason: str | None = None, subject: str = "") -> None:
 
 
 def parse_address(text: str, default_port: int = 9092) -> tuple[str, int]:
-    """("host", port) from `host:port`, `host` or `[v6]:port`; of a list of several, the first. WireClientError."""
+    """("host", port) from `host:port`, `host` or `[v6]:port`; of a list of several, the first. A listener's name before
+    it, as in the ready line, is left out, as Kafka's clients do. WireClientError."""
     first = text.split(",", maxsplit=1)[0].strip()
-    host, _, number = first.rpartition(":")
+    address = first.rpartition("://")[2]
+    host, _, number = address.rpartition(":")
     if not host or number.endswith("]"):
-        host, number = first, str(default_port)
+        host, number = address, str(default_port)
     port = parse_port(number)
     if not host or port is None:
-        raise WireClientError(f"not an address: {first!r}")
+        raise WireClientError(f"not an address: {first!r}: give HOST:PORT")
     if port > HIGHEST_PORT:
         raise WireClientError(f"not an address: {first!r}: a port is a number from 0 to {HIGHEST_PORT}")
     return host.strip("[]"), port

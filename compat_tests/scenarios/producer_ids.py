@@ -273,7 +273,9 @@ def limits_of_the_topic(t: ScenarioClient) -> None:
     t.error(t.produce(compact, [b"no key"], key=None), "INVALID_RECORD")
     t.error(t.produce(compact, [b"key"]), NONE)
     early = t.topic("early", message_timestamp_before_max_ms="1000")
-    t.error(t.produce(early, [b"old"], timestamp_ms=1_000_000_000_000), "INVALID_TIMESTAMP")
+    for timestamp_ms in (1_000_000_000_000, -2):  # -1 is no time
+        t.error(t.produce(early, [b"old"], timestamp_ms=timestamp_ms), "INVALID_TIMESTAMP")
+    t.error(t.produce(early, [b"timeless"], timestamp_ms=-1), NONE)
     late = t.topic("late", message_timestamp_after_max_ms="1000")
     t.error(t.produce(late, [b"future"], timestamp_ms=9_000_000_000_000), "INVALID_TIMESTAMP")
     append = t.topic("append", message_timestamp_type="LogAppendTime")

@@ -13,7 +13,9 @@ yields after each, so that a request with very many of them holds up nobody. It 
 must expect a changed state after each `yield`. `records` of a request are views of the receive buffer and are valid
 until `handle` returns. A coroutine therefore copies what it needs with `bytes(...)` *before* it is returned, that is,
 in the plain `def` part. A KafkaError that `handle` raises becomes the response's error (shim/api/failures.py).
-`ABANDONABLE = True` in the module: a waiting request is cancelled when its client disconnects.
+`ABANDONABLE = True` in the module: a waiting request is cancelled when its client disconnects. `PLAIN` is a short way
+for requests about which there is nothing to decide (`cext.plain_api`); `context.done` is what it has done of a request
+that it leaves to `handle`.
 """
 
 from __future__ import annotations
@@ -187,16 +189,18 @@ class Api(ApiEnd):
         self.before_authentication = before_authentication
         # Set by `load`, which also sets the request class.
         self.handle = _not_loaded
+        self.plain = None
         self.is_abandonable = False
         self.is_loaded = False
 
     def load(self) -> None:
-        """Import the handler and set `handle`, `request`, `response` and `is_abandonable`."""
+        """Import the handler and set `handle`, `plain`, `request`, `response` and `is_abandonable`."""
         module = import_module(self.module_name)
         self.request = module.REQUEST
         self.response = module.RESPONSE
         self.is_abandonable = getattr(module, "ABANDONABLE", False)
         self.handle = module.handle
+        self.plain = getattr(module, "PLAIN", None)
         self.is_loaded = True
 
 

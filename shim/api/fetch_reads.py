@@ -152,11 +152,20 @@ def _read_entry(
 def _read_one(context: Context, request: FetchRequest, entry: PartitionRead, reads: FetchReads, left_bytes: int) -> int:
     """Fill one partition's response. Returns the size of its records in bytes. Raises KafkaError."""
     broker, asked, answer = context.broker, entry.asked, entry.answer
-    topic = asked.topic
+    topic: str | bytes | None = asked.topic
+    has_gone = False
     if topic.__class__ is bytes:
-        topic = broker.metadata.topic_by_id(topic).name
+        found = broker.metadata.image.topics_by_id.get(topic)
+        if found is not None:
+            asked.name = found.name
+        has_gone = found is None
+        topic = asked.name
+        if topic is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
     if broker.authorizer is not None:
         _require_read(context, request, topic)  # type: ignore[arg-type]
+    if has_gone:
+        _refuse_deleted(context, topic, asked.partition)  # type: ignore[arg-type]
     entry.log = log = broker.logs.get(topic, asked.partition)  # type: ignore[arg-type]
     entry.end_offset = log.log_end_offset
     entry.start_offset = log.log_start_offset
@@ -191,6 +200,14 @@ def _read_one(context: Context, request: FetchRequest, entry: PartitionRead, rea
             for producer_id, first_offset in fetched.aborted
         ]
     return fetched.size_bytes
+
+
+def _refuse_deleted(context: Context, name: str, partition: int) -> None:
+    """Raises for a partition of a topic that was there when the session, or a fetch that waited, first read it. Kafka
+    keeps the name and looks for that."""
+    anew = context.broker.metadata.image.topics.get(name)
+    is_there = anew is not None and 0 <= partition < len(anew.partitions)
+    raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID if is_there else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
 def _require_read(context: Context, request: FetchRequest, topic: str) -> None:

@@ -53,6 +53,7 @@ class CachedPartition:
         "last_fetched_epoch",
         "log_start_offset",
         "max_bytes",
+        "name",
         "partition",
         "topic",
         "turn",
@@ -60,6 +61,8 @@ class CachedPartition:
 
     def __init__(self, topic: str | bytes, asked: FetchPartition) -> None:
         self.topic = topic
+        # The topic's name, once it was found by its id.
+        self.name: str | None = None
         self.partition = asked.partition
         self.high_watermark = -1
         self.log_start_offset = -1

@@ -17,9 +17,11 @@ from functools import partial
 
 from kafka_shim.api.produce_append import after_append, append, append_some, made
 from kafka_shim.api.produce_checks import check_then, long_ones
-from kafka_shim.api.transactional_produce import admit_and_append
+from kafka_shim.api.transactional_produce import admit_and_append, append_rest, ask_coordinator
 from kafka_shim.authorization import require
+from kafka_shim.cext import segment as cext_segment
 from kafka_shim.cext.many_logs import are_plain, in_order, transactional
+from kafka_shim.cext.plain_produce import PlainProduce
 from kafka_shim.errors import DisconnectError, ErrorCode, KafkaError
 from kafka_shim.internal_topics import INTERNAL_TOPICS
 from kafka_shim.protocol.messages.produce_request import ProduceRequest
@@ -29,6 +31,7 @@ from kafka_shim.protocol.messages.produce_response import (
     TopicProduceResponse,
 )
 from kafka_shim.security.acl import TOPIC, TRANSACTIONAL_ID, WRITE
+from kafka_shim.storage.producers import CACHED_BATCHES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,6 +53,7 @@ logger = logging.getLogger("kafka_shim.request")
 
 KEY, MIN, MAX = 0, 3, 13
 REQUEST, RESPONSE = ProduceRequest, ProduceResponse
+PLAIN = PlainProduce(cext_segment, INTERNAL_TOPICS, CACHED_BATCHES, ask_coordinator)
 
 FIRST_WITH_TOPIC_IDS = 13
 ADMIN_CLIENT_ID = "__admin_client"  # the only client id that Kafka lets write to internal topics
@@ -66,6 +70,8 @@ def handle(
     for topic in request.topic_data:
         _locate(context, topic, topic.partition_data, response, answers, found)
     batches = in_order(answers, found)
+    if isinstance(context.done, list):
+        return append_rest(context, request, response, batches)
     if not are_plain(batches):
         long = long_ones(batches)
         if long:

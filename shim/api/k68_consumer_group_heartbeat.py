@@ -9,6 +9,7 @@ expressions, and member ids that the client generates (KIP-1082). UNSUPPORTED_VE
 from __future__ import annotations
 
 from kafka_shim.authorization import authorized, require, topics_described_by
+from kafka_shim.cext.plain_heartbeats import PlainConsumerHeartbeat
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.client import Client
 from kafka_shim.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from kafka_shim.broker import Broker
     from kafka_shim.context import Context
     from kafka_shim.outcome import Outcome
+    from kafka_shim.session import Session
 
 KEY, MIN, MAX = 68, 0, 1
 REQUEST, RESPONSE = ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
@@ -39,6 +41,19 @@ def handle(context: Context, request: ConsumerGroupHeartbeatRequest) -> Outcome[
 
 def check_protocol(broker: Broker) -> None:
     """Raises UNSUPPORTED_VERSION, with no text as in Kafka, if the consumer protocol is not enabled here."""
-    is_enabled = "consumer" in broker.config.group_coordinator_rebalance_protocols
-    if not is_enabled or broker.metadata.feature("group.version") < 1:
+    if not _has_protocol(broker):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+
+
+def _has_protocol(broker: Broker) -> bool:
+    is_enabled = "consumer" in broker.config.group_coordinator_rebalance_protocols
+    return is_enabled and broker.metadata.feature("group.version") >= 1
+
+
+def _stays(broker: Broker, session: Session, client_id: str, group_id: str, member_id: str, member_epoch: int) -> int:
+    if not _has_protocol(broker):
+        return -1
+    return broker.groups.consumer.stays(group_id, member_id, member_epoch, client_id, session.peer_host)
+
+
+PLAIN = PlainConsumerHeartbeat(_stays)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kafka_shim.api.produce_append import append
-from kafka_shim.cext.many_logs import logs_and_sequences, of_one_producer, refused, take_guards
+from kafka_shim.api.produce_append import append, take_done
+from kafka_shim.cext.many_logs import logs_and_sequences, of_one_producer, refused, take_guards, transactional
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.outcome import wait_for
 from kafka_shim.protocol.messages.produce_response import ProduceResponse
@@ -18,14 +18,16 @@ from kafka_shim.txn.admission import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Collection, Coroutine
     from typing import Any
 
+    from kafka_shim.broker import Broker
     from kafka_shim.cext.many_logs import PartitionBatch
     from kafka_shim.context import Context
     from kafka_shim.outcome import Flushes
     from kafka_shim.protocol.messages.produce_request import ProduceRequest
     from kafka_shim.storage.log import PartitionLog
+    from kafka_shim.txn.admission import Admission
 
 # The errors before the append whose responses carry a message (ReplicaManager.handleProduceAppend).
 _EXPLAINED = frozenset({ErrorCode.INVALID_TXN_STATE, ErrorCode.NOT_ENOUGH_REPLICAS})
@@ -36,14 +38,14 @@ def admit_and_append(
     request: ProduceRequest,
     response: ProduceResponse,
     batches: list[PartitionBatch],
-    transactional: list[PartitionBatch],
+    of_transaction: list[PartitionBatch],
 ) -> ProduceResponse | Coroutine[Any, Any, Any] | None:
-    """Admit the transactional batches, then append what is not refused. Returns a coroutine if it must wait. Raises
+    """Admit the batches of a transaction, then append what is not refused. Returns a coroutine if it must wait. Raises
     KafkaError for the whole request."""
     broker = context.broker
     explanations = broker.transactions.explanations
-    wanted = of_one_producer(transactional)
-    for batch in refused(transactional):
+    wanted = of_one_producer(of_transaction)
+    for batch in refused(of_transaction):
         explanations.refused("Produce", request.transactional_id, batch.error, context.received_ms)
     if wanted is None:
         refusal = KafkaError(
@@ -57,15 +59,12 @@ def admit_and_append(
     operation = operation_of_produce(context.api_version)
     producer_id, producer_epoch = wanted[0].producer_id, wanted[0].producer_epoch
     asked = logs_and_sequences(wanted)
-    outcomes, flushes = admit(
-        broker.transactions,
-        broker.config.transaction_partition_verification_enable,
-        request.transactional_id,
-        producer_id,
-        producer_epoch,
-        asked,
-        operation,
-    )
+    if context.done is not None:
+        outcomes, flushes = context.done
+    else:
+        outcomes, flushes = ask_coordinator(
+            broker, request.transactional_id, producer_id, producer_epoch, asked, context.api_version
+        )
     not_admitted = take_guards(wanted, outcomes)
     if not_admitted:
         if operation == ADDED and is_concurrent(outcomes):
@@ -78,7 +77,35 @@ def admit_and_append(
         for batch in batches:
             batch.records = bytearray(batch.records)
         return _append_later(context, request, response, batches, wanted, flushes)
-    return _append_admitted(context, request, response, batches, wanted)
+    return _append_admitted(context, request, response, batches, wanted, frozenset(refused(wanted)))
+
+
+def ask_coordinator(
+    broker: Broker,
+    transactional_id: str,
+    producer_id: int,
+    producer_epoch: int,
+    asked: list[tuple[PartitionLog, int]],
+    version: int,
+) -> tuple[list[Admission], Flushes]:
+    """`txn.admission.admit` for batches of a Produce of this version."""
+    return admit(
+        broker.transactions,
+        broker.config.transaction_partition_verification_enable,
+        transactional_id,
+        producer_id,
+        producer_epoch,
+        asked,
+        operation_of_produce(version),
+    )
+
+
+def append_rest(
+    context: Context, request: ProduceRequest, response: ProduceResponse, batches: list[PartitionBatch]
+) -> ProduceResponse | Coroutine[Any, Any, ProduceResponse] | None:
+    """Append what the short way has left of a request, of which all batches are admitted."""
+    rest = take_done(batches, context.done)
+    return _append_admitted(context, request, response, rest, transactional(rest), ())
 
 
 async def _append_later(
@@ -95,7 +122,7 @@ async def _append_later(
     if flushes:
         await wait_for(flushes)
     await context.broker.faults.gate("produce.verified", transactional_id=request.transactional_id)
-    answer = _append_admitted(context, request, response, batches, wanted)
+    answer = _append_admitted(context, request, response, batches, wanted, frozenset(refused(wanted)))
     if answer is None or isinstance(answer, ProduceResponse):
         return answer
     return await answer
@@ -107,10 +134,10 @@ def _append_admitted(
     response: ProduceResponse,
     batches: list[PartitionBatch],
     wanted: list[PartitionBatch],
+    before: Collection[PartitionBatch],
 ) -> ProduceResponse | Coroutine[Any, Any, ProduceResponse] | None:
-    """Append. If the log refuses a transactional batch, the error is recorded in the history of its transactional
-    id."""
-    before = frozenset(refused(wanted))
+    """Append. If the log refuses a transactional batch, other than those `before`, the error is recorded in the history
+    of its transactional id."""
     answer = append(context, request.acks, response, batches)
     after = refused(wanted)
     if len(after) > len(before):

@@ -17,6 +17,17 @@ if TYPE_CHECKING:
     from kafka_shim.client.cluster import Cluster, TopicPartition
 
 GROUP_TYPES = ("classic", "consumer", "share", "streams")
+# In lower case (Kafka: GroupState).
+GROUP_STATES = (
+    "preparingrebalance",
+    "completingrebalance",
+    "stable",
+    "dead",
+    "empty",
+    "assigning",
+    "reconciling",
+    "notready",
+)
 
 
 @dataclass(frozen=True, slots=True)

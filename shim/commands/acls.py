@@ -45,15 +45,27 @@ def resource_options(patterns: Iterable[str]) -> Callable[[_F], _F]:
     """Adds the options that name resources."""
 
     def add(command: _F) -> _F:
-        for option in (
+        options = (
             click.option("--topic", "topics", multiple=True, metavar="NAME", help="repeatable, as the next ones"),
             click.option("--group", "groups", multiple=True, metavar="NAME"),
             click.option("--transactional-id", "transactional_ids", multiple=True, metavar="NAME"),
-            click.option("--delegation-token", "delegation_tokens", multiple=True, metavar="NAME"),
-            click.option("--user-principal", "user_principals", multiple=True, metavar="User:NAME"),
+            click.option(
+                "--delegation-token", "delegation_tokens", multiple=True, metavar="NAME", help="the id of a token"
+            ),
+            click.option(
+                "--user-principal", "user_principals", multiple=True, metavar="User:NAME", help="whose tokens"
+            ),
             click.option("--cluster", is_flag=True, help="the cluster itself"),
-            click.option("--resource-pattern-type", "pattern", type=click.Choice(list(patterns)), default="literal"),
-        ):
+            click.option(
+                "--resource-pattern-type",
+                "pattern",
+                type=click.Choice(list(patterns)),
+                default="literal",
+                show_default=True,
+                help="whether a NAME is one name or what names begin with",
+            ),
+        )
+        for option in reversed(options):  # the last one applied is the first in the help
             command = option(command)
         return command
 
@@ -62,13 +74,14 @@ def resource_options(patterns: Iterable[str]) -> Callable[[_F], _F]:
 
 def entry_options(command: _F) -> _F:
     """Adds the options that say who may do what."""
-    for option in (
+    options = (
         click.option("--allow-principal", "allowed", multiple=True, metavar="User:NAME", help="repeatable"),
         click.option("--deny-principal", "denied", multiple=True, metavar="User:NAME", help="repeatable"),
         click.option("--allow-host", "allowed_hosts", multiple=True, metavar="ADDRESS", help="default: all"),
         click.option("--deny-host", "denied_hosts", multiple=True, metavar="ADDRESS", help="default: all"),
         click.option("--operation", "operations", multiple=True, metavar="NAME", help="as Read; default: All"),
-    ):
+    )
+    for option in reversed(options):
         command = option(command)
     return command
 

@@ -6,7 +6,7 @@ import click
 
 from kafka_shim.client.overview import features, health, nodes
 from kafka_shim.client.requests import make
-from kafka_shim.commands.options import bootstrap_option, cluster_of, json_option, show_rows
+from kafka_shim.commands.options import bootstrap_option, cluster_of, counted, json_option, show_rows
 from kafka_shim.commands.tables import print_table
 from kafka_shim.wire_client import check
 
@@ -78,8 +78,8 @@ def show_health(bootstrap_server: str) -> int:
 
         def tell() -> None:
             click.echo(
-                f"{'healthy' if is_healthy else 'not healthy'}: {len(found)} brokers, {state.topics} topics, "
-                f"{state.partitions} partitions"
+                f"{'healthy' if is_healthy else 'not healthy'}: {counted(len(found), 'broker')}, "
+                f"{counted(state.topics, 'topic')}, {counted(state.partitions, 'partition')}"
             )
             for what, which in (
                 ("fenced brokers", fenced),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import threading
 from pathlib import Path
 
 import click
@@ -130,17 +129,21 @@ def group(
         server = HttpServer(address, _behind_others(console.handle), most_requests=MOST_REQUESTS, tls=tls)
     except OSError as error:
         raise click.ClickException(f"{error.strerror}; give another address with --http HOST:PORT") from None
-    asked = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: asked.set())
-    server.start()
-    behind = f", behind {public_url}" if public_url else ""
-    click.echo(f"console: {server.address} shows {bootstrap}{behind}")
-    if allow_changes and not sessions.wants_login:
-        click.echo(f"warning: whoever reaches {server.address} may change {bootstrap}: nobody logs in", err=True)
-    asked.wait()
-    server.stop()
-    console.close()
+    # Blocked in all threads and waited for: with a handler in Python the main thread, which waited for a lock, slept on
+    # now and then while other threads answered requests.
+    ends = {signal.SIGTERM, signal.SIGINT}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ends)
+    try:
+        server.start()
+        behind = f", behind {public_url}" if public_url else ""
+        click.echo(f"console: {server.address} shows {bootstrap}{behind}")
+        if allow_changes and not sessions.wants_login:
+            click.echo(f"warning: whoever reaches {server.address} may change {bootstrap}: nobody logs in", err=True)
+        signal.sigwait(ends)
+        server.stop()
+        console.close()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _tls(certificate: str, key: str | None) -> ssl.SSLContext:

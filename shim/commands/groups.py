@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import click
 
-from kafka_shim.client.groups import GROUP_TYPES, describe_group, list_groups, share_offsets
+from kafka_shim.client.groups import GROUP_STATES, GROUP_TYPES, describe_group, list_groups, share_offsets
 from kafka_shim.client.offsets import by_topic, committed_offsets
 from kafka_shim.client.reading import LATEST, list_offsets
 from kafka_shim.client.requests import make
@@ -72,6 +72,9 @@ def show_groups(bootstrap_server: str, states: tuple[str, ...], types: tuple[str
     for each in types:
         if each.lower() not in GROUP_TYPES:
             click.echo(f"warning: no type is named {each}", err=True)
+    for each in states:
+        if each.lower() not in GROUP_STATES:
+            click.echo(f"warning: no state is named {each}", err=True)
     with cluster_of(bootstrap_server) as cluster:
         found = list_groups(cluster, states, types)
         if verbose or wants_json():
@@ -85,13 +88,17 @@ def show_groups(bootstrap_server: str, states: tuple[str, ...], types: tuple[str
 @click.argument("names", nargs=-1)
 @bootstrap_option
 @click.option("--all", "everything", is_flag=True, help="all groups")
-@click.option("--members", "what", flag_value="members", help="members and how many partitions they have")
-@click.option("--state", "what", flag_value="state", help="state, assignor and number of members")
-@click.option("--offsets", "what", flag_value="offsets", default=True, help="offsets and lag; the default")
+@click.option("--members", is_flag=True, help="members and how many partitions they have")
+@click.option("--state", is_flag=True, help="state, assignor and number of members")
+@click.option("--offsets", is_flag=True, help="offsets and lag; the default")
 @json_option
-def describe(names: tuple[str, ...], bootstrap_server: str, everything: bool, what: str) -> None:
+def describe(
+    names: tuple[str, ...], bootstrap_server: str, everything: bool, members: bool, state: bool, offsets: bool
+) -> None:
     if bool(names) == everything:
         raise click.UsageError("name groups, or give --all")
+    if members + state + offsets > 1:
+        raise click.UsageError("give one of --members, --state and --offsets")
     with cluster_of(bootstrap_server) as cluster:
         chosen = [one.group_id for one in list_groups(cluster)] if everything else names
         for name in chosen:
@@ -101,9 +108,9 @@ def describe(names: tuple[str, ...], bootstrap_server: str, everything: bool, wh
                 if everything and error.code == ErrorCode.GROUP_ID_NOT_FOUND:
                     continue  # it is gone since it was listed
                 raise
-            if what == "members":
+            if members:
                 _describe_members(found)
-            elif what == "state":
+            elif state:
                 _describe_state(found)
             else:
                 _describe_offsets(cluster, found)
@@ -143,7 +150,7 @@ def _describe_offsets(cluster: Cluster, found: Group) -> None:
         lag = lags.get(each) if found.kind == "share" else None if at is None or end is None else max(end - at, 0)
         owner = owners.get(each)
         who = (DASH, DASH, DASH) if owner is None else (_member_id(owner), owner.host, owner.client_id)
-        rows.append((found.group_id, *each, _dash(at), _dash(end), DASH if lag is None else lag, *who))
+        rows.append((found.group_id, *each, *(DASH if one is None else one for one in (at, end, lag)), *who))
     print_table(OFFSET_COLUMNS, rows)
 
 
@@ -197,7 +204,3 @@ def delete(names: tuple[str, ...], bootstrap_server: str) -> None:
 
 def _say_deleted(name: str) -> None:
     show_rows(("Group",), [(name,)], lambda: click.echo(f"Deleted group {name}."))
-
-
-def _dash(value: int | None) -> str:
-    return DASH if value is None else str(value)

@@ -56,10 +56,12 @@ class Nouns(click.Group):
         command: click.Command = import_module(module).group
         command.epilog = command.epilog or epilog_of(cmd_name)
         command.context_settings = {**HELP, **command.context_settings}
+        _say_in_lists(command)
         if isinstance(command, click.Group):
             for verb, each in command.commands.items():
                 each.epilog = each.epilog or epilog_of(cmd_name, verb)
                 each.context_settings = {**HELP, **each.context_settings}
+                _say_in_lists(each)
         return command
 
     def resolve_command(
@@ -69,6 +71,12 @@ class Nouns(click.Group):
         if args[0] not in NOUNS and (near := get_close_matches(args[0], NOUNS, n=1)):
             ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")
         return super().resolve_command(ctx, args)
+
+
+def _say_in_lists(command: click.Command) -> None:
+    """Show the first sentence of its help, over several lines: click cuts it where a line of 80 columns ends."""
+    sentence, dot, _ = (command.help or "").partition(". ")
+    command.short_help = command.short_help or sentence + dot.rstrip()
 
 
 @click.group(

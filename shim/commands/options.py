@@ -204,6 +204,8 @@ def _advice(err: WireClientError, security: object) -> str:
             return " (if the listener has TLS or SASL, give the client's properties with --command-config FILE)"
         if security is None and err.is_after_versions:
             return " (as a listener with SASL does: give the client's properties with --command-config FILE)"
+        if err.is_unanswered:
+            return " (the listener may be of another security.protocol, or have stopped: the broker's log says it)"
         return " (the broker's log says whether it has stopped)"
     return ""
 
@@ -229,6 +231,11 @@ def parse_pairs(pairs: tuple[str, ...], option: str) -> dict[str, str]:
             raise click.BadParameter(f"{pair!r} is not NAME=VALUE", param_hint=option)
         found[name.strip()] = value.strip()
     return found
+
+
+def counted(number: int, what: str) -> str:
+    """Returns `1 broker`, `2 brokers`."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def joined(numbers: Any) -> str:

@@ -36,14 +36,15 @@ def group() -> None:
 
 def entity_options(command: _F) -> _F:
     """Adds the options that name whom a quota is for."""
-    for option in (
-        click.option("--user", metavar="NAME"),
+    options = (
+        click.option("--user", metavar="NAME", help="with a client id: that client of the user"),
         click.option("--user-default", is_flag=True, help="every user without a quota of its own"),
         click.option("--client-id", metavar="ID"),
         click.option("--client-id-default", is_flag=True, help="every client id without a quota of its own"),
         click.option("--ip", metavar="ADDRESS"),
         click.option("--ip-default", is_flag=True, help="every address without a quota of its own"),
-    ):
+    )
+    for option in reversed(options):  # the last one applied is the first in the help
         command = option(command)
     return command
 

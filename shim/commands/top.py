@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import click
 
 from kafka_shim.client.overview import look
-from kafka_shim.commands.options import bootstrap_option, cluster_of, step_back
+from kafka_shim.commands.options import bootstrap_option, cluster_of, counted, step_back
 from kafka_shim.commands.times import now_ms, shown_duration, shown_time
 
 TYPE_CHECKING = False
@@ -170,8 +170,9 @@ def screen(view: View, rows: int) -> RenderableType:
     found = view.overview
     total = sum(one.rate or 0 for one in view.topics)
     head = (
-        f"{found.brokers} brokers  {len(view.topics)} topics  {len(found.ends)} partitions  "
-        f"{len(found.groups)} groups  {len(found.transactions)} open transactions  {total:,.0f} records/s"
+        f"{counted(found.brokers, 'broker')}  {counted(len(view.topics), 'topic')}  "
+        f"{counted(len(found.ends), 'partition')}  {counted(len(found.groups), 'group')}  "
+        f"{counted(len(found.transactions), 'open transaction')}  {total:,.0f} records/s"
     )
     topics = [
         (one.name, one.partitions, f"{one.held:,}", "-" if one.rate is None else f"{one.rate:,.1f}")

@@ -16,7 +16,7 @@ from kafka_shim.protocol.messages.heartbeat_response import HeartbeatResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Iterable
     from typing import Any
 
     from kafka_shim.group.client import Client
@@ -121,10 +121,26 @@ class ClassicRequests:
                 return HeartbeatResponse()
             raise
         code, timers = KINDS[group.TYPE].heartbeat(group, request)
+        self._move(request, timers)
+        return HeartbeatResponse(error_code=code)
+
+    def stays(self, beat: HeartbeatRequest) -> bool:
+        """Keep a member alive by its Heartbeat, or what has its fields, if the answer is one without an error. Returns
+        False if it is not, and does nothing."""
+        try:
+            group = self._runtime.known_group(beat.group_id)[2]
+            code, timers = KINDS[group.TYPE].heartbeat(group, beat)
+        except KafkaError:
+            return False
+        if code:
+            return False
+        self._move(beat, timers)
+        return True
+
+    def _move(self, request: HeartbeatRequest, timers: Iterable[tuple[str, int, bool]]) -> None:
         for kind, delay_ms, only_if_absent in timers:
             in_ms = delay_ms if delay_ms > 0 else 0
-            runtime.timers.schedule((group_id, kind, request.member_id), in_ms, only_if_absent)
-        return HeartbeatResponse(error_code=code)
+            self._runtime.timers.schedule((request.group_id, kind, request.member_id), in_ms, only_if_absent)
 
     def leave_group(self, request: LeaveGroupRequest) -> Outcome[LeaveGroupResponse]:
         """LeaveGroup in the v3 form: a list of members."""

@@ -79,11 +79,31 @@ def says_nothing_new(group: ConsumerGroup, request: ConsumerGroupHeartbeatReques
     member = group.members.get(request.member_id)
     return (
         member is not None
-        and 0 < request.member_epoch == member.member_epoch == group.assignment_epoch >= group.group_epoch
-        and member.state == STABLE
         and request.instance_id is None
         and request.topic_partitions is None
         and _updated(member, request, client) is member
+        and _is_settled(group, member, request.member_epoch, now_ms)
+    )
+
+
+def stays(
+    group: ConsumerGroup, member_id: str, member_epoch: int, client_id: str, client_host: str, now_ms: int
+) -> bool:
+    """As `says_nothing_new`, of a request that has only these fields."""
+    member = group.members.get(member_id)
+    return (
+        member is not None
+        and member.client_id == client_id
+        and member.client_host == client_host
+        and member.classic is None
+        and _is_settled(group, member, member_epoch, now_ms)
+    )
+
+
+def _is_settled(group: ConsumerGroup, member: ConsumerMember, member_epoch: int, now_ms: int) -> bool:
+    return (
+        0 < member_epoch == member.member_epoch == group.assignment_epoch >= group.group_epoch
+        and member.state == STABLE
         and not group.regexes
         and not group.needs_refresh(now_ms)
     )

@@ -52,6 +52,24 @@ class ConsumerRequests:
             consumer_heartbeat.heartbeat(group, request, context)
         return Outcome(decision.response, runtime.carry_out(partition, groups, decision, now_ms))
 
+    def stays(self, group_id: str, member_id: str, member_epoch: int, client_id: str, peer_host: str) -> int:
+        """Keep a member alive by a heartbeat that says nothing but these. Returns the interval of its heartbeats in ms;
+        or -1 if there is more to decide, and does nothing."""
+        runtime = self._runtime
+        try:
+            groups = runtime.groups_of(group_id)
+        except KafkaError:
+            return -1
+        group = groups.by_id.get(group_id)
+        now_ms = runtime.clock.now_ms()
+        if not isinstance(group, ConsumerGroup) or not consumer_heartbeat.stays(
+            group, member_id, member_epoch, client_id, f"/{peer_host}", now_ms
+        ):
+            return -1
+        timeout_ms, interval_ms = runtime.image.consumer_times_ms(group_id)
+        runtime.timers.schedule((group_id, SESSION, member_id), timeout_ms)
+        return interval_ms
+
     def _find(self, groups: Groups, group_id: str, create: bool, decision: Decision) -> ConsumerGroup:
         """Returns the group to join. If `create`, it may be new, or converted from a classic one."""
         group = groups.by_id.get(group_id)

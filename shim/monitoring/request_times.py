@@ -138,17 +138,21 @@ class MeasuringDispatcher(Dispatcher):
         return reply
 
     def _encode(self, context: Context, response: Any) -> list[Any]:
-        count_errors(response, self._errors(context))
+        count_errors(response, self._errors(context.api_key))
         return super()._encode(context, response)
 
+    def _answered(self, api_key: int, codes: int) -> None:
+        errors = self._errors(api_key)
+        errors[0] = errors.get(0, 0) + codes
+
     async def _encode_large(self, context: Context, response: Any) -> list[Any]:
-        await self.broker.turns.run(count_errors_in_steps(response, self._errors(context)), None)
+        await self.broker.turns.run(count_errors_in_steps(response, self._errors(context.api_key)), None)
         return await super()._encode_large(context, response)
 
-    def _errors(self, context: Context) -> dict[int, int]:
-        times = self.times.get(context.api_key)
+    def _errors(self, api_key: int) -> dict[int, int]:
+        times = self.times.get(api_key)
         if times is None:
-            times = self.times[context.api_key] = RequestTimes()
+            times = self.times[api_key] = RequestTimes()
         return times.errors
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kafka_shim.cext.records import RecordsSummary
     from kafka_shim.config import TopicConfig
 
+NO_TIMESTAMP = -1
 ZSTD = 4
 ZSTD_SINCE_PRODUCE = 7
 CODECS = {"none": 0, "uncompressed": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
@@ -176,7 +177,8 @@ def check_records(records: Buffer, batch: Batch, name: str, now_ms: int, config:
 def _times_are_fine(summary: RecordsSummary, now_ms: int, config: TopicConfig) -> bool:
     return (
         config.message_timestamp_type != "CreateTime"
-        or summary.max_timestamp < 0
+        # The least time that is set. Others may be before 1970, and are limited.
+        or summary.min_timestamp == NO_TIMESTAMP
         or (
             summary.max_timestamp - now_ms <= config.message_timestamp_after_max_ms
             and now_ms - summary.min_timestamp <= config.message_timestamp_before_max_ms
@@ -188,7 +190,7 @@ def _refuse_times(records: Buffer, batch: Batch, name: str, now_ms: int, config:
     errors = []
     first, last = now_ms - config.message_timestamp_before_max_ms, now_ms + config.message_timestamp_after_max_ms
     for index, record in enumerate(iterate(records, batch.position, batch.end_position)):
-        if config.message_timestamp_type == "CreateTime" and record.timestamp != -1:
+        if config.message_timestamp_type == "CreateTime" and record.timestamp != NO_TIMESTAMP:
             if not first <= record.timestamp <= last:
                 message = (
                     f"Timestamp {record.timestamp} of message with offset {record.offset} is out of range. The "

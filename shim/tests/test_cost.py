@@ -22,16 +22,16 @@ WARM_UP, REQUESTS, COUNTS = 5, 20, 3
 # Bytecode instructions of Python 3.11, 3 % above what was counted. Who makes a request dearer has a reason, or finds
 # another way.
 MOST = {
-    "small produce": 293,
+    "small produce": 60,
     # The kernel decides in how many reads its bytes come.
     "1 MB produce": 5_000,
     "fetch of one record": 1_000,
-    "produce and incremental fetch, 10 partitions": 1_555,
-    "produce and incremental fetch, 4,000 partitions": 1_555,
-    "heartbeat": 302,
-    "consumer heartbeat": 510,
+    "produce and incremental fetch, 10 partitions": 1_320,
+    "produce and incremental fetch, 4,000 partitions": 1_320,
+    "heartbeat": 290,
+    "consumer heartbeat": 360,
     "offset commit": 567,
-    "transaction of 20 partitions": 5_630,
+    "transaction of 20 partitions": 5_270,
 }
 # Other versions of Python have other instructions.
 LEEWAY = 1.0 if sys.version_info[:2] == (3, 11) else 1.3
@@ -85,7 +85,7 @@ def test_a_request_costs_no_more_than_it_did():
             # 3.12 tells a thread's first tracer of no instruction.
             counts = [counted(broker, workload, request) for _ in range(1 + COUNTS)]
             found[kind] = min(counts[1:]) / REQUESTS
-    assert all(count > 100 for count in found.values()), found
+    assert all(count > 30 for count in found.values()), found
     over = {kind: (round(count), MOST[kind]) for kind, count in found.items() if count > MOST[kind] * LEEWAY}
     assert not over, f"kind: (counted, bound): {over}"
     few, many = (found[f"produce and incremental fetch, {count} partitions"] for count in ("10", "4,000"))

@@ -18,6 +18,7 @@ from kafka_shim.wire_client import Connection, RequestError, WireClientError, ch
         ("[::1]:7", ("::1", 7)),
         ("[::1]", ("::1", 9092)),
         ("a:1,b:2", ("a", 1)),
+        ("PLAINTEXT://127.0.0.1:7", ("127.0.0.1", 7)),
     ],
 )
 def test_addresses_are_read(text, address):

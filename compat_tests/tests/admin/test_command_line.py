@@ -68,7 +68,7 @@ def test_commands_work_against_apache_kafka(run: Run, kafka: Target) -> None:
     features = {one["feature"]: one["level"] for one in json.loads(run("cluster", "features", "--json"))}
     assert features["transaction.version"] == 2
     assert "PLAINTEXT" in run("cluster", "listeners")
-    assert run("cluster", "health").startswith("healthy: 1 brokers")
+    assert run("cluster", "health").startswith("healthy: 1 broker,")
     run("configs", "describe", "--entity-type", "topics", "--entity-name", "t", "--json")
     with Cluster(kafka.bootstrap) as cluster:
         producer = Producer(cluster, transactional_id="open")

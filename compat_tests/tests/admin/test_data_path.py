@@ -10,6 +10,7 @@ import pytest
 
 from kafka_shim.compat.comparison import lines
 from kafka_shim.compat.tests.admin.compare import Pair, plain
+from kafka_shim.protocol.messages.delete_topics_request import DeleteTopicsRequest
 from kafka_shim.protocol.messages.fetch_request import FetchRequest, ForgottenTopic
 from kafka_shim.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kafka_shim.protocol.messages.offset_for_leader_epoch_request import (
@@ -18,6 +19,7 @@ from kafka_shim.protocol.messages.offset_for_leader_epoch_request import (
     OffsetForLeaderTopic,
 )
 from kafka_shim.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kafka_shim.targets.waiting import wait_until
 from kafka_shim.tests.produced import batch, fetch_request, make_topic, produce_request
 
 TYPE_CHECKING = False
@@ -217,6 +219,38 @@ def test_sessions(topics: Topics) -> None:
     assert [(step, lines(ours, theirs)) for step, (ours, theirs) in enumerate(pairs)] == [
         (step, []) for step in range(len(SESSION))
     ]
+
+
+def read_on(connection: Connection) -> list[Any]:
+    """The answers of a session by ids, the topic of which is deleted, and made again with fewer partitions."""
+    name, answers = "path-again", []
+
+    def is_there() -> bool:
+        asked = [ListOffsetsPartition(partition_index=0, timestamp=-1)]
+        request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=name, partitions=asked)])
+        return not connection.request(request, 6).topics[0].partitions[0].error_code
+
+    topic_id = make_topic(connection, name, 2)
+    wait_until(is_there, "the topic")
+    session_id, wanted = 0, {(topic_id, 0): 0, (topic_id, 1): 0}
+    for epoch in range(3):
+        request: FetchRequest = fetch_request(wanted if not epoch else {}, session_id=session_id, session_epoch=epoch)  # type: ignore[arg-type]
+        response = connection.request(request, 17)
+        session_id = response.session_id
+        answers.append({**plain(response), "session_id": bool(session_id)})
+        if epoch == 0:
+            connection.request(DeleteTopicsRequest(topic_names=[name], timeout_ms=10_000), 5)
+            wait_until(lambda: not is_there(), "the end of the topic")
+        elif epoch == 1:
+            make_topic(connection, name, 1)
+            wait_until(is_there, "the new topic")
+    answers.append(plain(connection.request(fetch_request(wanted), 17)))  # type: ignore[arg-type]
+    return answers
+
+
+def test_a_session_whose_topic_is_made_again(topics: Topics) -> None:
+    pairs = zip(read_on(topics.shim), read_on(topics.kafka), strict=True)
+    assert [lines(ours, theirs) for ours, theirs in pairs] == [[]] * 4
 
 
 @pytest.mark.parametrize("when", [-1, -2, -3, -4, -5, -6, -7, 0, "before", "now", "after"])

@@ -165,6 +165,23 @@ def test_a_deleted_topic_is_news_and_so_is_one_made_again(client):
     assert sizes(reader.fetch()) == [(0, len(batch(b"a")))]
 
 
+def test_a_session_by_ids_remembers_the_name_of_a_deleted_topic(client):
+    topic_id = make_topic(client, "t", 2)
+    wanted = {(topic_id, partition): 0 for partition in (0, 1)}
+    session_id = client.request(fetch_request(wanted, session_id=0, session_epoch=0), 13).session_id
+
+    def codes(epoch: int) -> list[int]:
+        response = client.request(fetch_request({}, session_id=session_id, session_epoch=epoch), 13)
+        return [one.error_code for topic in response.responses for one in topic.partitions]
+
+    client.request(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 4)
+    assert codes(1) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * 2
+    make_topic(client, "t", 1)
+    assert sorted(codes(2)) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INCONSISTENT_TOPIC_ID]
+    response = client.request(fetch_request(wanted), 13)
+    assert [one.error_code for one in response.responses[0].partitions] == [ErrorCode.UNKNOWN_TOPIC_ID] * 2
+
+
 def test_a_change_of_the_acls_is_news():
     everything = {"principal": "User:ANONYMOUS", "cluster": True}
     reading = {"principal": "User:ANONYMOUS", "topic": "t"}

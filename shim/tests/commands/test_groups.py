@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from kafka_shim.cli import main
@@ -164,6 +166,21 @@ def test_a_reset_of_a_partition_that_is_not_there_is_an_error(run, words):
 def test_an_unknown_type_is_warned_of(run):
     assert run("groups", "list", "--type", "Share")[2] == ""
     assert run("groups", "list", "--type", "shared")[::2] == (0, "warning: no type is named shared\n")
+    assert run("groups", "list", "--state", "stable", "--state", "NotReady")[2] == ""
+    assert run("groups", "list", "--state", "running")[::2] == (0, "warning: no state is named running\n")
+
+
+def test_one_thing_of_a_group_is_described_at_a_time(run):
+    status, _, err = run("groups", "describe", "g", "--members", "--state")
+    assert (status, err.splitlines()[-1]) == (2, "error: give one of --members, --state and --offsets")
+
+
+def test_offsets_are_numbers_in_json(run, wire):
+    run("topics", "create", "t", "--partitions", "2")
+    commit(wire, "g", "t", p0=4)
+    lines = run("groups", "describe", "g", "--json")[1]
+    (row,) = json.loads(" ".join(" ".join(line) for line in lines))
+    assert (row["currentOffset"], row["logEndOffset"], row["lag"]) == (4, 0, 0)
 
 
 def test_share_groups_are_described_and_reset_by_kafkas_tool(run, wire):

@@ -116,3 +116,21 @@ def test_the_tools_are_named(capsys: pytest.CaptureFixture[str], monkeypatch: py
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     assert tools_main(["topcs"]) == 1
     assert "topcs is none of the tools" in sys.stderr.getvalue()  # type: ignore[attr-defined]
+
+
+def test_lists_of_commands_say_whole_sentences(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in ([], ["acls"], ["certs"], ["transactions"]):
+        assert run([*words, "--help"]) == 0
+        assert "...\n" not in capsys.readouterr().out.partition("Commands:")[2]
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        (("acls", "add"), ["--topic", "--group", "--resource-pattern-type", "--allow-principal", "--operation"]),
+        (("quotas", "set"), ["--user", "--user-default", "--client-id", "--ip"]),
+    ],
+)
+def test_options_stand_in_the_order_in_which_one_thinks_of_them(words: tuple[str, ...], names: list[str]) -> None:
+    known = [one.opts[0] for one in ALL[words].params]
+    assert [name for name in known if name in names] == names

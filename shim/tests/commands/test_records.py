@@ -144,7 +144,7 @@ def test_errors_say_what_to_do(run, capsysbinary):
         "error: nowhere: UNKNOWN_TOPIC_OR_PARTITION (kafka-shim topics describe shows what is there)\n",
     )
     status, _, err = run("consume", "t", "--bootstrap-server", "127.0.0.1:x")
-    assert (status, err) == (1, "error: not an address: '127.0.0.1:x'\n")
+    assert (status, err) == (1, "error: not an address: '127.0.0.1:x': give HOST:PORT\n")
     status, _, err = run("consume", "t", "--bootstrap-server", "127.0.0.1:99999")
     assert (status, err) == (1, "error: not an address: '127.0.0.1:99999': a port is a number from 0 to 65535\n")
 
@@ -248,7 +248,7 @@ def test_the_cluster_is_shown(run, broker):
     assert features["transaction.version"] == 2
     (listeners,) = json.loads(run("cluster", "listeners", "--json")[1])
     assert listeners["listeners"].startswith("PLAINTEXT://")
-    assert run("cluster", "health")[:2] == (0, "healthy: 1 brokers, 0 topics, 0 partitions\n")
+    assert run("cluster", "health")[:2] == (0, "healthy: 1 broker, 0 topics, 0 partitions\n")
     assert json.loads(run("cluster", "health", "--json")[1])[0]["healthy"] is True
 
 

@@ -148,6 +148,16 @@ def test_nobody_there_is_told(capsys):
     )
 
 
+def test_a_listener_of_another_protocol_than_the_file_says_is_hinted_at(tmp_path, capsys):
+    file = tmp_path / "client.properties"
+    login = "org.apache.kafka.common.security.plain.PlainLoginModule required username=a password=b;"
+    file.write_text(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config={login}\n")
+    with Broker(tls=True) as secured:
+        words = ["--bootstrap-server", secured.bootstrap_servers, "--command-config", str(file)]
+        assert main(["topics", "list", *words]) == 1
+    assert "(the listener may be of another security.protocol, or" in capsys.readouterr().err
+
+
 def test_a_connection_that_ends_is_told_with_what_may_help(capsys):
     def accept_and_close(server):
         with server.accept()[0] as accepted:

@@ -195,7 +195,7 @@ def test_a_foreign_or_expired_certificate_is_refused(secured, authority, tmp_pat
     ("listener", "start", "words"),
     [
         ("SSL", b"\0\0\0\x10\0\x12\0\x03", "the client speaks Kafka's protocol without TLS, this listener is SSL"),
-        ("SASL_SSL", b"GET / HTTP/1.1\r\n\r\n", "the client speaks HTTP, this listener is SASL_SSL"),
+        ("SASL_SSL", b"GET / HTTP/1.1\r\n\r\n", "the client speaks HTTP, this listener is SASL_SSL\n"),
         ("SSL", b"\x15\x03\x01\x00\x02\x02\x50", "the client ended TLS before it began"),
         ("PLAINTEXT", b"\x15\x03\x01\x00\x02\x02\x50", "the client speaks TLS, this listener is PLAINTEXT"),
         ("PLAINTEXT", b"\x16\x03\x01\x02\x00\x01\x00", "the client speaks TLS, this listener is PLAINTEXT"),

@@ -247,6 +247,18 @@ def test_time_too_old_is_refused_when_configured(make_disk: Callable[..., Disk])
     assert put(log, b"a", timestamp=NOW_MS - 1000).base_offset == 0
 
 
+@pytest.mark.parametrize("codec", [0, 1])
+def test_times_before_1970_are_limited_as_others(make_disk: Callable[..., Disk], codec: int) -> None:
+    log = make_disk({"message.timestamp.before.max.ms": "1000"}).open()
+    with refused(ErrorCode.INVALID_TIMESTAMP):
+        put(log, b"a", timestamp=-2, codec=codec)
+    assert put(log, b"a", timestamp=-1, codec=codec).base_offset == 0
+    unlimited = make_disk({}).open()
+    with refused(ErrorCode.INVALID_TIMESTAMP):
+        put(unlimited, b"a", timestamp=-(2**63), codec=codec)
+    assert put(unlimited, b"a", timestamp=-2, codec=codec).base_offset == 0
+
+
 def test_compacted_topic_wants_keys_and_names_the_records_without(make_disk: Callable[..., Disk]) -> None:
     log = make_disk({"cleanup.policy": "compact"}).open()
     data = build([(b"k", b"a", NOW_MS, ()), (None, b"b", NOW_MS, ())])

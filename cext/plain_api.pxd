@@ -1,0 +1,92 @@
+"""The short way of one API, for C callers; `plain_api.pyi` has the contract. And what reads a request where it lies:
+each function reads one field and says whether it is there. What is out of the ordinary, a tagged field too, is left to
+the codec."""
+
+from libc.stdint cimport int32_t, uint8_t, uint32_t
+
+from kafka_shim.cext.bigendian cimport load_i16, load_i32
+from kafka_shim.cext.headers cimport RequestHeader
+from kafka_shim.cext.wire cimport MAX_STRING_BYTES
+
+cdef enum:
+    SHORT = 2                   # bytes of the length of a string
+    LONG = 4                    # bytes of that of an array or of records
+
+
+cdef class PlainApi:
+    # How many error codes the last answer holds.
+    cdef readonly Py_ssize_t answered
+
+    cdef object serve(
+        self, object broker, object session, RequestHeader* header, object client_id, object frame, object now_ms
+    )
+
+
+# The holder of the buffer keeps it alive.
+cdef struct Reader:
+    uint8_t* at
+    uint8_t* end
+
+
+cdef inline bint take(Reader* c, Py_ssize_t size_bytes) noexcept nogil:
+    if size_bytes < 0 or c.end - c.at < size_bytes:
+        return False
+    c.at += size_bytes
+    return True
+
+
+cdef inline bint take_i32(Reader* c, int32_t* value) noexcept nogil:
+    if not take(c, 4):
+        return False
+    value[0] = load_i32(c.at - 4)
+    return True
+
+
+cdef inline bint take_length(Reader* c, bint is_flexible, int length_bytes, int32_t* length) noexcept nogil:
+    """-1 is null. `length_bytes` is SHORT or LONG."""
+    cdef uint32_t packed = 0
+    cdef int shift = 0
+    cdef uint8_t byte
+    if not is_flexible:
+        if not take(c, length_bytes):
+            return False
+        length[0] = load_i16(c.at - 2) if length_bytes == SHORT else load_i32(c.at - 4)
+        return True
+    while shift < 28:           # four bytes hold all that a frame may
+        if c.at >= c.end:
+            return False
+        byte = c.at[0]
+        c.at += 1
+        packed |= <uint32_t>(byte & 0x7F) << shift
+        if byte < 0x80:
+            length[0] = <int32_t>packed - 1
+            return True
+        shift += 7
+    return False
+
+
+cdef inline bint take_text(Reader* c, bint is_flexible, const uint8_t** text, int32_t* size_bytes) noexcept nogil:
+    """A string of ASCII, or null, of which the size is -1. The codec says of other bytes whether they are UTF-8."""
+    cdef uint8_t seen = 0
+    cdef int32_t at
+    if not take_length(c, is_flexible, SHORT, size_bytes) or not -1 <= size_bytes[0] <= MAX_STRING_BYTES:
+        return False
+    text[0] = c.at
+    if size_bytes[0] > 0:
+        if not take(c, size_bytes[0]):
+            return False
+        for at in range(size_bytes[0]):
+            seen |= text[0][at]
+    return seen < 0x80
+
+
+cdef inline bint take_byte(Reader* c, uint8_t expected) noexcept nogil:
+    """A byte that must be this one."""
+    if c.at >= c.end or c.at[0] != expected:
+        return False
+    c.at += 1
+    return True
+
+
+cdef inline bint has_no_tags(Reader* c, bint is_flexible) noexcept nogil:
+    return not is_flexible or take_byte(c, 0)

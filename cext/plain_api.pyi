@@ -1,0 +1,10 @@
+"""The short way of one API: requests about which there is nothing to decide, from frame to frame without an object for
+each field. `Api.plain` is one, or None.
+
+The dispatcher asks it where no fault is armed, no client has a quota and no request is logged. It answers, or has done
+nothing, or says what it has done; whatever it does is what the handler would have done."""
+
+class PlainApi:
+    @property
+    def answered(self) -> int:
+        """How many error codes the last answer had, all of them NONE."""

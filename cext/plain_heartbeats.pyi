@@ -1,0 +1,30 @@
+"""The short way of the heartbeats by which members only stay: Heartbeat, and ConsumerGroupHeartbeat that says nothing
+but the member's epoch. No authorizer, and no virtual clock, whose members are noted.
+
+`shim/tests/group/test_plain_heartbeats.py` compares the answers with those of the handlers.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from kafka_shim.cext.plain_api import PlainApi
+
+class Beat:
+    """The fields of a Heartbeat that rules read."""
+
+    group_id: str
+    generation_id: int
+    member_id: str
+    group_instance_id: str | None
+
+class PlainHeartbeat(PlainApi):
+    """`stays(broker, Beat)` keeps the member alive and returns whether the answer is one without an error; if not, it
+    has done nothing."""
+
+    def __init__(self, stays: Callable[[Any, Any], bool]) -> None: ...
+
+class PlainConsumerHeartbeat(PlainApi):
+    """`stays(broker, session, client id, group id, member id, member epoch)` keeps the member alive and returns the
+    interval of its heartbeats in ms; or -1 if the handler must decide, and then it has done nothing."""
+
+    def __init__(self, stays: Callable[[Any, Any, str, str, str, int], int]) -> None: ...

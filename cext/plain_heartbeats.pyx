@@ -1,0 +1,188 @@
+"""Heartbeats by which a member only stays, from frame to frame. Contracts are in plain_heartbeats.pyi."""
+
+cimport cython
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.unicode cimport PyUnicode_DecodeASCII
+from libc.stdint cimport int32_t, uint8_t
+
+from kafka_shim.cext.bigendian cimport store_i32
+from kafka_shim.cext.headers cimport RequestHeader
+from kafka_shim.cext.plain_api cimport PlainApi, Reader, has_no_tags, take_byte, take_i32, take_text
+from kafka_shim.cext.wire cimport Out, out_free, out_init, write_i8, write_i16, write_i32, write_raw, write_uvarint
+
+cdef enum:
+    LENGTH_BYTES = 4
+    NOTHING = 0                 # as the length of a compact string or array, one more than it is
+    KEPT = -1                   # rebalance timeout: as before
+    # Versions of Heartbeat with a new field, or another form.
+    THROTTLE_TIME = 1
+    STATIC_MEMBERS = 3
+    FLEXIBLE = 4
+    # Of ConsumerGroupHeartbeat.
+    REGULAR_EXPRESSIONS = 1
+
+# Of a heartbeat of the consumer protocol.
+cdef struct Member:
+    const uint8_t* group_id
+    int32_t group_id_bytes
+    const uint8_t* member_id
+    int32_t member_id_bytes
+    int32_t epoch               # or generation
+    const uint8_t* instance_id
+    int32_t instance_id_bytes
+
+
+cdef inline str _text(const uint8_t* text, int32_t size_bytes):
+    return None if size_bytes < 0 else PyUnicode_DecodeASCII(<const char*>text, size_bytes, NULL)
+
+
+@cython.final
+@cython.freelist(4)
+cdef class Beat:
+    cdef readonly str group_id
+    cdef readonly int32_t generation_id
+    cdef readonly str member_id
+    cdef readonly str group_instance_id
+
+
+cdef bint _read_classic(Reader* c, Member* member, int version) noexcept nogil:
+    cdef bint is_flexible = version >= FLEXIBLE
+    member.instance_id_bytes = -1
+    return (
+        take_text(c, is_flexible, &member.group_id, &member.group_id_bytes)
+        and member.group_id_bytes > 0
+        and take_i32(c, &member.epoch)
+        and take_text(c, is_flexible, &member.member_id, &member.member_id_bytes)
+        and member.member_id_bytes >= 0
+        and (
+            version < STATIC_MEMBERS or take_text(c, is_flexible, &member.instance_id, &member.instance_id_bytes)
+        )
+        and has_no_tags(c, is_flexible)
+    )
+
+
+cdef bint _read_consumer(Reader* c, Member* member, int version) noexcept nogil:
+    """One that says nothing but who it is of."""
+    cdef int32_t rebalance_timeout_ms = 0
+    return (
+        take_text(c, True, &member.group_id, &member.group_id_bytes)
+        and member.group_id_bytes > 0
+        and take_text(c, True, &member.member_id, &member.member_id_bytes)
+        and member.member_id_bytes > 0
+        and take_i32(c, &member.epoch)
+        and member.epoch > 0
+        and take_byte(c, NOTHING)      # instance id
+        and take_byte(c, NOTHING)      # rack id
+        and take_i32(c, &rebalance_timeout_ms)
+        and rebalance_timeout_ms == KEPT
+        and take_byte(c, NOTHING)      # topic names
+        and (version < REGULAR_EXPRESSIONS or take_byte(c, NOTHING))
+        and take_byte(c, NOTHING)      # assignor
+        and take_byte(c, NOTHING)      # partitions
+        and has_no_tags(c, True)
+    )
+
+
+cdef class PlainHeartbeat(PlainApi):
+    cdef object _stays
+
+    def __init__(self, stays not None):
+        self._stays = stays
+        self.answered = 1
+
+    cdef object serve(
+        self, object broker, object session, RequestHeader* header, object client_id, object frame, object now_ms
+    ):
+        cdef Py_buffer view
+        cdef Reader c
+        cdef Member member
+        cdef Beat beat
+        if broker.authorizer is not None or broker.clock.is_virtual:
+            return None
+        PyObject_GetBuffer(frame, &view, PyBUF_SIMPLE)
+        try:
+            c.at = <uint8_t*>view.buf + header.body_at
+            c.end = <uint8_t*>view.buf + view.len
+            if not _read_classic(&c, &member, header.api_version):
+                return None
+            beat = Beat.__new__(Beat)
+            beat.group_id = _text(member.group_id, member.group_id_bytes)
+            beat.generation_id = member.epoch
+            beat.member_id = _text(member.member_id, member.member_id_bytes)
+            beat.group_instance_id = _text(member.instance_id, member.instance_id_bytes)
+        finally:
+            PyBuffer_Release(&view)
+        return _classic_answer(header) if self._stays(broker, beat) else None
+
+
+cdef bytes _classic_answer(RequestHeader* header):
+    cdef Out out
+    out_init(&out)
+    try:
+        write_i32(&out, 0)      # the length, below
+        write_i32(&out, header.correlation_id)
+        if header.api_version >= FLEXIBLE:
+            write_i8(&out, 0)
+        if header.api_version >= THROTTLE_TIME:
+            write_i32(&out, 0)
+        write_i16(&out, 0)      # no error
+        if header.api_version >= FLEXIBLE:
+            write_i8(&out, 0)
+        store_i32(out.data, <int32_t>(out.size_bytes - LENGTH_BYTES))
+        return PyBytes_FromStringAndSize(<const char*>out.data, out.size_bytes)
+    finally:
+        out_free(&out)
+
+
+cdef class PlainConsumerHeartbeat(PlainApi):
+    cdef object _stays
+
+    def __init__(self, stays not None):
+        self._stays = stays
+        self.answered = 1
+
+    cdef object serve(
+        self, object broker, object session, RequestHeader* header, object client_id, object frame, object now_ms
+    ):
+        cdef Py_buffer view
+        cdef Reader c
+        cdef Member member
+        cdef int32_t interval_ms
+        if broker.authorizer is not None or broker.clock.is_virtual:
+            return None
+        PyObject_GetBuffer(frame, &view, PyBUF_SIMPLE)
+        try:
+            c.at = <uint8_t*>view.buf + header.body_at
+            c.end = <uint8_t*>view.buf + view.len
+            if not _read_consumer(&c, &member, header.api_version):
+                return None
+            interval_ms = self._stays(
+                broker, session, client_id, _text(member.group_id, member.group_id_bytes),
+                _text(member.member_id, member.member_id_bytes), member.epoch,
+            )
+            return None if interval_ms < 0 else _consumer_answer(header, &member, interval_ms)
+        finally:
+            PyBuffer_Release(&view)
+
+
+cdef bytes _consumer_answer(RequestHeader* header, Member* member, int32_t interval_ms):
+    cdef Out out
+    out_init(&out)
+    try:
+        write_i32(&out, 0)      # the length, below
+        write_i32(&out, header.correlation_id)
+        write_i8(&out, 0)
+        write_i32(&out, 0)      # throttle time
+        write_i16(&out, 0)      # no error
+        write_uvarint(&out, NOTHING)
+        write_uvarint(&out, <unsigned int>member.member_id_bytes + 1)
+        write_raw(&out, member.member_id, member.member_id_bytes)
+        write_i32(&out, member.epoch)
+        write_i32(&out, interval_ms)
+        write_i8(&out, -1)      # the assignment has not changed
+        write_i8(&out, 0)
+        store_i32(out.data, <int32_t>(out.size_bytes - LENGTH_BYTES))
+        return PyBytes_FromStringAndSize(<const char*>out.data, out.size_bytes)
+    finally:
+        out_free(&out)

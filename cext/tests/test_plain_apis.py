@@ -1,0 +1,118 @@
+"""What is served from frame to frame reads no byte beyond its frame, whatever is in it. What it answers is compared
+with the handlers in shim/tests/api/test_plain_produce.py and shim/tests/group/test_plain_heartbeats.py."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kafka_shim.cext.headers import RequestHeaderParser
+from kafka_shim.cext.plain_heartbeats import PlainConsumerHeartbeat, PlainHeartbeat
+from kafka_shim.cext.plain_produce import PlainProduce
+from kafka_shim.cext.request_end import ApiEnd, DispatcherEnd
+from kafka_shim.cext.tests import oracle
+from kafka_shim.cext.tests.exact import exact
+from kafka_shim.protocol.headers import encode_request_frame, request_class
+from kafka_shim.protocol.messages.produce_request import PartitionProduceData, TopicProduceData
+
+BATCH = oracle.write_batch(oracle.write_record(0, 0, b"key", b"value"), 1)
+FIRST_FLEXIBLE = {0: 9, 12: 4, 68: 0}
+HEADER_BYTES = 8
+
+
+class NotServedError(Exception):
+    """It was left to the handler, or cannot be read."""
+
+
+class Dispatcher(DispatcherEnd):
+    def _no_header(self, error: ValueError) -> Exception:
+        return NotServedError(str(error))
+
+    def _cannot_read(self, api: Any, version: int, error: ValueError) -> Exception:
+        return NotServedError(str(error))
+
+    def _begin_large(self, *arguments: Any) -> None:
+        raise NotServedError
+
+    def _refuse(self, context: Any, api: Any, request: Any, error: Exception) -> None:
+        raise error
+
+
+def left(context: Any, request: Any) -> None:
+    raise NotServedError
+
+
+def dispatcher(seen: Counter[str]) -> Dispatcher:
+    def stays(*arguments: Any) -> bool:
+        seen["stays"] += 1
+        return True
+
+    shorts = {
+        0: PlainProduce(SimpleNamespace(append=None), frozenset(["__other"]), 5, left),
+        12: PlainHeartbeat(stays),
+        68: PlainConsumerHeartbeat(stays),
+    }
+    table = {}
+    for key, plain in shorts.items():
+        api = table[key] = ApiEnd()
+        api.key, api.first, api.last, api.is_loaded = key, 0, 13, True
+        api.cluster_operations, api.handle, api.plain = (), left, plain
+        api.request = request_class(key)
+    broker = SimpleNamespace(
+        authorizer=None,
+        quotas=None,
+        clock=SimpleNamespace(now_ms=lambda: 1, is_virtual=False),
+        faults=SimpleNamespace(armed=False, holds=lambda name: False),
+        metrics=SimpleNamespace(requests={}, appended_bytes=0),
+        logs=SimpleNamespace(partitions=SimpleNamespace(loaded={})),
+        metadata=SimpleNamespace(image=SimpleNamespace(topics_by_id={})),
+    )
+    return Dispatcher(broker, table, RequestHeaderParser(FIRST_FLEXIBLE), lambda level: False, {})
+
+
+def requests() -> list[tuple[bytes, int]]:
+    """(frame without its length, API key)."""
+    found = []
+    produce, heartbeat, consumer = (request_class(key) for key in (0, 12, 68))
+    for version in range(3, 14):
+        rows = [PartitionProduceData(index=index, records=BATCH) for index in range(3)]
+        topic = TopicProduceData(name="topic", topic_id=bytes(range(16)), partition_data=rows)
+        message = produce(transactional_id="t", acks=-1, timeout_ms=1, topic_data=[topic])
+        found.append((encode_request_frame(message, version, 1, "c")[4:], 0))
+    for version in range(5):
+        message = heartbeat(group_id="group", generation_id=3, member_id="member")
+        found.append((encode_request_frame(message, version, 1, "c")[4:], 12))
+    for version in range(2):
+        message = consumer(group_id="group", member_id="member", member_epoch=3, topic_partitions=None)
+        found.append((encode_request_frame(message, version, 1, "c")[4:], 68))
+    return found
+
+
+def ask(asked: Dispatcher, frame: bytes) -> Any:
+    with exact(frame) as buffer:
+        try:
+            return asked.handle(SimpleNamespace(authenticator=None), memoryview(buffer))
+        except NotServedError:
+            return None
+
+
+@pytest.mark.parametrize(("frame", "key"), requests())
+def test_no_byte_beyond_the_frame_is_read(frame: bytes, key: int) -> None:
+    seen: Counter[str] = Counter()
+    asked = dispatcher(seen)
+    answer = ask(asked, frame)
+    if key:
+        assert answer is not None
+        assert seen["stays"] == 1
+    for end in range(HEADER_BYTES, len(frame)):
+        assert ask(asked, frame[:end]) is None
+    chance = random.Random(key)
+    for _ in range(300):
+        changed = bytearray(frame)
+        for _ in range(chance.choice([1, 1, 2, 4])):
+            changed[chance.randrange(HEADER_BYTES, len(changed))] = chance.choice([0, 1, 0x7F, 0x80, 0xFF])
+        ask(asked, bytes(changed[: chance.randrange(HEADER_BYTES, len(changed) + 1)]))
