@@ -5,6 +5,7 @@ assignment.
 from __future__ import annotations
 
 import logging
+import math
 from collections import deque
 from contextlib import suppress
 from itertools import islice
@@ -38,7 +39,7 @@ class _Entry:
     __slots__ = ("armed_ms", "delay_ms", "due_ms", "timer")
 
     def __init__(self, due_ms: float) -> None:
-        self.armed_ms = due_ms
+        self.armed_ms: float = due_ms
         self.due_ms = due_ms
         self.delay_ms: float = 0
         self.timer: Timer | None
@@ -91,20 +92,21 @@ class Timers:
             self._deferred.pop(key, None)
         due_ms = self._clock.monotonic_ms() + delay_ms
         entry = self._entries.get(key)
-        if entry is not None and (former := entry.timer) is not None:
-            if only_if_absent:
+        if entry is not None:
+            if only_if_absent and entry.timer is not None:
                 return
             entry.due_ms = due_ms
             entry.delay_ms = delay_ms
             if due_ms >= entry.armed_ms:
                 return  # the callback sees the new due time
-            self._arm(key, entry, delay_ms)
-            former.cancel()
-        else:
-            entry = _Entry(due_ms)
-            entry.delay_ms = delay_ms
-            self._arm(key, entry, delay_ms)
-            self._entries[key] = entry
+            if (former := entry.timer) is not None:
+                self._arm(key, entry, delay_ms)
+                former.cancel()
+                return
+        entry = _Entry(due_ms)
+        entry.delay_ms = delay_ms
+        self._arm(key, entry, delay_ms)
+        self._entries[key] = entry
 
     def defer(self, key: Key, delay_ms: float) -> None:
         """As `schedule`, but `schedule_deferred` does it: for those of very many members at once. Cancelling and
@@ -175,6 +177,7 @@ class Timers:
             return
         self._called += 1
         # It stays known until it was called: what fails for lack of memory may find none to be started again either.
+        entry.armed_ms = math.inf  # `schedule` makes another
         entry.timer = None  # which has the entry: a cycle, which would wait for the garbage collector
         try:
             self._on_due(key)
@@ -215,7 +218,7 @@ class Timers:
         self._late.clear()
         armed_until_ms = self._clock.monotonic_ms() + 1  # a timer of the loop may be early by less
         for key, entry in self._entries.items():
-            if entry.armed_ms <= armed_until_ms:
+            if entry.armed_ms <= armed_until_ms or entry.armed_ms == math.inf:
                 self._late.append((key, entry))
                 if entry.timer is not None:
                     entry.timer.cancel()  # that of the next attempt, if it has one
