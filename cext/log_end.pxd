@@ -85,13 +85,13 @@ cdef class LogEnd:
     cdef bint _is_ready(self) except -1
     cdef int _advance_to(self, int64_t end_offset, int64_t size_bytes, int64_t now_ms) except -1
     cdef Appended _appended(self, int64_t base_offset, int64_t size_bytes)
-    # `put_plain` of the batch of `size_bytes` at `p`, which is as `SegmentEnd.put_at` has it. Returns its base offset,
+    # `append_data` of the batch of `size_bytes` at `p`, which is as `SegmentEnd.put_at` has it. Returns its base offset,
     # or -1 if there is something to decide, and then nothing has happened.
     cdef int64_t append_at(
         self, object put, object whole, Py_ssize_t start, uint8_t* p, int64_t size_bytes, int64_t now_ms,
         object verification, Py_ssize_t cached_batches
     ) except -2
-    # `put_plain` and `commit_plain` of log_end.pyi.
+    # `append_data` and `commit_plain` of log_end.pyi.
     cdef Appended append_data(
         self, object put, object records, int64_t now_ms, object verification, Py_ssize_t cached_batches
     )

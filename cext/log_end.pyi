@@ -91,7 +91,20 @@ class ProducersEnd:
     def _stale_epoch(self, epoch: int, entry: Any) -> Exception: ...
 
 class LogEnd:
-    """What an append asks of a partition; the fields are explained in `LocalLog`."""
+    """What an append asks of a partition; the fields are explained in `LocalLog`.
+
+    `append_data`, for C callers (`many_logs`, `plain_produce`), appends a client's batch if there is nothing else to do.
+    It returns None if there may be, and has done nothing. Nothing else is to do if
+
+    - the partition is online, its limits are those of its configuration, which is a plain one (`_is_plain`) and lets no
+      append wait (`_waits_for_disk`), and the newest leader epoch has begun;
+    - the batch is plain (`cext.records.scan_plain`), in writable memory, and its segment takes it
+      (`SegmentEnd.append_plain`);
+    - it has no producer; or a known one of this or an older epoch, and its sequence number is the next. If it opens a
+      transaction, `verification` is the guard of that producer; if it belongs to none, none is open.
+
+    `put` writes, as in `SegmentEnd.append_plain`, whose errors are raised; the state in memory is unchanged then.
+    `cached_batches`: so many batches of a producer are remembered."""
 
     key: tuple[str, int]
     """(topic, partition)"""
@@ -120,27 +133,6 @@ class LogEnd:
     _before_max_ms: int
     _after_max_ms: int
 
-    def put_plain(
-        self,
-        put: Callable[[int, Sequence[Buffer]], int],
-        records: Buffer,
-        now_ms: int,
-        verification: object,
-        cached_batches: int,
-    ) -> Appended | None:
-        """Append a client's batch if there is nothing else to do. Returns None if there may be, and has done nothing.
-        Nothing else is to do if
-
-        - the partition is online, its limits are those of its configuration, which is a plain one (`_is_plain`) and
-          lets no append wait (`_waits_for_disk`), and the newest leader epoch has begun;
-        - the batch is plain (`cext.records.scan_plain`), in writable memory, and its segment takes it
-          (`SegmentEnd.append_plain`);
-        - it has no producer; or a known one of this or an older epoch, and its sequence number is the next. If it opens
-          a transaction, `verification` is the guard of that producer; if it belongs to none, none is open.
-
-        `put` writes, as in `SegmentEnd.append_plain`, whose errors are raised; the state in memory is unchanged then.
-        `cached_batches`: so many batches of a producer are remembered."""
-
     def put_own(
         self,
         put: Callable[[int, Sequence[Buffer]], int],
@@ -149,11 +141,11 @@ class LogEnd:
         is_limited: bool,
         cached_batches: int,
     ) -> Appended | None:
-        """Append a batch that the broker built if there is nothing else to do, else None as in `put_plain`. Nothing
-        else is to do if, beside what `put_plain` asks of the partition and the segment (but for `_is_plain`: the
+        """Append a batch that the broker built if there is nothing else to do, else None as in `append_data`. Nothing
+        else is to do if, beside what `append_data` asks of the partition and the segment (but for `_is_plain`: the
         broker's batches are stored as they are in any case), the bytes are one batch with
         the times of its records, within `max.message.bytes` if `is_limited`; and it has no producer, or is a part of a
-        transaction of a known one of this or an older epoch. Errors are those of `put`, as in `put_plain`."""
+        transaction of a known one of this or an older epoch. Errors are those of `put`, as in `append_data`."""
 
     def commit_plain(
         self,
@@ -166,9 +158,9 @@ class LogEnd:
         now_ms: int,
     ) -> Appended | None:
         """Append a commit marker (of `build_marker`, with these fields) if there is nothing else to do, else None as in
-        `put_plain`. Nothing else is to do if, beside what `put_own` asks of the partition and the segment, the
+        `append_data`. Nothing else is to do if, beside what `put_own` asks of the partition and the segment, the
         producer has a transaction open, no guard, and no newer epoch or coordinator epoch; under
-        transaction version 2 its epoch is older. Errors are those of `put`, as in `put_plain`."""
+        transaction version 2 its epoch is older. Errors are those of `put`, as in `append_data`."""
 
     def not_appended(self, base_offset: int, error: OSError | MemoryError) -> Exception: ...
     def _wake(self) -> None: ...

@@ -184,9 +184,6 @@ cdef class LogEnd:
             self.want_flush()
         return 0
 
-    def put_plain(self, put, records, int64_t now_ms, verification, Py_ssize_t cached_batches):
-        return self.append_data(put, records, now_ms, verification, cached_batches)
-
     cdef Appended append_data(
         self, object put, object records, int64_t now_ms, object verification, Py_ssize_t cached_batches
     ):

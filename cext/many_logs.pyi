@@ -63,7 +63,7 @@ class Produced:
         now_ms: int,
         cached_batches: int,
     ) -> tuple[list[PartitionBatch], int]:
-        """Append by `LogEnd.put_plain` each batch that has no error and was not checked before, and fill in its answer.
+        """Append by `LogEnd.append_data` each batch that has no error and was not checked before, and fill in its answer.
         Returns the others, and the bytes that were appended. Of those an append failed for, `error` is set: what
         `LogEnd.not_appended` made of it, or the exception itself, which is a bug."""
 
