@@ -85,8 +85,8 @@ cdef class LogEnd:
     cdef bint _is_ready(self) except -1
     cdef int _advance_to(self, int64_t end_offset, int64_t size_bytes, int64_t now_ms) except -1
     cdef Appended _appended(self, int64_t base_offset, int64_t size_bytes)
-    # `append_data` of the batch of `size_bytes` at `p`, which is as `SegmentEnd.put_at` has it. Returns its base offset,
-    # or -1 if there is something to decide, and then nothing has happened.
+    # `append_data` of the batch of `size_bytes` at `p`, which is as `SegmentEnd.put_at` has it. Returns its base
+    # offset, or -1 if there is something to decide, and then nothing has happened.
     cdef int64_t append_at(
         self, object put, object whole, Py_ssize_t start, uint8_t* p, int64_t size_bytes, int64_t now_ms,
         object verification, Py_ssize_t cached_batches

@@ -93,8 +93,8 @@ class ProducersEnd:
 class LogEnd:
     """What an append asks of a partition; the fields are explained in `LocalLog`.
 
-    `append_data`, for C callers (`many_logs`, `plain_produce`), appends a client's batch if there is nothing else to do.
-    It returns None if there may be, and has done nothing. Nothing else is to do if
+    `append_data`, for C callers (`many_logs`, `plain_produce`), appends a client's batch if there is nothing else to
+    do. It returns None if there may be, and has done nothing. Nothing else is to do if
 
     - the partition is online, its limits are those of its configuration, which is a plain one (`_is_plain`) and lets no
       append wait (`_waits_for_disk`), and the newest leader epoch has begun;

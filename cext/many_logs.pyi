@@ -63,9 +63,9 @@ class Produced:
         now_ms: int,
         cached_batches: int,
     ) -> tuple[list[PartitionBatch], int]:
-        """Append by `LogEnd.append_data` each batch that has no error and was not checked before, and fill in its answer.
-        Returns the others, and the bytes that were appended. Of those an append failed for, `error` is set: what
-        `LogEnd.not_appended` made of it, or the exception itself, which is a bug."""
+        """Append by `LogEnd.append_data` each batch that has no error and was not checked before, and fill in its
+        answer. Returns the others, and the bytes that were appended. Of those an append failed for, `error` is set:
+        what `LogEnd.not_appended` made of it, or the exception itself, which is a bug."""
 
 def in_order(answers: dict[Any, list[Any]], found: dict[tuple[Any, int], PartitionBatch]) -> list[PartitionBatch]:
     """Put the batches' answers into the lists of `answers`, by the first of what `found` has them by. Returns the
