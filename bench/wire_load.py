@@ -1,7 +1,7 @@
 """Clients in C that cost next to nothing (`wire_load.c`), compiled at their first use.
 
 A client in Python takes 14 us of a core for a request, about as much as the broker: sixteen of them in one process
-measure themselves. These take 4, most of them the kernel's.
+measure themselves.
 """
 
 from __future__ import annotations

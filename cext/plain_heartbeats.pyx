@@ -84,7 +84,9 @@ cdef bint _read_consumer(Reader* c, Member* member, int version) noexcept nogil:
     )
 
 
-cdef class PlainHeartbeat(PlainApi):
+cdef class _PlainMember(PlainApi):
+    """What both kinds do alike. `_stays` is the rule, in Python."""
+
     cdef object _stays
 
     def __init__(self, stays not None):
@@ -96,23 +98,33 @@ cdef class PlainHeartbeat(PlainApi):
     ):
         cdef Py_buffer view
         cdef Reader c
-        cdef Member member
-        cdef Beat beat
         if broker.authorizer is not None or broker.clock.is_virtual:
             return None
         PyObject_GetBuffer(frame, &view, PyBUF_SIMPLE)
         try:
             c.at = <uint8_t*>view.buf + header.body_at
             c.end = <uint8_t*>view.buf + view.len
-            if not _read_classic(&c, &member, header.api_version):
-                return None
-            beat = Beat.__new__(Beat)
-            beat.group_id = _text(member.group_id, member.group_id_bytes)
-            beat.generation_id = member.epoch
-            beat.member_id = _text(member.member_id, member.member_id_bytes)
-            beat.group_instance_id = _text(member.instance_id, member.instance_id_bytes)
+            return self._answer(broker, session, header, client_id, &c)
+        except Exception:
+            return None         # the handler meets it again, and answers
         finally:
             PyBuffer_Release(&view)
+
+    cdef bytes _answer(self, object broker, object session, RequestHeader* header, object client_id, Reader* c):
+        raise NotImplementedError("abstract: a heartbeat is read and answered here")
+
+
+cdef class PlainHeartbeat(_PlainMember):
+    cdef bytes _answer(self, object broker, object session, RequestHeader* header, object client_id, Reader* c):
+        cdef Member member
+        cdef Beat beat
+        if not _read_classic(c, &member, header.api_version):
+            return None
+        beat = Beat.__new__(Beat)
+        beat.group_id = _text(member.group_id, member.group_id_bytes)
+        beat.generation_id = member.epoch
+        beat.member_id = _text(member.member_id, member.member_id_bytes)
+        beat.group_instance_id = _text(member.instance_id, member.instance_id_bytes)
         return _classic_answer(header) if self._stays(broker, beat) else None
 
 
@@ -135,35 +147,17 @@ cdef bytes _classic_answer(RequestHeader* header):
         out_free(&out)
 
 
-cdef class PlainConsumerHeartbeat(PlainApi):
-    cdef object _stays
-
-    def __init__(self, stays not None):
-        self._stays = stays
-        self.answered = 1
-
-    cdef object serve(
-        self, object broker, object session, RequestHeader* header, object client_id, object frame, object now_ms
-    ):
-        cdef Py_buffer view
-        cdef Reader c
+cdef class PlainConsumerHeartbeat(_PlainMember):
+    cdef bytes _answer(self, object broker, object session, RequestHeader* header, object client_id, Reader* c):
         cdef Member member
         cdef int32_t interval_ms
-        if broker.authorizer is not None or broker.clock.is_virtual:
+        if not _read_consumer(c, &member, header.api_version):
             return None
-        PyObject_GetBuffer(frame, &view, PyBUF_SIMPLE)
-        try:
-            c.at = <uint8_t*>view.buf + header.body_at
-            c.end = <uint8_t*>view.buf + view.len
-            if not _read_consumer(&c, &member, header.api_version):
-                return None
-            interval_ms = self._stays(
-                broker, session, client_id, _text(member.group_id, member.group_id_bytes),
-                _text(member.member_id, member.member_id_bytes), member.epoch,
-            )
-            return None if interval_ms < 0 else _consumer_answer(header, &member, interval_ms)
-        finally:
-            PyBuffer_Release(&view)
+        interval_ms = self._stays(
+            broker, session, client_id, _text(member.group_id, member.group_id_bytes),
+            _text(member.member_id, member.member_id_bytes), member.epoch,
+        )
+        return None if interval_ms < 0 else _consumer_answer(header, &member, interval_ms)
 
 
 cdef bytes _consumer_answer(RequestHeader* header, Member* member, int32_t interval_ms):

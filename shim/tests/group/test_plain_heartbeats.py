@@ -13,6 +13,7 @@ import pytest
 from kafka_shim.api import TABLE, Api
 from kafka_shim.api.controller import CONTROLLER_TABLE
 from kafka_shim.embedded import Broker
+from kafka_shim.group.classic_requests import ClassicRequests
 from kafka_shim.group.decision import SESSION
 from kafka_shim.targets.requests import make, protocols
 from kafka_shim.tests.produced import make_topic
@@ -117,6 +118,20 @@ def test_a_classic_member_stays(client: Connection, classic: Ways, version: int)
     who = join(client, f"stays-{version}")
     answer, is_moved = classic.ask(make("Heartbeat", **who), version)
     assert (answer.error_code, is_moved, classic.served["short"]) == (0, True, 1)
+
+
+def test_the_handler_answers_where_memory_ends(
+    client: Connection, classic: Ways, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection was closed instead."""
+    who = join(client, "memory")
+
+    def stays(requests: ClassicRequests, beat: Any) -> bool:
+        raise MemoryError
+
+    monkeypatch.setattr(ClassicRequests, "stays", stays)
+    assert client.request(make("Heartbeat", **who), 4).error_code == 0
+    assert classic.served == {"handler": 1}
 
 
 def test_whatever_else_a_classic_heartbeat_may_be(client: Connection, classic: Ways) -> None:
