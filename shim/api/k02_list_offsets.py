@@ -11,7 +11,7 @@ leader epochs. v6 is flexible. v10 a timeout for tiered look-ups, which is not u
 from __future__ import annotations
 
 from kafka_shim.api.partitions import check_leader_epoch
-from kafka_shim.authorization import is_authorized
+from kafka_shim.authorization import authorized_in_steps
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest
 from kafka_shim.protocol.messages.list_offsets_response import (
@@ -25,13 +25,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.context import Context
     from kafka_shim.protocol.messages.list_offsets_request import ListOffsetsTopic
-    from kafka_shim.storage.results import FoundOffset
     from kafka_shim.turns import Steps
 
 KEY, MIN, MAX = 2, 1, 11
 REQUEST, RESPONSE = ListOffsetsRequest, ListOffsetsResponse
 ABANDONABLE = True
 
+NO_LEADER_EPOCH = -1
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 _FIRST_VERSION = {
@@ -50,50 +50,55 @@ def handle(context: Context, request: ListOffsetsRequest) -> Steps[ListOffsetsRe
             ErrorCode.UNKNOWN_SERVER_ERROR, f"unknown isolation level {request.isolation_level}, it is 0 or 1"
         )
     response = ListOffsetsResponse()
-    allowed: dict[str, bool] = {}
     denied: list[ListOffsetsTopic] = []
-    seen: dict[tuple[str, int], int] = {}
+    names = [topic.name for topic in request.topics]
+    allowed = yield from authorized_in_steps(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+    repeated = yield from _repeated(request.topics, are_distinct=len(allowed) == len(names))
+    isolation_level = request.isolation_level if request.replica_id == -1 else READ_UNCOMMITTED
     for topic in request.topics:
         name = topic.name
         if name not in allowed:
-            allowed[name] = is_authorized(context, AclOperation.DESCRIBE, ResourceType.TOPIC, name)
-            yield
-        if not allowed[name]:
             denied.append(topic)
             continue
-        for asked in topic.partitions:
-            key = (name, asked.partition_index)
-            seen[key] = seen.get(key, 0) + 1
-            yield
-    for topic in request.topics:
-        if not allowed[topic.name]:
-            continue
         answers: list[ListOffsetsPartitionResponse] = []
-        response.topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
+        response.topics.append(ListOffsetsTopicResponse(name=name, partitions=answers))
         for asked in topic.partitions:
             yield
-            count = seen.pop((topic.name, asked.partition_index), 0)
-            if not count:
+            index = asked.partition_index
+            answer = ListOffsetsPartitionResponse(partition_index=index)
+            if repeated and (is_first := repeated.get((name, index))) is not None:
+                if is_first:
+                    repeated[name, index] = False
+                    answer.error_code = ErrorCode.INVALID_REQUEST
+                    answers.append(answer)
                 continue  # a repeated partition gets one entry, with an error
-            answer = ListOffsetsPartitionResponse(partition_index=asked.partition_index)
             answers.append(answer)
-            if count > 1:
-                answer.error_code = ErrorCode.INVALID_REQUEST
-                continue
             try:
-                found = _find(context, topic.name, asked, request.isolation_level if request.replica_id == -1 else 0)
+                _find(context, name, asked, isolation_level, answer)
             except KafkaError as error:
                 answer.error_code = error.code
-                continue
-            if found is not None:
-                answer.timestamp = found.timestamp_ms
-                answer.offset = found.offset
-                if context.api_version >= 4:
-                    answer.leader_epoch = found.leader_epoch
     for topic in denied:
         response.topics.append(_refusal(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
         yield
     return response
+
+
+def _repeated(topics: list[ListOffsetsTopic], *, are_distinct: bool) -> Steps[dict[tuple[str, int], bool]]:
+    """Returns the partitions that the request names more than once, each with True: it is not answered yet.
+    `are_distinct`: whether no topic is there twice."""
+    seen: set[tuple[str, int]] = set()
+    repeated: dict[tuple[str, int], bool] = {}
+    for topic in topics:
+        yield
+        if are_distinct and len(topic.partitions) < 2:
+            continue
+        for asked in topic.partitions:
+            key = (topic.name, asked.partition_index)
+            if key in seen:
+                repeated[key] = True
+            seen.add(key)
+            yield
+    return repeated
 
 
 def failed(request: ListOffsetsRequest, version: int, code: ErrorCode, message: str | None) -> ListOffsetsResponse:
@@ -111,18 +116,34 @@ def _refusal(topic: ListOffsetsTopic, code: ErrorCode) -> ListOffsetsTopicRespon
     )
 
 
-def _find(context: Context, topic: str, asked: ListOffsetsPartition, isolation_level: int) -> FoundOffset | None:
-    timestamp = asked.timestamp
+def _find(
+    context: Context,
+    topic: str,
+    asked: ListOffsetsPartition,
+    isolation_level: int,
+    answer: ListOffsetsPartitionResponse,
+) -> None:
+    """Put what is found into the answer. Raises KafkaError."""
+    timestamp, has_leader_epoch = asked.timestamp, context.api_version >= 4
     if timestamp < 0 and context.api_version < _FIRST_VERSION.get(timestamp, 1 << 15):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     log = context.broker.logs.get(topic, asked.partition_index)
-    check_leader_epoch(log, asked.current_leader_epoch)
-    if timestamp == LATEST:
-        return log.latest(isolation_level)
+    if asked.current_leader_epoch != NO_LEADER_EPOCH:
+        check_leader_epoch(log, asked.current_leader_epoch)
+    if timestamp == LATEST:  # what those ask who watch the lag of thousands of partitions: without a FoundOffset
+        answer.offset = log.last_stable_offset if isolation_level else log.log_end_offset
+        if has_leader_epoch:
+            answer.leader_epoch = log.leader_epoch
+        return
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
-        return log.earliest()
-    if timestamp == MAX_TIMESTAMP:
-        return log.max_timestamp(isolation_level)
-    if timestamp < 0:
-        return None
-    return log.offset_for_timestamp(timestamp, isolation_level)
+        found = log.earliest()
+    elif timestamp == MAX_TIMESTAMP:
+        found = log.max_timestamp(isolation_level)
+    elif timestamp < 0:
+        return
+    else:
+        found = log.offset_for_timestamp(timestamp, isolation_level)
+    answer.timestamp = found.timestamp_ms
+    answer.offset = found.offset
+    if has_leader_epoch:
+        answer.leader_epoch = found.leader_epoch

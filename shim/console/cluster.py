@@ -123,6 +123,11 @@ class Cluster:
                     self._topics = until_s, answer
         return answer
 
+    def keeps_topics(self) -> bool:
+        """Whether `metadata(None)` is answered without a request."""
+        kept = self._topics
+        return kept is not None and time.monotonic() < kept[0]
+
     def forget(self) -> None:
         """Ask for the topics anew: they were changed from here."""
         with self._lock:

@@ -157,10 +157,11 @@ def _end_offsets(cluster: Cluster, partitions: Iterable[TopicPartition]) -> Offs
     wanted = set(partitions)
     if not wanted:
         return {}
+    names = {name for name, _ in wanted}
     leaders = {
         (topic.name, one.partition_index): one.leader_id
-        for names in some_at_once(sorted({name for name, _ in wanted}), TOPICS_AT_ONCE)
-        for topic in cluster.metadata(names).topics
+        for some in ([None] if cluster.keeps_topics() else some_at_once(sorted(names), TOPICS_AT_ONCE))
+        for topic in cluster.metadata(some).topics
         for one in topic.partitions
     }
     known = {each: leader for each, leader in leaders.items() if each in wanted}

@@ -72,7 +72,8 @@ def held(cluster: Cluster, query: Query) -> dict[str, Any]:
     leaders = {(topic.name, one.partition_index): one.leader_id for topic in topics for one in topic.partitions}
     asked = dict(list(leaders.items())[:MOST_ASKED])
     high = cluster.offsets(dict.fromkeys(asked, LATEST), asked)
-    stable = cluster.offsets(dict.fromkeys(asked, LATEST), asked, COMMITTED)
+    written = [each for each, offset in high.items() if offset > 0]
+    stable = cluster.offsets(dict.fromkeys(written, LATEST), asked, COMMITTED)
     behind = sorted(
         (each for each, offset in high.items() if stable.get(each, offset) < offset),
         key=lambda each: (stable[each] - high[each], each),
@@ -152,7 +153,8 @@ def _held(cluster: Cluster, partitions: list[TopicPartition], producer_id: int) 
     }
     asked = {each: leaders.get(each, -1) for each in partitions}
     high = cluster.offsets(dict.fromkeys(asked, LATEST), asked)
-    stable = cluster.offsets(dict.fromkeys(asked, LATEST), asked, COMMITTED)
+    written = [each for each, offset in high.items() if offset > 0]
+    stable = cluster.offsets(dict.fromkeys(written, LATEST), asked, COMMITTED)
     remembered = _producers(cluster, partitions, asked)
     rows = []
     for each in partitions:
