@@ -105,8 +105,8 @@ def many(side: Side, pace: Pace, **how: Any) -> Figures:
     }
 
 
-def _many(name: str, **how: Any) -> Case:
-    return Case(name, lambda side, pace: many(side, pace, **how), "p50_us")
+def _many(name: str, kinds: tuple[str, ...] = (SHIM, KAFKA), **how: Any) -> Case:
+    return Case(name, lambda side, pace: many(side, pace, **how), "p50_us", kinds=kinds)
 
 
 def cases(megabytes: int) -> list[Case]:
@@ -116,7 +116,7 @@ def cases(megabytes: int) -> list[Case]:
     return [
         Case("throughput", throughput, "produce_mb_s", is_awake=False, pages_mb=megabytes, kinds=ALL),
         Case("single", single, "p50_us", kinds=ALL),
-        *(_many(f"small, {count} clients", clients=count, **small) for count in CLIENTS),
+        *(_many(f"small, {count} clients", kinds=ALL, clients=count, **small) for count in CLIENTS),
         *(_many(f"large, {count} clients", clients=count, **large) for count in CLIENTS),
         *(_many(f"batches, {codec}", compression=codec, **batch) for codec in ("none", "lz4", "zstd")),
         _many("equal load, small", rate=EQUAL_RATE, record_bytes=SMALL_BYTES, **equal),

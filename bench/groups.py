@@ -4,15 +4,14 @@ be together in one generation.
 
 from __future__ import annotations
 
-import selectors
+import subprocess
 import time
-from contextlib import ExitStack
 
 from bench import wire_load
+from bench.compiled import local_port, program
 from bench.cost import cpu_s
-from bench.rounds import Case, Side
+from bench.rounds import KAFKA, SHIM, YARDSTICK, Case, Side
 from bench.wire_load import Work
-from kafka_shim.errors import ErrorCode
 from kafka_shim.protocol.headers import encode_request_frame
 from kafka_shim.targets.requests import create_topic, make, protocols, subscription
 from kafka_shim.wire_client import Connection
@@ -24,10 +23,8 @@ if TYPE_CHECKING:
     from bench.rounds import Figures, Pace
 
 TOPIC = "bench"
-MEMBERS = 100
-JOIN_GROUP = 11
-# Between a member's heartbeats, by which it learns that others have come. Clients take seconds.
-HEARTBEAT_S = 0.005
+# How many members come at once, and to how many groups one after another in a step.
+MEMBERS, GROUPS = 100, 5
 
 
 def join_fields(group: str, member_id: str = "") -> dict[str, Any]:
@@ -51,6 +48,8 @@ def commits(side: Side, pace: Pace) -> Figures:
 def heartbeats(side: Side, pace: Pace) -> Figures:
     """Heartbeats of a stable classic group."""
     group = side.next_name("bench-beats")
+    if side.kind == YARDSTICK:
+        return _repeat(side, make("Heartbeat", group_id=group, generation_id=1, member_id="bench"), 3, pace)
     with Connection(side.bootstrap) as client:
         given: Any = client.request(make("JoinGroup", **join_fields(group)), 3)
         fields = {"group_id": group, "generation_id": given.generation_id, "member_id": given.member_id}
@@ -61,6 +60,8 @@ def heartbeats(side: Side, pace: Pace) -> Figures:
 def consumer_heartbeats(side: Side, pace: Pace) -> Figures:
     """Heartbeats of a stable group of the consumer protocol."""
     who = {"group_id": side.next_name("bench-consumer"), "member_id": "bench"}
+    if side.kind == YARDSTICK:
+        return _repeat(side, make("ConsumerGroupHeartbeat", **who, member_epoch=1), 1, pace)
     first = {"member_epoch": 0, "rebalance_timeout_ms": 30_000, "topic_partitions": []}
     with Connection(side.bootstrap) as client:
         request = make("ConsumerGroupHeartbeat", **who, **first, subscribed_topic_names=[TOPIC])
@@ -88,87 +89,32 @@ def _checked(answer: Any) -> None:
         raise RuntimeError(f"refused: {answer}")
 
 
-class Member:
-    """One of the members that come at once: what it sends next when it is answered."""
-
-    def __init__(self, client: Connection, group: str) -> None:
-        self.client = client
-        self.group = group
-        self.member_id = ""
-        # Of the generation that it has synced in; 0: in none.
-        self.generation = 0
-        # When it sends its next heartbeat; 0: it waits for an answer.
-        self.heartbeat_at = 0.0
-        self._who: dict[str, Any] = {}
-        self._asked: Any = None
-
-    def join(self) -> None:
-        self.generation = 0
-        self._ask(make("JoinGroup", **join_fields(self.group, self.member_id)), 9)
-
-    def heartbeat(self) -> None:
-        self.heartbeat_at = 0.0
-        self._ask(make("Heartbeat", **self._who), 4)
-
-    def _ask(self, message: Any, version: int) -> None:
-        self._asked = message.API_KEY, version
-        self.client.send(message, version)
-
-    def answered(self) -> None:
-        """An answer has come."""
-        _, answer = self.client.receive(*self._asked)
-        if self._asked[0] == JOIN_GROUP and not self.member_id:
-            self.member_id = answer.member_id
-            self.join()
-        elif answer.error_code == ErrorCode.REBALANCE_IN_PROGRESS:
-            self.join()
-        elif answer.error_code:
-            raise RuntimeError(f"refused: {answer}")
-        elif self._asked[0] == JOIN_GROUP:
-            self._who = {"group_id": self.group, "member_id": self.member_id, "generation_id": answer.generation_id}
-            given = [{"member_id": each.member_id, "assignment": b"x"} for each in answer.members]
-            name = {"protocol_type": answer.protocol_type, "protocol_name": answer.protocol_name}
-            self._ask(make("SyncGroup", **self._who, **name, assignments=given), 5)
-        else:
-            self.generation = self._who["generation_id"]
-            self.heartbeat_at = time.perf_counter() + HEARTBEAT_S
-
-
 def members(side: Side, pace: Pace) -> Figures:
-    """Until the members that came at once are together in one generation. One thread speaks for all of them: a hundred
-    would measure how they share one CPU."""
-    group, target = side.next_name("bench-members"), side.target
-    with ExitStack() as stack:
-        selector = stack.enter_context(selectors.DefaultSelector())
-        crowd = [Member(stack.enter_context(Connection(target.bootstrap)), group) for _ in range(MEMBERS)]
-        for member in crowd:
-            selector.register(member.client.detach(), selectors.EVENT_READ, member)
-        cpu, started = cpu_s(target), time.perf_counter()
-        for member in crowd:
-            member.join()
-        while not _are_together(crowd):
-            if time.perf_counter() > started + 120:
-                raise RuntimeError(f"{MEMBERS} members are not in one generation after 120 s")
-            for key, _ in selector.select(HEARTBEAT_S):
-                key.data.answered()
-            now = time.perf_counter()
-            for member in crowd:
-                if 0 < member.heartbeat_at <= now:
-                    member.heartbeat()
-        took_s = time.perf_counter() - started
-        spent = cpu_s(target) - cpu
-    return {"per_s": MEMBERS / took_s, "cpu_us": spent * 1e6 / MEMBERS}
+    """Until the members that came at once are together in one generation, in one group after another. One thread in C
+    speaks for all of them (`members.c`)."""
+    line = [program("members", ["bench/members.c"]), str(local_port(side.bootstrap)), str(MEMBERS), TOPIC]
+    took_s, requests = 0.0, 0
+    with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as it:
+        assert it.stdin is not None and it.stdout is not None and it.stderr is not None
+        cpu = cpu_s(side.target)
+        for _ in range(GROUPS):
+            print(side.next_name("bench-members"), file=it.stdin, flush=True)
+            told = it.stdout.readline().split()
+            if len(told) != 2:
+                raise RuntimeError(it.stderr.read()[-2000:])
+            took_s += float(told[0])
+            requests += int(told[1])
+        spent = cpu_s(side.target) - cpu
+        it.stdin.close()
+    total = MEMBERS * GROUPS
+    return {"per_s": total / took_s, "cpu_us": spent * 1e6 / total, "requests": requests / total}
 
 
-def _are_together(crowd: list[Member]) -> bool:
-    generations = {member.generation for member in crowd}
-    return len(generations) == 1 and 0 not in generations
-
-
+ALL = (SHIM, KAFKA, YARDSTICK)
 CASES = (
     Case("offset commits", commits, "per_s"),
-    Case("classic heartbeats", heartbeats, "per_s"),
-    Case("consumer heartbeats", consumer_heartbeats, "per_s"),
+    Case("classic heartbeats", heartbeats, "per_s", kinds=ALL),
+    Case("consumer heartbeats", consumer_heartbeats, "per_s", kinds=ALL),
     Case(f"{MEMBERS} members at once", members, "per_s"),
 )
 

@@ -75,9 +75,9 @@ def run_transactions(pace: Pace, keep: Keep) -> None:
 
 def run_groups(pace: Pace, keep: Keep) -> None:
     with ExitStack() as stack:
-        sides = _started(stack, SHIM, KAFKA)
-        for side in sides.values():
-            groups.prepare(side)
+        sides = _started(stack, SHIM, KAFKA, YARDSTICK)
+        for kind in (SHIM, KAFKA):
+            groups.prepare(sides[kind])
         rounds.run(groups.CASES, sides, pace, keep)
 
 

@@ -181,7 +181,7 @@ TABLES: dict[str, tuple[str, tuple[Row, ...]]] = {
         ),
     ),
 }
-YARDSTICK_TABLES = ("basics",)
+YARDSTICK_TABLES = ("basics", "clients", "groups")
 # Tables of the shim alone, in one state.
 ALONE = ("scale", "loop")
 SMALL_SIZES = {

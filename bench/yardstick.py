@@ -1,9 +1,10 @@
 """A yardstick, not a broker: the minimum that uvloop and Python must do to accept batches, store them and return them.
 
 ``python -m bench.yardstick PORT DIR`` serves InitProducerId 1, Produce 8, Fetch 11 and ApiVersions 0 for any topic,
-which it creates on first use. It checks the CRC, sets base offsets, writes one file per partition and keeps offsets in
-memory. It implements no other rule of Kafka: no producer state, no index, no errors, no recovery. The additional cost
-of the shim is the cost of Kafka's semantics.
+which it creates on first use, and answers Heartbeat 3 and ConsumerGroupHeartbeat 1 of any member. It checks the CRC,
+sets base offsets, writes one file per partition and keeps offsets in memory. It implements no other rule of Kafka: no
+producer state, no groups, no index, no errors, no recovery. The additional cost of the shim is the cost of Kafka's
+semantics.
 """
 
 from __future__ import annotations
@@ -170,7 +171,27 @@ def api_versions(store: Store, body: memoryview) -> list[bytes]:
     return [I16.pack(0) + I32.pack(0)]
 
 
-HANDLERS = {0: produce, 1: fetch, 18: api_versions, 22: init_producer_id}
+def heartbeat(store: Store, body: memoryview) -> list[bytes]:
+    return [I32.pack(0) + I16.pack(0)]
+
+
+def consumer_heartbeat(store: Store, body: memoryview) -> list[bytes]:
+    at = 1  # the header's tags
+    size_bytes = body[at]
+    at += size_bytes  # group id: the length is one more than it is
+    member = bytes(body[at : at + body[at]])
+    epoch = bytes(body[at + len(member) : at + len(member) + 4])
+    return [bytes(1) + I32.pack(0) + I16.pack(0) + bytes(1) + member + epoch + I32.pack(5000) + b"\xff\x00"]
+
+
+HANDLERS = {
+    0: produce,
+    1: fetch,
+    12: heartbeat,
+    18: api_versions,
+    22: init_producer_id,
+    68: consumer_heartbeat,
+}
 
 
 async def main(port: int, folder: Path) -> None:
