@@ -54,6 +54,8 @@ class Workload:
     def __init__(self, client: Connection) -> None:
         self.client = client
         self._sequence = 0
+        self._watched: list[str] = []
+        self._groups: list[str] = []
         self._sessions: dict[int, list[int]] = {}
         requests.create_topic(client, "counted", 1, {"max.message.bytes": "2000000"})
         client.request(requests.make("FindCoordinator", key_type=0, coordinator_keys=["beats"]), 4)
@@ -153,6 +155,35 @@ class Workload:
             8,
         )
 
+    def latest_offsets(self) -> None:
+        """Who watches lag: the ends of 20 topics of one partition."""
+        if not self._watched:
+            self._watched = [f"lagging-{number}" for number in range(20)]
+            for name in self._watched:
+                requests.create_topic(self.client, name, 1, {})
+        part = {"partition_index": 0, "timestamp": -1}
+        topics = [{"name": name, "partitions": [part]} for name in self._watched]
+        answer = self.client.request(requests.make("ListOffsets", replica_id=-1, isolation_level=0, topics=topics), 7)
+        _check(max(topic.partitions[0].error_code for topic in answer.topics))
+
+    def offset_fetch(self) -> None:
+        """Who watches lag: all offsets of five groups, six each."""
+        names = ["counted", *(f"committed-{number}" for number in range(5))]
+        if not self._groups:
+            for name in names[1:]:
+                requests.create_topic(self.client, name, 1, {})
+            self._groups = [f"lagging-{number}" for number in range(5)]
+            part = {"partition_index": 0, "committed_offset": 1, "committed_metadata": ""}
+            topics = [{"name": name, "partitions": [part]} for name in names]
+            for name in self._groups:
+                who = {"group_id": name, "generation_id_or_member_epoch": -1, "member_id": ""}
+                self.client.request(requests.make("OffsetCommit", **who, topics=topics), 8)
+        asked = [{"group_id": name, "topics": None} for name in self._groups]
+        answer = self.client.request(requests.make("OffsetFetch", groups=asked), 9)
+        _check(max(group.error_code for group in answer.groups))
+        if any(len(group.topics) != len(names) for group in answer.groups):
+            raise SystemExit("offsets are missing")
+
     def transaction(self) -> None:
         """One record to each of 20 partitions, offsets, and the commit, as a client of transactions version 2."""
         self._transaction(20)
@@ -208,6 +239,8 @@ KINDS: dict[str, Callable[[Workload], None]] = {
     "heartbeat": Workload.heartbeat,
     "consumer heartbeat": Workload.consumer_heartbeat,
     "offset commit": Workload.offset_commit,
+    "latest offsets of 20 topics": Workload.latest_offsets,
+    "offset fetch of 5 groups": Workload.offset_fetch,
     "transaction of 20 partitions": Workload.transaction,
 }
 

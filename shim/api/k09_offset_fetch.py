@@ -88,9 +88,9 @@ def _fetch(context: Context, group: OffsetFetchRequestGroup, require_stable: boo
         return OffsetFetchResponseGroup(group_id=group.group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     unknown: list[OffsetFetchRequestTopics] = []
     denied: list[OffsetFetchRequestTopics] = []
-    if group.topics is not None:
-        if by_id:
-            unknown = yield from _name_topics(image, group)
+    if group.topics is not None and by_id:
+        unknown = yield from _name_topics(image, group)
+    if group.topics is not None and broker.authorizer is not None:
         names = (topic.name for topic in group.topics)
         allowed = yield from authorized_in_steps(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
         denied = [topic for topic in group.topics if topic.name not in allowed]
@@ -103,7 +103,7 @@ def _fetch(context: Context, group: OffsetFetchRequestGroup, require_stable: boo
             answer = broker.groups.offsets.fetch(group, require_stable)
     except KafkaError as error:
         return OffsetFetchResponseGroup(group_id=group.group_id, error_code=error.code)
-    if group.topics is None:
+    if group.topics is None and broker.authorizer is not None:
         names = (topic.name for topic in answer.topics)
         allowed = yield from authorized_in_steps(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
         answer.topics = [topic for topic in answer.topics if topic.name in allowed]
@@ -111,8 +111,10 @@ def _fetch(context: Context, group: OffsetFetchRequestGroup, require_stable: boo
         answer.topics = [topic for topic in answer.topics if topic.name in image.topics]
         for topic in answer.topics:
             topic.topic_id = image.topics[topic.name].topic_id
-    answer.topics += _errors(unknown, ErrorCode.UNKNOWN_TOPIC_ID)
-    answer.topics += _errors(denied, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    if unknown:
+        answer.topics += _errors(unknown, ErrorCode.UNKNOWN_TOPIC_ID)
+    if denied:
+        answer.topics += _errors(denied, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     return answer
 
 

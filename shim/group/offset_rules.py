@@ -221,6 +221,8 @@ def fetch_in_steps(
         pending = set(offsets.pending_partitions(group_id))
     for name, topic_id, partitions in wanted:
         found = by_topic.get(name, {})
+        # A zero topic id means unknown, also in what was committed; another is that of a deleted topic of this name.
+        is_any_topic, same_topic = topic_id == ZERO_UUID, (ZERO_UUID, topic_id)
         answers = []
         for partition in partitions:
             if is_large:
@@ -231,7 +233,7 @@ def fetch_in_steps(
                 answers.append(_no_offset(partition, ErrorCode.UNSTABLE_OFFSET_COMMIT))
                 continue
             committed = found.get(partition)
-            if committed is None or _is_other_topic(committed.topic_id, topic_id):
+            if committed is None or not (is_any_topic or committed.topic_id in same_topic):
                 answers.append(_no_offset(partition, ErrorCode.NONE))
                 continue
             answers.append(
@@ -244,11 +246,6 @@ def fetch_in_steps(
             )
         response.topics.append(OffsetFetchResponseTopics(name=name, topic_id=topic_id, partitions=answers))
     return response
-
-
-def _is_other_topic(committed: bytes, asked: bytes) -> bool:
-    """Returns whether the offset belongs to a deleted topic of the same name. A zero topic id means unknown."""
-    return ZERO_UUID not in (committed, asked) and committed != asked
 
 
 def _no_offset(partition: int, code: ErrorCode) -> OffsetFetchResponsePartitions:

@@ -31,6 +31,8 @@ MOST = {
     "heartbeat": 290,
     "consumer heartbeat": 360,
     "offset commit": 567,
+    "latest offsets of 20 topics": 4_880,
+    "offset fetch of 5 groups": 5_220,
     "transaction of 20 partitions": 5_270,
 }
 # Other versions of Python have other instructions.
