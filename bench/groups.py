@@ -1,5 +1,5 @@
 """Groups: commits and heartbeats one at a time over one connection, and how long 100 members that come at once take to
-be together in one generation.
+be together in one generation. Heartbeats have the yardstick beside them, which answers and knows no group.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _checked(answer: Any) -> None:
 
 def members(side: Side, pace: Pace) -> Figures:
     """Until the members that came at once are together in one generation, in one group after another. One thread in C
-    speaks for all of them (`members.c`)."""
+    speaks for all of them (`members.c`). They leave before the next group, which is in the CPU and not in the time."""
     line = [program("members", ["bench/members.c"]), str(local_port(side.bootstrap)), str(MEMBERS), TOPIC]
     took_s, requests = 0.0, 0
     with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as it:
