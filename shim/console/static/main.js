@@ -124,5 +124,7 @@ document.addEventListener('keydown', event => {
   if (acts[event.key]) { event.preventDefault(); acts[event.key](); }
 });
 
+// The address after # says which page is shown: following this link there would show another one.
+document.querySelector('.skip').addEventListener('click', event => { event.preventDefault(); content.focus(); });
 window.addEventListener('hashchange', draw);
 start();
