@@ -82,9 +82,9 @@ def view(tmp_path_factory: pytest.TempPathFactory) -> Iterator[View]:
 
 
 @contextmanager
-def shown(bootstrap: str, folder: Path) -> Iterator[View]:
+def shown(bootstrap: str, folder: Path, **properties: str) -> Iterator[View]:
     """The page of a console that lets people change things, on which `ACTS` can be done."""
-    console = Console(Sessions(bootstrap, {}), allows_changes=True)
+    console = Console(Sessions(bootstrap, properties), allows_changes=True)
     body, kind = console._pages["main.js"]
     acts = "".join(f"if (location.search.includes('{name}')) {{ {act} }}" for name, act in ACTS.items())
     # Again and again: the page draws what it has asked for when it comes.
@@ -209,6 +209,23 @@ def test_what_is_to_be_typed_has_the_focus_in_a_dialog_with_a_table(view: View) 
         page.press("Enter")
         page.wait("Type its name")
         assert page.value("document.activeElement.placeholder") == SCRIPT
+
+
+def test_a_refused_login_keeps_the_name_and_wants_the_password(tmp_path: Path) -> None:
+    with (
+        Broker(sasl="PLAIN", users={"bob": "b-secret"}) as broker,
+        shown(broker.bootstrap_servers, tmp_path, **{"security.protocol": "SASL_PLAINTEXT"}) as view,
+        view.open("topics", width=400) as page,
+    ):
+        page.wait("<h1>Log in</h1>")
+        page.type("bob")
+        page.press("Tab")
+        page.type("wrong")
+        page.press("Enter")
+        page.wait("Invalid username or password")
+        page.type("b-secret")
+        page.press("Enter")
+        page.wait("<h1>Topics</h1>", "<span>bob</span>")
 
 
 def test_a_console_that_reads_offers_no_change(view: View) -> None:
