@@ -8,6 +8,7 @@ docker/resources/common-scripts, KafkaDockerWrapper).
 
 from __future__ import annotations
 
+import errno
 import os
 import shlex
 import socket
@@ -89,7 +90,10 @@ def _file(folder: str, name: str) -> Path:
 
 def with_listeners(given: Mapping[str, str]) -> dict[str, str]:
     """`given` with listeners where it has none: on all addresses, at the ports that are advertised, as in Kafka's
-    image. One listener alone is reached at the image's port too, to which any port of the host can be published."""
+    image. One listener alone is reached at the image's port too, to which any port of the host can be published.
+    Raises ConfigError for advertised listeners of another form."""
+    from kafka_shim.listeners import parse_endpoints
+
     found = dict(given)
     if found.get("listeners"):
         return found
@@ -98,6 +102,7 @@ def with_listeners(given: Mapping[str, str]) -> dict[str, str]:
         found["listeners"] = f"PLAINTEXT://0.0.0.0:{EXPOSED_PORT}"
         found["advertised.listeners"] = f"PLAINTEXT://localhost:{EXPOSED_PORT}"
         return found
+    parse_endpoints(",".join(advertised), "advertised.listeners")
     bound = [f"{one.partition('://')[0]}://0.0.0.0:{one.rpartition(':')[2]}" for one in advertised]
     mapping = found.get("listener.security.protocol.map", "")
     if len(bound) == 1 and not bound[0].endswith(f":{EXPOSED_PORT}"):
@@ -132,17 +137,37 @@ def configure(target: str, environment: Mapping[str, str], mounted: str = MOUNTE
     given = with_listeners(given | options(environment) | escaped(secrets(environment, folder)))
     if not given.keys() & {"log.dirs", "log.dir"}:
         given["log.dirs"] = DATA_DIR
-    # Others are not to read the passwords in it.
-    Path(target).unlink(missing_ok=True)
-    with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        file.write(properties_text(given))
-    told = given.get("advertised.listeners", "")
-    said = f"clients are told to connect to {told}" if told else "clients are told to connect to this container's name"
-    say(f"listening at {given['listeners']}; {said}")
+    _write(target, properties_text(given))
+    told = given.get("advertised.listeners") or _unadvertised(given["listeners"])
+    say(f"listening at {given['listeners']}; clients are told to connect to {told}")
     if told == f"PLAINTEXT://localhost:{EXPOSED_PORT}":
         say("for another published port or machine set KAFKA_ADVERTISED_LISTENERS=PLAINTEXT://HOST:PORT")
     for line in without_effect(environment, mounted):
         say(line)
+
+
+def _write(target: str, text: str) -> None:
+    """Write the broker's properties, in which others are not to read passwords. Raises SetupError."""
+    try:
+        Path(target).unlink(missing_ok=True)
+        with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as err:
+        folder = Path(target).parent
+        advice = {
+            errno.EACCES: "let the container's user be of group 0 (docker run --user UID:0)",
+            errno.EROFS: f"mount a folder there (docker run --tmpfs {folder})",
+        }.get(err.errno or 0, f"the broker's options are written to {folder} at each start")
+        raise SetupError(f"{target} cannot be written: {err.strerror}; {advice}") from err
+
+
+def _unadvertised(listeners: str) -> str:
+    """What clients are told where no listener is advertised: the hosts that are bound, as in Kafka."""
+    from kafka_shim.listeners import EVERYWHERE, parse_endpoints
+
+    if any(host in EVERYWHERE for _, host, _ in parse_endpoints(listeners, "listeners")):
+        return "this container's name"
+    return listeners
 
 
 def without_effect(environment: Mapping[str, str], mounted: str = MOUNTED) -> list[str]:

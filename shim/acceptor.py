@@ -93,7 +93,7 @@ class ConnectionBudget:
                 "%d of partitions: raise it (ulimit -n)",
                 self._refused,
                 printable(listener),
-                len(self._registry.connections),
+                len(self._registry.connections) + self.pending,
                 self.process_limit,
                 self.most_connections,
                 self._files.limit,

@@ -63,6 +63,14 @@ def strange_properties(properties: Mapping[str, str]) -> list[str]:
     return lines
 
 
+class LoginRefusedError(WireClientError):
+    """The broker refused a login. `reason`: what it said, for who has typed a name and password and has no file."""
+
+    def __init__(self, reason: str, advice: str) -> None:
+        self.reason = reason
+        super().__init__(f"{reason}; {advice}")
+
+
 class ClientSecurity:
     """The security of connections to one cluster. May be shared by connections of several threads."""
 
@@ -173,7 +181,7 @@ class ClientSecurity:
         if answer.error_code:
             name = ErrorCode(answer.error_code).name
             what = "the token" if self._token else "the principal" if self._initiator else "username and password"
-            raise WireClientError(f"{name}: {answer.error_message}; check {what} in sasl.jaas.config")
+            raise LoginRefusedError(f"{name}: {answer.error_message}", f"check {what} in sasl.jaas.config")
         return bytes(answer.auth_bytes)
 
 

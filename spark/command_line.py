@@ -6,9 +6,14 @@ A file of two lines makes it what ``spark-submit`` starts: ``from kafka_shim.spa
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
 
 import click
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # Each is imported when it is asked for: most of them need packages that the others do without.
 JOBS = {
@@ -38,8 +43,28 @@ EXAMPLES = {
 }
 
 
+# The last cause of an error of Spark, if it is one that Kafka's client names: `...errors.TimeoutException: Timed out`.
+CAUSE = re.compile(r"^(?:Caused by|): org\.apache\.kafka\.common\.(?:errors|config)\.(\w+): (.+)$", re.MULTILINE)
+
+# Where nobody answers, by librdkafka and by Java's client.
+UNANSWERED = frozenset({"_TIMED_OUT", "_TRANSPORT", "_ALL_BROKERS_DOWN", "TimeoutException"})
+ADVICE = " (is there a broker at --bootstrap-servers, and does it advertise an address that is reached from here?)"
+
+
 class Jobs(click.Group):
-    """The commands of JOBS."""
+    """The commands of JOBS. What Kafka refused them is told in one line."""
+
+    def invoke(self, context: click.Context) -> Any:
+        """Raises ClickException for an error of a client of Kafka, of librdkafka or under Spark, and else the error."""
+        try:
+            return super().invoke(context)
+        except click.exceptions.Exit:
+            raise
+        except Exception as error:
+            told = refusal(error)
+            if told is None:
+                raise
+            raise click.ClickException(told) from None
 
     def list_commands(self, context: click.Context) -> list[str]:
         return list(JOBS)
@@ -54,6 +79,23 @@ class Jobs(click.Group):
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Jobs"):
             formatter.write_dl([(name, what) for name, (_, what) in JOBS.items()])
+
+
+def refusal(error: Exception) -> str | None:
+    """What Kafka's client says in an error: hundreds of lines of Spark's own trace stand around it. None if it is no
+    error of Kafka's client, or if it was raised in a task, whose trace says where."""
+    if type(error).__module__ == "cimpl":  # confluent_kafka.KafkaException
+        (found,) = error.args[:1] or (error,)
+        told = found.str() if hasattr(found, "str") else str(found)
+        is_unanswered = hasattr(found, "name") and found.name() in UNANSWERED
+        return f"Kafka's client: {told}{ADVICE if is_unanswered else ''}"
+    if not type(error).__module__.startswith(("py4j.", "pyspark.")):
+        return None
+    causes = CAUSE.findall(str(error))
+    if not causes or "Traceback" in str(error):
+        return None
+    name, text = causes[-1]
+    return f"Kafka's client: {name}: {text}{ADVICE if name in UNANSWERED else ''}"
 
 
 @click.command(

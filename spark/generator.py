@@ -27,6 +27,7 @@ STEP_MS, PAYS_AFTER_MS = 250, 4_000
 ABORT_EVERY, REPEAT_EVERY, PAID_EVERY = 11, 100, 2
 TRANSACTION_RECORDS = 500
 TOLD_EVERY_RECORDS = 100_000
+PATIENCE_S = 60
 
 
 def order(number: int) -> dict[str, object]:
@@ -85,7 +86,7 @@ def write(
             "partitioner": "murmur2_random",
         }
     )
-    producer.init_transactions(60)
+    producer.init_transactions(PATIENCE_S)
     written = 0
     for turn, start in enumerate(range(first, first + count, TRANSACTION_RECORDS)):
         chunk = list(records(start, min(start + TRANSACTION_RECORDS, first + count), repeats=repeats))

@@ -93,6 +93,7 @@ def group(
     from kafka_shim.console.schemas import SchemaError, Schemas
     from kafka_shim.console.sessions import Sessions
     from kafka_shim.http.server import HttpServer, parse_address
+    from kafka_shim.log_format import set_up_logging
 
     for option, url in (("--metrics", metrics_url), ("--schema-registry", schema_registry)):
         if url and not url.startswith(("http://", "https://")):
@@ -129,6 +130,8 @@ def group(
         server = HttpServer(address, _behind_others(console.handle), most_requests=MOST_REQUESTS, tls=tls)
     except OSError as error:
         raise click.ClickException(f"{error.strerror}; give another address with --http HOST:PORT") from None
+    # Who changed what is logged at this level.
+    set_up_logging("info", "text")
     # Blocked in all threads and waited for: with a handler in Python the main thread, which waited for a lock, slept on
     # now and then while other threads answered requests.
     ends = {signal.SIGTERM, signal.SIGINT}

@@ -14,6 +14,7 @@ from importlib.resources import files
 from urllib.parse import urlsplit
 
 from kafka_shim.client.offset_reset import ResetError
+from kafka_shim.client_security import LoginRefusedError
 from kafka_shim.console import access, changes, configs, groups, metrics, overview, records, topics, transactions
 from kafka_shim.console.cluster import is_denied
 from kafka_shim.console.parameters import BadRequestError, Body, Query
@@ -191,6 +192,8 @@ class Console:
             user, password = _credentials(request.body)
             try:
                 token = self._sessions.log_in(user, password)
+            except LoginRefusedError as error:
+                raise _RefusedError(401, error.reason) from None
             except WireClientError as error:
                 raise _RefusedError(401, str(error)) from None
             return _json(200, {"user": user}, (("Set-Cookie", _cookie(token, is_secure)),))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import html
+import re
+
 from kafka_shim.client.requests import make
 from kafka_shim.wire_client import check
 
@@ -25,6 +28,9 @@ SOURCES = {
     8: "group",
 }
 LONGEST_VALUE = 4096
+# Apache Kafka's documentation is HTML: parts of it that stand apart, and other tags.
+APART = re.compile(r"</?(?:p|br|ul|ol|li|table|tr|td|pre)\b[^<>]*>", re.IGNORECASE)
+TAG = re.compile(r"</?[a-z][^<>]*>", re.IGNORECASE)
 
 
 def described(cluster: Cluster, query: Query) -> dict[str, Any]:
@@ -49,7 +55,7 @@ def described(cluster: Cluster, query: Query) -> dict[str, Any]:
                 "isDefault": one.config_source == 5,
                 "isSensitive": one.is_sensitive,
                 "isReadOnly": one.read_only,
-                "documentation": one.documentation or "",
+                "documentation": plain(one.documentation or ""),
                 "synonyms": [
                     {
                         "name": each.name,
@@ -62,3 +68,8 @@ def described(cluster: Cluster, query: Query) -> dict[str, Any]:
             for one in sorted(found.configs, key=lambda one: str(one.name))
         ],
     }
+
+
+def plain(documentation: str) -> str:
+    """Return what a browser would show of `documentation`, in one paragraph."""
+    return " ".join(html.unescape(TAG.sub("", APART.sub(" ", documentation))).split())

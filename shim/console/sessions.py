@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 import time
 
-from kafka_shim.client_security import ClientSecurity
+from kafka_shim.client_security import ClientSecurity, LoginRefusedError
+from kafka_shim.config import ConfigError
 from kafka_shim.console.cluster import Cluster
 from kafka_shim.protocol.messages.metadata_request import MetadataRequest
 from kafka_shim.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
 from kafka_shim.randomness import Randomness
-from kafka_shim.wire_client import Connection, WireClientError
+from kafka_shim.wire_client import WireClientError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +54,15 @@ class Sessions:
         self._lock = threading.Lock()
         self._of: dict[str, Session] = {}
         self._everybody: Session | None = None
+        # The mechanism of the last login, which the listener has probably still. A listener is asked by a handshake for
+        # the best one: it logs the refusal of one that it does not have, and this not at each login.
+        self._mechanism = properties.get("sasl.mechanism", "").strip()
         if self.wants_login:
+            if self._mechanism and self._mechanism not in MECHANISMS:
+                raise ConfigError(
+                    f"sasl.mechanism {self._mechanism} needs sasl.jaas.config: on the page people log in with "
+                    f"{', '.join(MECHANISMS)}"
+                )
             # Reads what TLS needs: a mistake in it is told at the start.
             plain = protocol.removeprefix("SASL_")
             self._transport = ClientSecurity({**properties, "security.protocol": plain})
@@ -76,11 +85,17 @@ class Sessions:
         """Return the token of a new session. Raises WireClientError if the broker does not accept the login."""
         if not user or len(user) > LONGEST_NAME or len(password) > LONGEST_NAME:
             raise WireClientError(f"a user's name and password have 1 to {LONGEST_NAME} characters")
-        mechanism = self._properties.get("sasl.mechanism") or self._mechanism()
+        mechanism = self._mechanism = self._mechanism or self._best_mechanism()
         jaas = f"{MODULES[mechanism]} required username={_quoted(user)} password={_quoted(password)};"
         security = ClientSecurity({**self._properties, "sasl.mechanism": mechanism, "sasl.jaas.config": jaas})
         cluster = Cluster(self.bootstrap, security)
-        cluster.ask(MetadataRequest(topics=[]))
+        try:
+            cluster.ask(MetadataRequest(topics=[]))
+        except LoginRefusedError:
+            raise
+        except WireClientError:
+            self._mechanism = self._properties.get("sasl.mechanism", "").strip()
+            raise
         token = Randomness().bytes_of(TOKEN_BYTES).hex()
         with self._lock:
             self._end_old()
@@ -103,10 +118,13 @@ class Sessions:
         if self._everybody is not None:
             self._everybody.cluster.close()
 
-    def _mechanism(self) -> str:
+    def _best_mechanism(self) -> str:
         """Return the best mechanism that the listener has. Raises WireClientError."""
-        with Connection(self.bootstrap, security=self._transport) as connection:
-            offered = connection.request(SaslHandshakeRequest(mechanism="(any)"), 1).mechanisms
+        cluster = Cluster(self.bootstrap, self._transport)
+        try:
+            offered = cluster.ask(SaslHandshakeRequest(mechanism=MECHANISMS[0]), 1).mechanisms
+        finally:
+            cluster.close()
         for mechanism in MECHANISMS:
             if mechanism in offered:
                 return mechanism

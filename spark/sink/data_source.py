@@ -52,8 +52,8 @@ class TaskCommitted(WriterCommitMessage):
 
 
 class KafkaExactlyOnce(DataSource):
-    """Options: ``kafka.bootstrap.servers``, ``topic`` (unless each row names its own), ``tasks``, and any librdkafka
-    option behind ``kafka.``."""
+    """Options: ``kafka.bootstrap.servers``, ``topic`` (of all rows, unless each names its own), ``tasks``, and any
+    librdkafka option behind ``kafka.``."""
 
     @classmethod
     def name(cls) -> str:

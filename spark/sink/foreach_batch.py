@@ -29,7 +29,8 @@ def exactly_once(
     client: Mapping[str, str] | None = None,
 ) -> Callable[[DataFrame, int], None]:
     """A function for ``foreachBatch`` that writes columns ``key``, ``value``, ``headers``, ``topic``, ``partition``,
-    ``timestamp`` exactly once.
+    ``timestamp`` exactly once. ``topic`` is that of all rows, whatever their column says; without it each names its
+    own.
 
     ``query_id`` defaults to the streaming query's own id, which its checkpoint keeps. Give one only together with a
     checkpoint that is as long-lived: batch ids begin at 0 again with a new checkpoint, and rows of batches already

@@ -45,7 +45,8 @@ class TaskAddress:
 
 @dataclass(frozen=True, slots=True)
 class SinkOptions:
-    """Where the rows go. ``topic`` may be None when every row names its own; ``client`` are librdkafka's options."""
+    """Where the rows go. ``topic`` is that of all rows, or None when every row names its own; ``client`` are
+    librdkafka's options."""
 
     bootstrap_servers: str
     topic: str | None
@@ -175,7 +176,9 @@ def _send(producer: Producer, rows: Iterable[Any], options: SinkOptions) -> prog
     for count, row in enumerate(rows, 1):
         fields = _fields(row)
         counter.add(fields)
-        topic = fields.pop("topic", None) or options.topic
+        own = fields.pop("topic", None)
+        # As in Spark's own sink: rows of Spark's Kafka source name the topic that they come from.
+        topic = options.topic or own
         if topic is None:
             raise progress.SinkError("a row has no topic and the sink has no `topic` option")
         _produce(producer, topic, fields, on_delivery)

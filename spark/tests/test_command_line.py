@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from kafka_shim.spark import command_line, options, shipping
+from kafka_shim.spark import command_line, generator, options, shipping
 
 
 @pytest.mark.parametrize("name", command_line.JOBS)
@@ -38,6 +39,43 @@ def test_a_location_keeps_its_slashes_and_a_missing_path_is_told(tmp_path: Path)
     done = CliRunner().invoke(job, ["--in", str(tmp_path / "none")])
     assert done.exit_code == 2
     assert f"{tmp_path / 'none'} does not exist" in done.output
+
+
+def test_no_broker_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was a traceback, at the end of which librdkafka asked to call again."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        monkeypatch.setattr(generator, "PATIENCE_S", 1)
+        done = CliRunner().invoke(command_line.main, ["generator", "--bootstrap-servers", address])
+    assert done.exit_code == 1
+    (line,) = [line for line in done.output.splitlines() if line.startswith("Error: ")]
+    assert line.startswith("Error: Kafka's client: Timed out")
+    assert line.endswith(command_line.ADVICE)
+
+
+class SparkError(Exception):
+    """As py4j raises it: the traces of Java, one in the other, are its text."""
+
+    __module__ = "py4j.protocol"
+
+
+def test_of_the_traces_of_spark_kafkas_own_reason_is_told() -> None:
+    trace = (
+        "An error occurred while calling o40.save.\n: org.apache.spark.SparkException: Job aborted\n\tat org.apache.X\n"
+    )
+    unknown = (
+        "Caused by: org.apache.kafka.common.errors.UnknownTopicOrPartitionException: This server does not host it\n"
+    )
+    assert command_line.refusal(SparkError(trace + unknown)) == (
+        "Kafka's client: UnknownTopicOrPartitionException: This server does not host it"
+    )
+    late = "Caused by: org.apache.kafka.common.errors.TimeoutException: Timed out waiting for a node\n"
+    told = command_line.refusal(SparkError(trace + late))
+    assert told == f"Kafka's client: TimeoutException: Timed out waiting for a node{command_line.ADVICE}"
+    # What failed in a task, in Python or elsewhere, is nothing that one line tells.
+    assert command_line.refusal(SparkError(trace + "Traceback (most recent call last):\n" + late)) is None
+    assert command_line.refusal(SparkError(trace)) is None
+    assert command_line.refusal(ValueError(trace + late)) is None
 
 
 IMPORTS = """\

@@ -105,6 +105,16 @@ def test_rows_may_name_topic_partition_key_headers_and_time(session: SparkSessio
     ]
 
 
+def test_the_topic_of_the_sink_stands_over_that_of_the_rows(bootstrap: str, name: str) -> None:
+    """As in Spark's own sink. Rows that Spark's Kafka source has read name their topic, and were written back to it."""
+    source, out = (kafka.create(bootstrap, f"{name}{role}", 1) for role in ("source", "out"))
+    options = SinkOptions(bootstrap, out)
+    progress.ensure_progress_topic(options.settings, f"{name}query", 1)
+    rows = [{"value": str(number), "topic": source} for number in range(2)]
+    assert write_task(rows, TaskAddress(f"{name}query", 0, 0, 1), options).rows == 2
+    assert (kafka.values(bootstrap, source), kafka.values(bootstrap, out)) == ([], [0, 1])
+
+
 def test_a_batch_run_again_with_other_tasks_is_refused_before_its_first_row(
     session: SparkSession, bootstrap: str, name: str
 ) -> None:

@@ -23,6 +23,10 @@ from kafka_shim.targets.waiting import PATIENCE_S, right_answer
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
+# Codes of Windows, and what a key types.
+KEYS = {"Tab": (9, ""), "Enter": (13, "\r"), "Escape": (27, "")}
+
+
 class Chromium:
     """One browser with a profile of its own in `folder`; a context manager that ends it."""
 
@@ -125,8 +129,7 @@ class Page:
 
     def elements(self) -> str:
         """Returns the page's elements as they are now, as HTML."""
-        found = self.call("Runtime.evaluate", expression="document.documentElement.outerHTML", returnByValue=True)
-        html: str = found["result"]["value"]
+        html: str = self.value("document.documentElement.outerHTML")
         return html
 
     def wait(self, *shown: str, until: Callable[[str], bool] = lambda html: True) -> str:
@@ -134,6 +137,22 @@ class Page:
         return right_answer(
             self.elements, lambda html: all(one in html for one in shown) and until(html), f"the page shows {shown}"
         )
+
+    def press(self, key: str) -> None:
+        """Press one of KEYS, as a person would: it goes to what has the focus."""
+        code, text = KEYS[key]
+        event = {"key": key, "code": key, "windowsVirtualKeyCode": code}
+        self.call("Input.dispatchKeyEvent", type="keyDown" if text else "rawKeyDown", text=text, **event)
+        self.call("Input.dispatchKeyEvent", type="keyUp", **event)
+
+    def type(self, text: str) -> None:
+        """Type `text` into what has the focus."""
+        self.call("Input.insertText", text=text)
+
+    def value(self, expression: str) -> Any:
+        """Returns what `expression` of JavaScript is on the page."""
+        found = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        return found["result"].get("value")
 
     def picture(self) -> bytes:
         """Returns the visible part as a PNG."""

@@ -19,6 +19,7 @@ from kafka_shim.console.app import Console
 from kafka_shim.console.sessions import Sessions
 from kafka_shim.http.server import HttpServer
 from kafka_shim.security.tls.authority import CertificateAuthority
+from kafka_shim.targets.waiting import right_answer
 from kafka_shim.tests.api.test_fetch_committed import Producer
 from kafka_shim.tests.produced import make_topic, produce
 from kafka_shim.tests.security.test_tls import store_options
@@ -81,9 +82,9 @@ def view(tmp_path_factory: pytest.TempPathFactory) -> Iterator[View]:
 
 
 @contextmanager
-def shown(bootstrap: str, folder: Path) -> Iterator[View]:
+def shown(bootstrap: str, folder: Path, **properties: str) -> Iterator[View]:
     """The page of a console that lets people change things, on which `ACTS` can be done."""
-    console = Console(Sessions(bootstrap, {}), allows_changes=True)
+    console = Console(Sessions(bootstrap, properties), allows_changes=True)
     body, kind = console._pages["main.js"]
     acts = "".join(f"if (location.search.includes('{name}')) {{ {act} }}" for name, act in ACTS.items())
     # Again and again: the page draws what it has asked for when it comes.
@@ -157,6 +158,74 @@ def test_people_change_what_they_confirm(view: View) -> None:
     place = f"groups/{quote(SCRIPT, safe='')}"
     view.elements(place, "<b>2</b>")
     view.elements(place, "<b>3</b>", act="reset")
+
+
+def tab_to(page: Page, wanted: str) -> None:
+    """Press Tab until what has the focus is the element `wanted`."""
+    for _ in range(100):
+        page.press("Tab")
+        if page.value(f"document.activeElement.matches({json.dumps(wanted)})"):
+            return
+    raise AssertionError(f"no Tab leads to {wanted}")
+
+
+def test_the_link_to_the_content_leads_to_that_of_the_page(view: View) -> None:
+    """It led to the topics: what stands after # in the address says which page is shown."""
+    with view.open("groups") as page:
+        page.wait("<h1>Groups</h1>")
+        page.press("Tab")
+        assert page.value("document.activeElement.className") == "skip"
+        page.press("Enter")
+        assert page.value("document.activeElement.id") == "content"
+        assert page.value("location.hash") == "#/groups"
+
+
+def test_with_the_keyboard_alone_several_options_are_set_of_those_that_were_looked_for(view: View) -> None:
+    """Each change emptied the filter and led back to the first field."""
+    with view.open("topics/hostile/configs", width=400) as page:
+        page.wait("aria-label", "max.message.bytes")
+        tab_to(page, "input[type=search]")
+        page.type("flush.")
+        for option in ("flush.messages", "flush.ms"):
+            tab_to(page, f"button[aria-label='Set {option}']")
+            page.press("Enter")
+            page.wait('<dialog class="change"')
+            page.value("document.activeElement.select()")
+            page.type("123456789")
+            tab_to(page, "dialog button")
+            page.press("Enter")
+            page.wait(until=lambda html: '<dialog class="change"' not in html and "123456789" in html)
+            focus = f"document.activeElement.getAttribute('aria-label') === 'Set {option}'"
+            right_answer(lambda focus=focus: page.value(focus), bool, "the focus is where it was")
+        assert page.value("document.querySelector('main input[type=search]').value") == "flush."
+
+
+def test_what_is_to_be_typed_has_the_focus_in_a_dialog_with_a_table(view: View) -> None:
+    with view.open(f"groups/{quote(SCRIPT, safe='')}") as page:
+        page.wait("Reset offsets")
+        page.value("[...document.querySelectorAll('button')].find(one => one.textContent === 'Reset offsets').focus()")
+        page.press("Enter")
+        tab_to(page, "dialog button")
+        page.press("Enter")
+        page.wait("Type its name")
+        assert page.value("document.activeElement.placeholder") == SCRIPT
+
+
+def test_a_refused_login_keeps_the_name_and_wants_the_password(tmp_path: Path) -> None:
+    with (
+        Broker(sasl="PLAIN", users={"bob": "b-secret"}) as broker,
+        shown(broker.bootstrap_servers, tmp_path, **{"security.protocol": "SASL_PLAINTEXT"}) as view,
+        view.open("topics", width=400) as page,
+    ):
+        page.wait("<h1>Log in</h1>")
+        page.type("bob")
+        page.press("Tab")
+        page.type("wrong")
+        page.press("Enter")
+        page.wait("Invalid username or password")
+        page.type("b-secret")
+        page.press("Enter")
+        page.wait("<h1>Topics</h1>", "<span>bob</span>")
 
 
 def test_a_console_that_reads_offers_no_change(view: View) -> None:

@@ -205,6 +205,33 @@ def test_any_user_may_run_the_image(containers: None) -> None:
     assert done.stdout.startswith("Usage: kafka-shim topics")
 
 
+@pytest.mark.parametrize(
+    ("options", "advice"),
+    [
+        (["--user", "12345:12345"], "be of group 0 (docker run --user UID:0)"),
+        (["--read-only"], "mount a folder there (docker run --tmpfs /opt/kafka/config)"),
+    ],
+)
+def test_a_container_that_may_not_write_its_options_says_what_to_do(
+    containers: None, options: list[str], advice: str
+) -> None:
+    line = ["docker", "run", "--rm", *options, images.shim_image()]
+    done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert done.stderr.startswith("error: /opt/kafka/config/server.properties cannot be written: ")
+    assert advice in done.stderr
+
+
+def test_a_read_only_container_with_the_folder_mounted_serves(containers: None) -> None:
+    line = ["docker", "run", "--rm", "--detach", "--read-only", "--tmpfs", "/opt/kafka/config", images.shim_image()]
+    name = subprocess.run(line, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
+    try:
+        listing = ["docker", "exec", name, "kafka-topics", "--bootstrap-server", "localhost:9092", "--list"]
+        assert within(30, lambda: subprocess.run(listing, capture_output=True, check=False).returncode == 0)
+    finally:
+        subprocess.run(["docker", "rm", "--force", name], capture_output=True, check=True)
+
+
 def test_the_tools_of_kafka_are_in_its_image(kafka: ContainerTarget) -> None:
     topic = new_topic(kafka.bootstrap)
     listed = inside(kafka, "/opt/kafka/bin/kafka-topics.sh", "--bootstrap-server", "localhost:29092", "--list")

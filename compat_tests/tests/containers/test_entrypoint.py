@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 
-from kafka_shim.config import read_properties
+from kafka_shim.config import ConfigError, read_properties
 from kafka_shim.targets.base import free_ports
 from kafka_shim.targets.kafka_container import KafkaContainer
 from kafka_shim.targets.shim_container import ShimContainer
@@ -95,6 +95,26 @@ def test_the_advertised_ports_are_those_that_it_listens_at(tmp_path: Path) -> No
     assert found["listener.security.protocol.map"] == "PLAINTEXT:PLAINTEXT,EXPOSED:PLAINTEXT"
     own = {"KAFKA_LISTENERS": "PLAINTEXT://:19092", "KAFKA_LOG_DIRS": "/data"}
     assert written(tmp_path, own) == {"listeners": "PLAINTEXT://:19092", "log.dirs": "/data"}
+
+
+@pytest.mark.parametrize("advertised", ["localhost:19092", "PLAINTEXT://localhost"])
+def test_an_advertised_address_of_another_form_is_named_as_it_was_given(advertised: str, tmp_path: Path) -> None:
+    """The line spoke of a listener PLAINTEXT://0.0.0.0://localhost, made of it."""
+    with pytest.raises(ConfigError) as refusal:
+        written(tmp_path, {"KAFKA_ADVERTISED_LISTENERS": advertised})
+    assert str(refusal.value) == f"advertised.listeners: '{advertised}' is not NAME://HOST:PORT"
+
+
+@pytest.mark.parametrize(
+    ("listeners", "told"),
+    [("PLAINTEXT://:9092", "this container's name"), ("PLAINTEXT://localhost:9092", "PLAINTEXT://localhost:9092")],
+)
+def test_the_log_says_what_clients_are_told_where_nothing_is_advertised(
+    listeners: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written(tmp_path, {"KAFKA_LISTENERS": listeners})
+    line = capsys.readouterr().out.partition("\n")[0]
+    assert line == f"kafka-shim: listening at {listeners}; clients are told to connect to {told}"
 
 
 def test_variables_stand_over_the_mounted_file(tmp_path: Path) -> None:

@@ -6,14 +6,14 @@ let isAllowed = false;
 export const allow = given => { isAllowed = given; };
 
 // A button that opens a dialog, or nothing where the console only reads.
-export const changeButton = (text, open, kind) => isAllowed && h('button', { type: 'button', className: kind, onclick: open }, text);
+export const changeButton = (text, open, kind, label) => isAllowed && h('button', { type: 'button', className: kind, 'aria-label': label, onclick: open }, text);
 
 // fields: [label, control]; `act` gets the dialog's place for messages, and the dialog is closed once it has returned
 // something; `confirm`: a name that is typed before anything is done.
 function ask(title, { text, fields = [], confirm, done = 'Do it', kind, act, after }) {
   const dialog = h('dialog', { className: 'change', 'aria-label': title });
   const said = h('div', { 'aria-live': 'polite' });
-  const typed = confirm && h('input', { type: 'text', autocomplete: 'off', spellcheck: 'false', placeholder: confirm });
+  const typed = confirm && h('input', { type: 'text', autocomplete: 'off', spellcheck: 'false', placeholder: confirm, autofocus: true });
   const go = h('button', { className: kind }, done);
   const check = () => { go.disabled = Boolean(typed) && typed.value !== confirm; };
   if (typed) typed.addEventListener('input', check);

@@ -54,20 +54,20 @@ async function draw() {
   }
 }
 
-function drawLogin(session, problem) {
-  const user = h('input', { type: 'text', name: 'user', autocomplete: 'username', required: true, autofocus: true });
+function drawLogin(session, problem, name) {
+  const user = h('input', { type: 'text', name: 'user', autocomplete: 'username', required: true, value: name ?? '' });
   const password = h('input', { type: 'password', name: 'password', autocomplete: 'current-password', required: true });
   const submit = async event => {
     event.preventDefault();
     try {
       await send('session', 'POST', { user: user.value, password: password.value });
       await start();
-    } catch (error) { drawLogin(session, error.message); }
+    } catch (error) { drawLogin(session, error.message, user.value); }
   };
   show(content, h('form', { className: 'login', onsubmit: submit },
     h('h1', null, 'Log in'), h('p', { className: 'soft' }, `To ${session.bootstrap}, as a user of the broker (SASL). You see what this user's ACLs allow.`),
     problem && message(problem, 'bad'), field('User', user), field('Password', password), h('button', null, 'Log in')));
-  user.focus();
+  (name ? password : user).focus();
 }
 
 async function start() {
@@ -124,5 +124,7 @@ document.addEventListener('keydown', event => {
   if (acts[event.key]) { event.preventDefault(); acts[event.key](); }
 });
 
+// The address after # says which page is shown: following this link there would show another one.
+document.querySelector('.skip').addEventListener('click', event => { event.preventDefault(); content.focus(); });
 window.addEventListener('hashchange', draw);
 start();

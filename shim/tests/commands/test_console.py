@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import socket
 import subprocess
@@ -62,6 +63,24 @@ def test_no_thread_takes_the_signal_from_the_one_that_waits_for_it(broker: Broke
     for status in statuses:
         (blocked,) = [int(line.split()[1], 16) for line in status.splitlines() if line.startswith("SigBlk:")]
         assert all(blocked >> (one - 1) & 1 for one in (signal.SIGTERM, signal.SIGINT))
+
+
+def test_the_log_of_the_command_says_what_was_changed(broker: Broker) -> None:
+    """Only a broker's own console logged it: here nobody had set a level."""
+    line = [sys.executable, "-m", "kafka_shim", "console", "--bootstrap", broker.bootstrap_servers]
+    line += ["--http", "127.0.0.1:0", "--allow-changes"]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        address = child.stdout.readline().split()[1]
+        headers = {"Origin": address, "Content-Type": "application/json"}
+        change = urllib.request.Request(f"{address}/api/topic/new", b'{"name": "made"}', headers)
+        with urllib.request.urlopen(change, timeout=60) as answer:
+            assert answer.status == 200
+        child.send_signal(signal.SIGTERM)
+        _, said = child.communicate(timeout=60)
+    assert re.search(
+        r"^\S+ \S+ INFO kafka_shim\.console\.changes: somebody made topic 'made' by the console$", said, re.M
+    )
 
 
 @pytest.mark.parametrize(

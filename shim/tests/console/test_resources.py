@@ -15,6 +15,7 @@ from kafka_shim.client.requests import make
 from kafka_shim.console import metrics
 from kafka_shim.console.app import Console
 from kafka_shim.console.cluster import Cluster as AskedCluster
+from kafka_shim.console.configs import plain
 from kafka_shim.console.metrics import MetricsReader, described, sums_of
 from kafka_shim.embedded import Broker
 from kafka_shim.protocol.messages.metadata_request import MetadataRequest
@@ -106,6 +107,18 @@ def test_options_say_where_they_come_from(console: Console, client: Connection) 
     brokers = {one["name"]: one for one in get(console, "configs", kind="broker", name="1")["configs"]}
     assert brokers["num.partitions"]["value"] == "2"
     get(console, "configs", 400, kind="user", name="x")
+
+
+@pytest.mark.parametrize(
+    ("documentation", "shown"),
+    [
+        ('markers for <a href="#compaction">log compacted</a> topics.', "markers for log compacted topics."),
+        ("One.<p>Two:<ul>\n  <li>a</li><li><code>b</code></li></ul>", "One. Two: a b"),
+        ("less than: a < b, &lt;a&gt; &amp; &quot;b&quot;", 'less than: a < b, <a> & "b"'),
+    ],
+)
+def test_documentation_of_apache_kafka_is_shown_without_its_tags(documentation: str, shown: str) -> None:
+    assert plain(documentation) == shown
 
 
 @pytest.mark.usefixtures("looked_up")

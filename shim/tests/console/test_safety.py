@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
+from kafka_shim.config import ConfigError
 from kafka_shim.console.app import COOKIE, Console
 from kafka_shim.console.sessions import MOST_SESSIONS, Sessions
 from kafka_shim.embedded import Broker
@@ -278,6 +279,46 @@ def test_a_cookie_is_read_in_linear_time(secured: Console) -> None:
 )
 def test_a_wrong_login_is_refused(secured: Console, user: object, password: object, status: int) -> None:
     assert log_in(secured, user, password) == (status, "")
+
+
+def test_a_refused_login_is_told_without_a_file_that_the_person_does_not_have(secured: Console) -> None:
+    """It said "check username and password in sasl.jaas.config", which is where the console has what was typed."""
+    answer = request(secured, "/api/session", "POST", b'{"user": "alice", "password": "wrong"}', **OWN)
+    told = json.loads(answer.body)["error"]
+    assert told.startswith("SASL_AUTHENTICATION_FAILED: ")
+    assert "jaas" not in told
+
+
+def test_people_log_in_where_another_of_the_named_brokers_is_down_and_the_log_warns_of_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The first of them alone was asked how people log in; and each login left a line in the broker's log about a
+    client that had failed to authenticate with a mechanism `(any)`."""
+    with Broker(sasl="SCRAM-SHA-512", users={"bob": "b-secret"}) as broker:
+        addresses = f"127.0.0.1:1,{broker.bootstrap_servers}"
+        console = Console(Sessions(addresses, {"security.protocol": "SASL_PLAINTEXT"}))
+        for _ in range(2):
+            cookie_of(log_in(console, "bob", "b-secret"))
+        console.close()
+    assert "failed to authenticate" not in caplog.text
+
+
+def test_the_listener_is_asked_once_how_people_log_in(caplog: pytest.LogCaptureFixture) -> None:
+    """Of a mechanism that it does not have it logs the refusal."""
+    with Broker(sasl="PLAIN", users={"bob": "b-secret"}) as broker:
+        console = Console(Sessions(broker.bootstrap_servers, {"security.protocol": "SASL_PLAINTEXT"}))
+        assert log_in(console, "bob", "wrong") == (401, "")
+        for _ in range(2):
+            cookie_of(log_in(console, "bob", "b-secret"))
+        console.close()
+    assert caplog.text.count("it wants 'SCRAM-SHA-512', this listener has PLAIN") == 1
+
+
+def test_a_mechanism_that_no_page_can_ask_for_is_told_at_the_start() -> None:
+    """The first login was a KeyError in the log, and an empty page."""
+    properties = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "GSSAPI"}
+    with pytest.raises(ConfigError, match=r"sasl\.mechanism GSSAPI needs sasl\.jaas\.config"):
+        Sessions("127.0.0.1:1", properties)
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", b"[" * 60000, b"\xff"])
