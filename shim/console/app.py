@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ipaddress
 import json
-import logging
 from importlib.resources import files
 from urllib.parse import urlsplit
 
@@ -58,8 +57,6 @@ ANOTHER_SITE = (
     "says where browsers find the console"
 )
 SWITCH = "--allow-changes, or kafka.shim.http.console.changes of a broker,"
-
-logger = logging.getLogger(__name__)
 
 
 class _RefusedError(Exception):

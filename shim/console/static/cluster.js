@@ -1,5 +1,5 @@
 import { get } from '/api.js';
-import { bytes, facts, h, link, message, number, show, table, tag } from '/dom.js';
+import { bytes, counted, facts, h, link, message, number, show, table, tag } from '/dom.js';
 import { configsView } from '/configs.js';
 
 export async function clusterPage(at) {
@@ -13,8 +13,8 @@ export async function clusterPage(at) {
   const cluster = await get('cluster', {}, signal);
   show(content, h('h1', null, 'Cluster'),
     facts([['Id', h('span', { className: 'mono' }, cluster.id)], ['Brokers', number(cluster.brokers.length)], ['Controller', cluster.controller], ['Topics', number(cluster.topics)], ['Partitions', number(cluster.partitions)], ['APIs', cluster.apis]]),
-    cluster.offline ? message(`${number(cluster.offline)} partitions have no leader.`, 'bad') : null,
-    cluster.underReplicated ? message(`${number(cluster.underReplicated)} partitions are under-replicated.`, 'warn') : null,
+    cluster.offline ? message(`${counted(cluster.offline, 'partition')} without a leader.`, 'bad') : null,
+    cluster.underReplicated ? message(`${counted(cluster.underReplicated, 'partition')} under-replicated.`, 'warn') : null,
     h('h2', null, 'Brokers'), table([
       ['Broker', one => [link(`#/cluster/broker/${one.id}`, one.id), one.id === cluster.controller ? [' ', tag('controller', 'note')] : null]],
       ['Address', one => h('span', { className: 'mono' }, `${one.host}:${one.port}`)], ['Rack', one => one.rack || '–', 'hide-narrow'], ['Leads', one => number(one.leads), 'n'],

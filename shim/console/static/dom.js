@@ -45,6 +45,9 @@ export const facts = pairs => h('dl', { className: 'facts' },
 const whole = new Intl.NumberFormat('en-US');
 export const number = value => (value === null || value === undefined ? '–' : whole.format(value));
 
+// "1 record", "2 records".
+export const counted = (value, noun) => `${number(value)} ${noun}${value === 1 ? '' : 's'}`;
+
 export function bytes(value) {
   if (value === null || value === undefined) return '–';
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];

@@ -1,5 +1,5 @@
 import { get } from '/api.js';
-import { bytes, field, h, later, message, number, show, tag, time } from '/dom.js';
+import { bytes, counted, field, h, later, message, number, show, tag, time } from '/dom.js';
 
 const STATES = { committed: ['committed', 'good'], aborted: ['aborted', 'bad'], open: ['open', 'warn'], ended: ['ended', ''] };
 const ENDED = 'The transaction has ended; its marker lies further on than what was read.';
@@ -50,10 +50,10 @@ export async function recordsView(body, topic, { query, signal }) {
     show(list,
       page.leftOut ? message(`${page.leftOut} partitions are left out: choose one.`, 'warn') : null,
       rows.length ? grid(rows, topic.name) : h('p', { className: 'soft' },
-        contains.value ? `Nothing found in ${number(page.searched)} records${direction === 'forward' ? (page.atEnd ? ', up to the end.' : '; there are newer ones.') : (page.atStart ? ', down to the start.' : '; there are older ones.')}` : 'No records are here.'),
+        contains.value ? `Nothing found in ${counted(page.searched, 'record')}${direction === 'forward' ? (page.atEnd ? ', up to the end.' : '; there are newer ones.') : (page.atStart ? ', down to the start.' : '; there are older ones.')}` : 'No records are here.'),
       h('div', { className: 'bar after' },
         turn('backward', page.older, page.atStart, 'n', contains.value ? 'Search older' : 'Older'), turn('forward', page.newer, page.atEnd, 'p', contains.value ? 'Search newer' : 'Newer'),
-        h('span', { className: 'soft small' }, contains.value ? `${number(rows.length)} of ${number(page.searched)} records` : `${number(rows.length)} records`)));
+        h('span', { className: 'soft small' }, contains.value ? `${number(rows.length)} of ${counted(page.searched, 'record')}` : counted(rows.length, 'record'))));
   }
 
   function stop() {
