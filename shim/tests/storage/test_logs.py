@@ -49,7 +49,7 @@ def test_directory_in_use_is_refused_in_and_across_processes(tmp_path: Path) -> 
     first, config = make_logs(tmp_path)
     start(first, config)
     second, _ = make_logs(tmp_path)
-    with pytest.raises(StorageError, match="in use by another broker"):
+    with pytest.raises(StorageError, match="in use by a broker of this process"):
         second.open_dirs()
     code = (
         "import sys; from kafka_shim.storage.data_dir import DataDir\n"
