@@ -260,6 +260,15 @@ def counted(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
+def warn_of_unknown(what: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Say of each word that is none of the known ones, in whatever case, which there are. It is no error: a newer
+    broker may have more."""
+    lower = [one.lower() for one in known]
+    for each in given:
+        if each.lower() not in lower:
+            click.echo(f"warning: no {what} is named {each}: there are {', '.join(known)}", err=True)
+
+
 def joined(numbers: Any) -> str:
     """Joins numbers with commas, as Kafka's tools print replicas."""
     return ",".join(map(str, numbers or ()))
