@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from kafka_shim.compat import __main__ as command
+from kafka_shim.compat.ecosystem import __main__ as ecosystem
+from kafka_shim.compat.upstream import __main__ as upstream
 
 
 @pytest.mark.parametrize(
@@ -29,6 +32,16 @@ def test_a_choice_that_chooses_nothing_is_one_line(
         command.main(words)
     assert ended.value.code == 2
     assert capsys.readouterr().err.splitlines()[-1].startswith(f"make compat: error: {said}")
+
+
+@pytest.mark.parametrize(("module", "option"), [(ecosystem, "--only"), (upstream, "--suites")])
+def test_an_unknown_part_is_named_with_those_that_there_are(
+    capsys: pytest.CaptureFixture[str], module: ModuleType, option: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        module.main([option, "nope"])
+    assert ended.value.code == 2
+    assert f": error: {option}: there is no nope: there are " in capsys.readouterr().err
 
 
 def test_a_choice_does_not_become_the_summary_of_all(
