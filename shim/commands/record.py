@@ -29,6 +29,21 @@ if TYPE_CHECKING:
 LISTENING = (errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES)
 
 
+class _OutputError(Exception):
+    """The output cannot be written. The `error` is none of a socket or of the capture."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+def _say(line: str) -> None:
+    try:
+        click.echo(line)
+    except OSError as error:
+        raise _OutputError(error) from error
+
+
 def address(text: str) -> tuple[str, int]:
     try:
         return parse_address(text)
@@ -93,14 +108,17 @@ def record(
     where, to, second = address(listen), address(upstream), address(twin) if twin else None
     dial, dial_twin = dialler(given_security()), dialler(twin_command_config)
     try:
-        return asyncio.run(_record(where, to, second, capture, dial, dial_twin))
-    except OSError as error:
+        outcome = asyncio.run(_record(where, to, second, capture, dial, dial_twin))
+    except (OSError, _OutputError) as error:
         kept = Path(capture)
         if kept.is_file() and kept.stat().st_size == len(MAGIC):
             kept.unlink()  # nothing was recorded
+        if isinstance(error, _OutputError):
+            raise error.error from None
         # An error without a file is one of a socket: the listening one, or the one to the upstream.
         where_it_is = error.filename or (listen if error.errno in LISTENING else upstream)
         raise click.ClickException(f"{where_it_is}: {reason_of(error)}") from None
+    return 0 if outcome is None else tell(outcome)
 
 
 async def _record(
@@ -110,7 +128,8 @@ async def _record(
     path: str,
     dial: Dial,
     dial_twin: Dial,
-) -> int:
+) -> Outcome | None:
+    """Returns how the twin answered, if there is one."""
     if dial is not dial_plain:
         _, first = await dial(*upstream)  # what is wrong with the login is said now
         first.close()
@@ -136,18 +155,18 @@ async def _record(
         )
         replaying = asyncio.ensure_future(Replayer(twin, dial=dial_twin).run(arriving())) if twin else None
         await recorder.start()
-        click.echo(f"recording {recorder.bootstrap} to {path}")
+        _say(f"recording {recorder.bootstrap} to {path}")
         await ends.wait()
         await recorder.stop()
     counts = writer.counts
-    click.echo(
+    _say(
         f"{counts[Kind.OPENED]} connections, {counts[Kind.REQUEST]} requests, {counts[Kind.RESPONSE]} answers, "
         f"{writer.frame_bytes:,} bytes are in {path}"
     )
     if replaying is None:
-        return 0
+        return None
     entries.put_nowait(None)
-    return tell(await replaying)
+    return await replaying
 
 
 @click.command(
@@ -162,12 +181,13 @@ def replay(target: str, keep: str | None, capture: str) -> int:
     with CaptureWriter(keep) if keep else contextlib.nullcontext() as writer:
         try:
             replayer = Replayer(to, writer=writer, dial=dialler(given_security()))
-            return tell(asyncio.run(replayer.run(read_capture(capture))))
+            outcome = asyncio.run(replayer.run(read_capture(capture)))
         except CaptureError as error:
             raise click.ClickException(str(error)) from None
         except OSError as error:
             where = error.filename if error.filename is not None else target
             raise click.ClickException(f"{where}: {reason_of(error)}") from None
+    return tell(outcome)
 
 
 group = record
