@@ -153,6 +153,8 @@ def mend(directories: tuple[str, ...], cluster_id: str | None, node_id: int | No
     found = []
     try:
         for name in directories:
+            if not Path(name).is_dir():  # the lock would make it
+                fail(f"{name} is no directory")
             data_dir = DataDir(name)
             opened(data_dir)
             found.append(data_dir)

@@ -56,6 +56,13 @@ def test_a_directory_in_use_or_of_something_else_is_refused(tmp_path, capsys):
         assert "in use by a broker of this process" in capsys.readouterr().err
 
 
+def test_a_directory_that_is_not_there_is_not_made_to_be_mended(tmp_path, capsys):
+    path = tmp_path / "mistyped"
+    assert main(["storage", "mend", str(path)]) == 1
+    assert capsys.readouterr() == ("", f"error: {path} is no directory\n")
+    assert not path.exists()
+
+
 @pytest.mark.parametrize("cluster", ["short", "!" * 22])
 def test_a_cluster_id_that_is_none_is_a_mistake(tmp_path, cluster):
     assert main(["storage", "format", str(tmp_path), "--cluster-id", cluster]) == 2
