@@ -120,6 +120,8 @@ def configure(
         from_file.discard(name.strip())
         on_command_line.append(name.strip())
     if data_dir is not None:
+        if not data_dir:  # as of a variable that is not set: it would be the working directory
+            raise _UsageError("--data-dir takes a directory, not ''")
         given.pop("log.dir", None)
         given.pop("log.dirs", None)
     try:

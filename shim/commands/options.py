@@ -20,6 +20,7 @@ from kafka_shim.wire_client import (
     RequestError,
     SilentPeerError,
     WireClientError,
+    parse_address,
 )
 
 TYPE_CHECKING = False
@@ -48,9 +49,19 @@ def bootstrap_option(command: _F) -> _F:
         envvar="KAFKA_SHIM_BOOTSTRAP",
         show_envvar=True,
         metavar="HOST:PORT",
+        callback=_checked_address,
         help="the broker",
     )
     return address(config_option(command))
+
+
+def _checked_address(context: click.Context, parameter: click.Parameter, text: str) -> str:
+    try:
+        for each in [one for one in text.split(",") if one.strip()] or [text]:
+            parse_address(each)
+    except WireClientError as error:
+        raise click.BadParameter(str(error), param=parameter) from None
+    return text
 
 
 def config_option(command: _F) -> _F:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import os
 import signal
 import socket
@@ -25,10 +24,6 @@ if TYPE_CHECKING:
     from kafka_shim.client_security import ClientSecurity
 
 
-# Errors of the listening socket: connecting to the upstream cannot fail so.
-LISTENING = (errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES)
-
-
 class _OutputError(Exception):
     """The output cannot be written. The `error` is none of a socket or of the capture."""
 
@@ -44,11 +39,11 @@ def _say(line: str) -> None:
         raise _OutputError(error) from error
 
 
-def address(text: str) -> tuple[str, int]:
+def address(text: str, option: str) -> tuple[str, int]:
     try:
         return parse_address(text)
     except WireClientError as error:
-        raise click.BadParameter(str(error)) from None
+        raise click.BadParameter(str(error), param_hint=option) from None
 
 
 def reason_of(error: OSError) -> str:
@@ -105,7 +100,8 @@ def record(
         raise click.UsageError("--twin-command-config needs --twin")
     if Path(capture).exists() and not overwrite:
         raise click.ClickException(f"{capture} exists: name another file, or give --overwrite")
-    where, to, second = address(listen), address(upstream), address(twin) if twin else None
+    where, to = address(listen, "--listen"), address(upstream, "--upstream")
+    second = address(twin, "--twin") if twin else None
     dial, dial_twin = dialler(given_security()), dialler(twin_command_config)
     try:
         outcome = asyncio.run(_record(where, to, second, capture, dial, dial_twin))
@@ -115,9 +111,7 @@ def record(
             kept.unlink()  # nothing was recorded
         if isinstance(error, _OutputError):
             raise error.error from None
-        # An error without a file is one of a socket: the listening one, or the one to the upstream.
-        where_it_is = error.filename or (listen if error.errno in LISTENING else upstream)
-        raise click.ClickException(f"{where_it_is}: {reason_of(error)}") from None
+        raise click.ClickException(f"{error.filename or upstream}: {reason_of(error)}") from None
     return 0 if outcome is None else tell(outcome)
 
 
@@ -154,7 +148,11 @@ async def _record(
             upstream, listen=listen, writer=writer, on_entry=entries.put_nowait if twin else None, dial=dial
         )
         replaying = asyncio.ensure_future(Replayer(twin, dial=dial_twin).run(arriving())) if twin else None
-        await recorder.start()
+        try:
+            await recorder.start()
+        except OSError as error:
+            error.filename = "{}:{}".format(*listen)
+            raise
         _say(f"recording {recorder.bootstrap} to {path}")
         await ends.wait()
         await recorder.stop()
@@ -177,7 +175,7 @@ async def _record(
 @config_option
 @click.argument("capture", type=click.Path(exists=True, dir_okay=False))
 def replay(target: str, keep: str | None, capture: str) -> int:
-    to = address(target)
+    to = address(target, "--target")
     with CaptureWriter(keep) if keep else contextlib.nullcontext() as writer:
         try:
             replayer = Replayer(to, writer=writer, dial=dialler(given_security()))

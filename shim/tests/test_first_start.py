@@ -199,6 +199,12 @@ def test_an_option_without_name_or_value_is_told(option: str) -> None:
     assert error_of("--memory", "-o", option, status=2) == f"-o takes key=value, not {option!r}"
 
 
+def test_a_directory_without_a_name_is_not_the_working_one(tmp_path: Path) -> None:
+    """As of a variable of the shell that is not set."""
+    assert error_of("--data-dir", "", status=2, cwd=tmp_path) == "--data-dir takes a directory, not ''"
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(
     ("listen", "said"),
     [

@@ -146,9 +146,9 @@ def test_errors_say_what_to_do(run, capsysbinary):
         "error: nowhere: UNKNOWN_TOPIC_OR_PARTITION (kafka-shim topics describe shows what is there)\n",
     )
     status, _, err = run("consume", "t", "--bootstrap-server", "127.0.0.1:x")
-    assert (status, err) == (1, "error: not an address: '127.0.0.1:x': give HOST:PORT\n")
+    assert (status, err.endswith(": not an address: '127.0.0.1:x': give HOST:PORT\n")) == (2, True)
     status, _, err = run("consume", "t", "--bootstrap-server", "127.0.0.1:99999")
-    assert (status, err) == (1, "error: not an address: '127.0.0.1:99999': a port is a number from 0 to 65535\n")
+    assert (status, err.endswith(": '127.0.0.1:99999': a port is a number from 0 to 65535\n")) == (2, True)
 
 
 @pytest.mark.parametrize(
