@@ -19,6 +19,7 @@ from kafka_shim.commands.options import (
     warn_of_unknown,
 )
 from kafka_shim.commands.times import shown_time
+from kafka_shim.errors import ErrorCode
 from kafka_shim.own_tags import EXPLAIN_TAG
 from kafka_shim.wire_client import Connection, RequestError, WireClientError, check
 
@@ -62,7 +63,8 @@ def list_transactions(
                 transactional_id_pattern=transactional_id_pattern,
             )
         )
-        check(answer.error_code)
+        is_of_pattern = answer.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
+        check(answer.error_code, subject=str(transactional_id_pattern) if is_of_pattern else "")
         warn_of_unknown("state", answer.unknown_state_filters, STATES_BY_NAME)
         _print_table(
             ("TransactionalId", "Coordinator", "ProducerId", "TransactionState"),

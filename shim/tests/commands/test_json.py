@@ -79,6 +79,12 @@ def test_a_state_of_transactions_may_be_in_any_case(address: str, capsys: pytest
     )
 
 
+def test_a_pattern_of_transactional_ids_that_is_none_is_named(address: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["transactions", "list", "--transactional-id-pattern", "*x*", "--bootstrap-server", address]
+    assert run(words) == 1
+    assert capsys.readouterr().err == "error: *x*: INVALID_REGULAR_EXPRESSION (patterns are of RE2, as orders-.*)\n"
+
+
 def test_configs(address: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert shown(address, capsys, "configs", "describe", "--entity-type", "topics", "--entity-name", "orders") == [
         {
