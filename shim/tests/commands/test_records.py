@@ -279,6 +279,15 @@ def test_top_looks_at_what_happens(run, broker):
     assert run("top", "--json")[0] == 2
 
 
+def test_top_without_a_terminal_says_why_it_shows_nothing(run, monkeypatch):
+    def interrupted(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kafka_shim.commands.top.time.sleep", interrupted)
+    status, _, err = run("top")
+    assert (status, err) == (0, "warning: the screen needs a terminal, and the output is none: --once prints it\n")
+
+
 def test_rates_are_of_the_time_between_two_looks(broker):
     from kafka_shim.client.overview import look
 
