@@ -13,7 +13,11 @@ from pathlib import Path
 
 from kafka_shim.compat import report, runner
 from kafka_shim.compat.scenarios import load
-from kafka_shim.targets import engine
+from kafka_shim.targets import KINDS, engine
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -28,19 +32,28 @@ def usual_targets(long: bool) -> str:
     return "shim,kafka-native,kafka-container"
 
 
-def main() -> int:
+def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="make compat", description=__doc__.splitlines()[0])
     parser.add_argument("--targets", default="", help="kinds, the first is compared with each other")
-    parser.add_argument("--only", default="", help="a pattern of scenarios' names")
+    parser.add_argument("--only", default="", help="a regular expression for scenarios' names")
     parser.add_argument("--long", action="store_true", help="also the slow ones")
     parser.add_argument("--report", type=Path, default=ROOT / "build" / "compat", help="folder of the report")
     parser.add_argument("--readme", action="store_true", help="write the summary into README.md")
     parser.add_argument("--show", action="store_true", help="print the transcripts")
-    options = parser.parse_args()
-    chosen = [
-        each for name, each in load().items() if re.search(options.only, name) and (options.long or not each.is_long)
-    ]
+    options = parser.parse_args(words)
+    try:
+        wanted = re.compile(options.only)
+    except re.error as error:
+        parser.error(f"--only {options.only!r} is no regular expression: {error}")
+    chosen = [each for name, each in load().items() if wanted.search(name) and (options.long or not each.is_long)]
+    if not chosen:
+        parser.error(
+            f"--only {options.only!r} is in the name of no scenario{'' if options.long else ' without --long'}"
+        )
     kinds = (options.targets or usual_targets(options.long)).split(",")
+    for kind in kinds:
+        if kind.partition("=")[0] not in KINDS:
+            parser.error(f"--targets: there is no {kind!r}: it is one of {', '.join(KINDS)}")
     began = time.monotonic()
 
     def progress(name: str, kind: str, outcome: runner.Outcome) -> None:
@@ -50,7 +63,9 @@ def main() -> int:
     results = runner.run(chosen, kinds, progress)
     told = report.Report(chosen, kinds, results, time.monotonic() - began)
     told.write(options.report)
-    if options.readme:
+    if options.readme and (options.only or options.targets):
+        print("README.md keeps its summary: it is of all scenarios on the usual targets")
+    elif options.readme:
         report.write_readme(ROOT / "README.md", told)
     if options.show:
         for name, by_kind in results.items():

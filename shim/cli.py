@@ -51,6 +51,7 @@ def _run(words: list[str]) -> int:
 
 
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+FORMATS = ("text", "json")
 # option -> keyword of `serve`; a flag has no value.
 _VALUES = {
     "--listen": "listen",
@@ -90,7 +91,7 @@ def plain_serve(words: list[str]) -> dict[str, Any] | None:
         at += 1
     if "memory" in found and "data_dir" in found:
         return None
-    if found.get("log_level", "INFO") not in LEVELS:
+    if found.get("log_level", "INFO") not in LEVELS or found.get("log_format", "text") not in FORMATS:
         return None
     found["options"] = options
     return found

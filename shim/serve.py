@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from kafka_shim.clock import Clock
 
 EXIT_FAILED = 1
+EXIT_USAGE = 2  # as of click, which all other commands use
 # Set in the environment of a child process: it stops when its standard input closes, so that it never outlives its
 # parent.
 STOP_WITH_STDIN = "KAFKA_SHIM_STOP_WITH_STDIN"
@@ -42,6 +43,10 @@ RECORDS_ON_STDIN = "KAFKA_SHIM_RECORDS_ON_STDIN"
 
 # Enough for a few 1 MB responses for each of several partitions. Memory beyond it is returned to the system as usual.
 KEPT_MEMORY_BYTES = 16 << 20
+
+
+class _UsageError(ConfigError):
+    """A word of the command line that has not its form."""
 
 
 def serve(
@@ -83,7 +88,7 @@ def serve(
             if error.errno in (errno.ENOSPC, errno.EDQUOT) and config is not None:
                 said = f"the data directory {', '.join(config.log_dirs)} cannot be used: {said}{what_to_do(error)}"
         sys.stderr.write(f"error: {said}\n")
-        return EXIT_FAILED
+        return EXIT_USAGE if isinstance(err, _UsageError) else EXIT_FAILED
     finally:
         if temporary is not None:
             from kafka_shim.memory_dir import remove
@@ -110,11 +115,13 @@ def configure(
     for option in options:
         name, equals, value = option.partition("=")
         if not equals or not name.strip():
-            raise ConfigError(f"-o takes key=value, not {option!r}")
+            raise _UsageError(f"-o takes key=value, not {option!r}")
         given[name.strip()] = value.strip()
         from_file.discard(name.strip())
         on_command_line.append(name.strip())
     if data_dir is not None:
+        if not data_dir:  # as of a variable that is not set: it would be the working directory
+            raise _UsageError("--data-dir takes a directory, not ''")
         given.pop("log.dir", None)
         given.pop("log.dirs", None)
     try:
@@ -135,11 +142,16 @@ def configure(
             and config.given[name] == given[name]
         )
     if listen is not None:
-        if "://" not in listen:
-            from kafka_shim.listeners import parse_address
+        from kafka_shim.listeners import parse_address, parse_endpoints
 
-            parse_address(listen, "--listen", listen, "HOST:PORT")
-            listen = f"PLAINTEXT://{listen}"
+        try:
+            if "://" in listen:
+                parse_endpoints(listen, "--listen")
+            else:
+                parse_address(listen, "--listen", listen, "HOST:PORT")
+                listen = f"PLAINTEXT://{listen}"
+        except ConfigError as err:
+            raise _UsageError(str(err)) from None
         config.listeners = listen
         config.advertised_listeners = given.get("advertised.listeners")
     if data_dir is not None:

@@ -101,8 +101,8 @@ def parse_address(text: str, default_port: int = 9092) -> tuple[str, int]:
     it, as in the ready line, is left out, as Kafka's clients do. WireClientError."""
     first = text.split(",", maxsplit=1)[0].strip()
     address = first.rpartition("://")[2]
-    host, _, number = address.rpartition(":")
-    if not host or number.endswith("]"):
+    host, colon, number = address.rpartition(":")
+    if not colon or number.endswith("]"):
         host, number = address, str(default_port)
     port = parse_port(number)
     if not host or port is None:

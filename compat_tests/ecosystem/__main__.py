@@ -17,8 +17,12 @@ from kafka_shim.compat.ecosystem.base import measure
 from kafka_shim.compat.upstream.base import Unavailable
 from kafka_shim.targets.kafka_jars import ROOT
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-def main() -> int:
+
+def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m kafka_shim.compat.ecosystem", description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="names, with commas; all of them")
     parser.add_argument(
@@ -26,11 +30,13 @@ def main() -> int:
     )
     parser.add_argument("--logs", type=Path, default=ROOT / "build" / "ecosystem", help="folder of the runs' logs")
     parser.add_argument("--readme", action="store_true", help=f"write the rows of {page.PAGE.name}")
-    options = parser.parse_args()
+    options = parser.parse_args(words)
     targets = options.targets.split(",")
     if options.readme and len(targets) < 2:
         parser.error("--readme writes what a comparison found: it needs two --targets")
     asked_for = [name for name in options.only.split(",") if name]
+    if unknown := set(asked_for) - set(PARTS):
+        parser.error(f"--only: there is no {', '.join(sorted(unknown))}: there are {', '.join(PARTS)}")
     is_good = True
     rows: dict[str, str] = {}
     for name in asked_for or PARTS:

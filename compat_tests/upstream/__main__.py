@@ -17,10 +17,14 @@ from kafka_shim.compat.upstream import SUITES, findings, load
 from kafka_shim.compat.upstream.base import Unavailable
 from kafka_shim.compat.upstream.runner import Result, run
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
-def main() -> int:
+def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m kafka_shim.compat.upstream", description=__doc__.splitlines()[0])
     parser.add_argument("--suites", default="", help="names, with commas; all of them")
     parser.add_argument("--targets", default="shim,kafka-native", help="kinds of brokers, or external=HOST:PORT")
@@ -28,9 +32,11 @@ def main() -> int:
     parser.add_argument("--excluded", action="store_true", help="run what the lists exclude, to see what may come in")
     parser.add_argument("--logs", type=Path, default=ROOT / "build" / "upstream", help="folder of the runs' logs")
     parser.add_argument("--findings", action="store_true", help="write the counts into each FINDINGS.md")
-    options = parser.parse_args()
+    options = parser.parse_args(words)
     is_good = True
     asked_for = [name for name in options.suites.split(",") if name]
+    if unknown := set(asked_for) - set(SUITES):
+        parser.error(f"--suites: there is no {', '.join(sorted(unknown))}: there are {', '.join(SUITES)}")
     for name in asked_for or SUITES:
         suite = load(name)
         try:

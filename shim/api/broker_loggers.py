@@ -16,6 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+# As of other options that change.
+announcer = logging.getLogger("kafka_shim.metadata")
 ROOT = "root"
 SET, DELETE = 0, 1
 
@@ -60,14 +62,14 @@ _set_by_name: dict[str, str] = {}
 
 def levels() -> dict[str, str]:
     """Returns the level of each logger by name, in Log4j's words."""
-    root_level = _level_name(logging.getLogger().getEffectiveLevel())
-    found = {ROOT: root_level}
-    for name in sorted(logging.root.manager.loggerDict):
-        if _is_own(name):
-            found[name] = _level_name(logging.getLogger(name).getEffectiveLevel())
-    for name in KAFKA_NAMES:
-        found[name] = _inherited(name) or root_level
-    return found
+    own = [name for name in sorted(logging.root.manager.loggerDict) if _is_own(name)]
+    return {name: _level(name) for name in (ROOT, *own, *KAFKA_NAMES)}
+
+
+def _level(name: str) -> str:
+    inherited = _inherited(name) if name in KAFKA_NAMES else None
+    own = logging.getLogger(name if _is_own(name) else None)
+    return inherited or _level_name(own.getEffectiveLevel())
 
 
 def _inherited(name: str) -> str | None:
@@ -111,11 +113,22 @@ def alter(node_id: int, name: str, changes: Sequence[tuple[str, int, str | None]
             raise KafkaError(ErrorCode.INVALID_REQUEST, reason)
     if not validate_only:
         for logger, operation, level in changes:
-            _change(logger, (level or "").upper() if operation == SET else None)
+            _tell_and_change(logger, (level or "").upper() if operation == SET else None)
 
 
 def _exists(name: str) -> bool:
     return name == ROOT or name in KAFKA_NAMES or (_is_own(name) and name in logging.root.manager.loggerDict)
+
+
+def _tell_and_change(name: str, level: str | None) -> None:
+    """At WARN, as Kafka tells it, and where that is too low before the change, after it."""
+    line = f"the level of logger {name} changes from {_level(name)} to {level or 'none of its own'}"
+    is_heard = announcer.isEnabledFor(logging.WARNING)
+    if is_heard:
+        announcer.warning("%s", line)
+    _change(name, level)
+    if not is_heard:
+        announcer.warning("%s", line)
 
 
 def _change(name: str, level: str | None) -> None:

@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from kafka_shim.client.cluster import Cluster, TopicPartition
 
 GROUP_TYPES = ("classic", "consumer", "share", "streams")
-# In lower case (Kafka: GroupState).
+# As Kafka writes them (GroupState); brokers take them in any case.
 GROUP_STATES = (
-    "preparingrebalance",
-    "completingrebalance",
-    "stable",
-    "dead",
-    "empty",
-    "assigning",
-    "reconciling",
-    "notready",
+    "PreparingRebalance",
+    "CompletingRebalance",
+    "Stable",
+    "Dead",
+    "Empty",
+    "Assigning",
+    "Reconciling",
+    "NotReady",
 )
 
 

@@ -105,6 +105,10 @@ def group(
     if tls_key and not tls_certificate:
         raise click.UsageError("--tls-key needs --tls-certificate")
     try:
+        address = parse_address(http)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--http") from None
+    try:
         properties = {} if command_config is None else read_properties(command_config)
         if command_config is not None:
             warn_of_strange(command_config)
@@ -112,7 +116,6 @@ def group(
         sessions = Sessions(bootstrap, properties)
         read_metrics = _metrics(metrics_url, metrics_ca, metrics_certificate, metrics_token_file)
         tls = None if tls_certificate is None else _tls(tls_certificate, tls_key)
-        address = parse_address(http)
     except (ConfigError, SchemaError, ValueError, OSError) as error:
         raise click.ClickException(str(error)) from None
     try:

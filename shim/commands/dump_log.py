@@ -8,6 +8,10 @@ from kafka_shim.commands.directories import reason_of
 from kafka_shim.storage import dump_records
 from kafka_shim.storage.dump import MAX_INT32, Dump, Options
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 DECODERS = {
     "offsets_decoder": dump_records.offsets,
     "transaction_log_decoder": dump_records.transactions,
@@ -55,11 +59,16 @@ def group(
         max_bytes=max_bytes,
     )
     dump = Dump(options)
-    try:
-        for path in files.split(","):
-            for line in dump.lines(path.strip()):
-                click.echo(line)
-    except (OSError, ValueError) as err:
-        raise click.ClickException(reason_of(err)) from err
+    for line in _read(dump, files):
+        click.echo(line)
     for line in dump.complaints:
         click.echo(line, err=True)
+
+
+def _read(dump: Dump, files: str) -> Iterator[str]:
+    """Yields the lines. An error of the files is told here, one of the output elsewhere."""
+    try:
+        for path in files.split(","):
+            yield from dump.lines(path.strip())
+    except (OSError, ValueError) as err:
+        raise click.ClickException(reason_of(err)) from err

@@ -18,6 +18,7 @@ from kafka_shim.commands.options import (
     json_option,
     show_rows,
     wants_json,
+    warn_of_unknown,
 )
 from kafka_shim.commands.tables import print_table
 from kafka_shim.errors import ErrorCode
@@ -72,12 +73,8 @@ group.add_command(reset_offsets)
 @click.option("-v", "--verbose", is_flag=True, help="with type and state")
 @json_option
 def show_groups(bootstrap_server: str, states: tuple[str, ...], types: tuple[str, ...], verbose: bool) -> None:
-    for each in types:
-        if each.lower() not in GROUP_TYPES:
-            click.echo(f"warning: no type is named {each}", err=True)
-    for each in states:
-        if each.lower() not in GROUP_STATES:
-            click.echo(f"warning: no state is named {each}", err=True)
+    warn_of_unknown("type", types, GROUP_TYPES)
+    warn_of_unknown("state", states, GROUP_STATES)
     with cluster_of(bootstrap_server) as cluster:
         found = list_groups(cluster, states, types)
         if verbose or wants_json():

@@ -20,6 +20,7 @@ from kafka_shim.wire_client import (
     RequestError,
     SilentPeerError,
     WireClientError,
+    parse_address,
 )
 
 TYPE_CHECKING = False
@@ -48,9 +49,19 @@ def bootstrap_option(command: _F) -> _F:
         envvar="KAFKA_SHIM_BOOTSTRAP",
         show_envvar=True,
         metavar="HOST:PORT",
+        callback=_checked_address,
         help="the broker",
     )
     return address(config_option(command))
+
+
+def _checked_address(context: click.Context, parameter: click.Parameter, text: str) -> str:
+    try:
+        for each in [one for one in text.split(",") if one.strip()] or [text]:
+            parse_address(each)
+    except WireClientError as error:
+        raise click.BadParameter(str(error), param=parameter) from None
+    return text
 
 
 def config_option(command: _F) -> _F:
@@ -194,6 +205,7 @@ def each_in_turn(results: Iterable[T], tell: Callable[[T], None]) -> None:
 
 # Advice for error codes that come without a message and do not say what to do.
 _WHAT_TO_DO = {
+    "INVALID_REGULAR_EXPRESSION": " (patterns are of RE2, as orders-.*)",
     "UNKNOWN_TOPIC_OR_PARTITION": " (kafka-shim topics describe shows what is there)",
     "TRANSACTIONAL_ID_NOT_FOUND": " (kafka-shim transactions list shows what is there)",
     "SECURITY_DISABLED": " (the broker's option authorizer.class.name names one)",
@@ -258,6 +270,15 @@ def parse_pairs(pairs: tuple[str, ...], option: str) -> dict[str, str]:
 def counted(number: int, what: str) -> str:
     """Returns `1 broker`, `2 brokers`."""
     return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def warn_of_unknown(what: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Say of each word that is none of the known ones, in whatever case, which there are. It is no error: a newer
+    broker may have more."""
+    lower = [one.lower() for one in known]
+    for each in given:
+        if each.lower() not in lower:
+            click.echo(f"warning: no {what} is named {each}: there are {', '.join(known)}", err=True)
 
 
 def joined(numbers: Any) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import os
 import signal
 import socket
@@ -25,15 +24,26 @@ if TYPE_CHECKING:
     from kafka_shim.client_security import ClientSecurity
 
 
-# Errors of the listening socket: connecting to the upstream cannot fail so.
-LISTENING = (errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES)
+class _OutputError(Exception):
+    """The output cannot be written. The `error` is none of a socket or of the capture."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(str(error))
+        self.error = error
 
 
-def address(text: str) -> tuple[str, int]:
+def _say(line: str) -> None:
+    try:
+        click.echo(line)
+    except OSError as error:
+        raise _OutputError(error) from error
+
+
+def address(text: str, option: str) -> tuple[str, int]:
     try:
         return parse_address(text)
     except WireClientError as error:
-        raise click.BadParameter(str(error)) from None
+        raise click.BadParameter(str(error), param_hint=option) from None
 
 
 def reason_of(error: OSError) -> str:
@@ -90,17 +100,19 @@ def record(
         raise click.UsageError("--twin-command-config needs --twin")
     if Path(capture).exists() and not overwrite:
         raise click.ClickException(f"{capture} exists: name another file, or give --overwrite")
-    where, to, second = address(listen), address(upstream), address(twin) if twin else None
+    where, to = address(listen, "--listen"), address(upstream, "--upstream")
+    second = address(twin, "--twin") if twin else None
     dial, dial_twin = dialler(given_security()), dialler(twin_command_config)
     try:
-        return asyncio.run(_record(where, to, second, capture, dial, dial_twin))
-    except OSError as error:
+        outcome = asyncio.run(_record(where, to, second, capture, dial, dial_twin))
+    except (OSError, _OutputError) as error:
         kept = Path(capture)
         if kept.is_file() and kept.stat().st_size == len(MAGIC):
             kept.unlink()  # nothing was recorded
-        # An error without a file is one of a socket: the listening one, or the one to the upstream.
-        where_it_is = error.filename or (listen if error.errno in LISTENING else upstream)
-        raise click.ClickException(f"{where_it_is}: {reason_of(error)}") from None
+        if isinstance(error, _OutputError):
+            raise error.error from None
+        raise click.ClickException(f"{error.filename or upstream}: {reason_of(error)}") from None
+    return 0 if outcome is None else tell(outcome)
 
 
 async def _record(
@@ -110,7 +122,8 @@ async def _record(
     path: str,
     dial: Dial,
     dial_twin: Dial,
-) -> int:
+) -> Outcome | None:
+    """Returns how the twin answered, if there is one."""
     if dial is not dial_plain:
         _, first = await dial(*upstream)  # what is wrong with the login is said now
         first.close()
@@ -135,19 +148,23 @@ async def _record(
             upstream, listen=listen, writer=writer, on_entry=entries.put_nowait if twin else None, dial=dial
         )
         replaying = asyncio.ensure_future(Replayer(twin, dial=dial_twin).run(arriving())) if twin else None
-        await recorder.start()
-        click.echo(f"recording {recorder.bootstrap} to {path}")
+        try:
+            await recorder.start()
+        except OSError as error:
+            error.filename = "{}:{}".format(*listen)
+            raise
+        _say(f"recording {recorder.bootstrap} to {path}")
         await ends.wait()
         await recorder.stop()
     counts = writer.counts
-    click.echo(
+    _say(
         f"{counts[Kind.OPENED]} connections, {counts[Kind.REQUEST]} requests, {counts[Kind.RESPONSE]} answers, "
         f"{writer.frame_bytes:,} bytes are in {path}"
     )
     if replaying is None:
-        return 0
+        return None
     entries.put_nowait(None)
-    return tell(await replaying)
+    return await replaying
 
 
 @click.command(
@@ -158,16 +175,17 @@ async def _record(
 @config_option
 @click.argument("capture", type=click.Path(exists=True, dir_okay=False))
 def replay(target: str, keep: str | None, capture: str) -> int:
-    to = address(target)
+    to = address(target, "--target")
     with CaptureWriter(keep) if keep else contextlib.nullcontext() as writer:
         try:
             replayer = Replayer(to, writer=writer, dial=dialler(given_security()))
-            return tell(asyncio.run(replayer.run(read_capture(capture))))
+            outcome = asyncio.run(replayer.run(read_capture(capture)))
         except CaptureError as error:
             raise click.ClickException(str(error)) from None
         except OSError as error:
             where = error.filename if error.filename is not None else target
             raise click.ClickException(f"{where}: {reason_of(error)}") from None
+    return tell(outcome)
 
 
 group = record

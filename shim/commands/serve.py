@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import click
 
-from kafka_shim.cli import LEVELS
+from kafka_shim.cli import FORMATS, LEVELS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     default="INFO",
     help="DEBUG logs each request",
 )
-@click.option("--log-format", type=click.Choice(["text", "json"]), default="text", help="json: one object a line")
+@click.option("--log-format", type=click.Choice(FORMATS), default="text", help="json: one object a line")
 def group(memory: bool, data_dir: str | None, **arguments: Any) -> int:
     if memory and data_dir is not None:
         raise click.UsageError("--memory and --data-dir exclude each other")

@@ -14,6 +14,7 @@ from kafka_shim.internal_topics import CLUSTER_METADATA_TOPIC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from kafka_shim.storage.data_dir import DataDir
@@ -75,11 +76,15 @@ def format_directories(
     request = Request(
         directories, config, cluster_id, node_id, ignore_formatted, release_version, features, quorum, scram
     )
-    try:
-        for formatted in format_all(request):
-            click.echo(str(formatted))
-    except (ConfigError, StorageError, OSError) as err:
-        fail(reason_of(err))
+
+    def done() -> Iterator[str]:
+        try:
+            yield from map(str, format_all(request))
+        except (ConfigError, StorageError, OSError) as err:
+            fail(reason_of(err))
+
+    for line in done():  # an error of the output is none of the directories
+        click.echo(line)
 
 
 @group.command(help="Print identity, features and topics of a data directory that no broker has open.")
@@ -148,6 +153,8 @@ def mend(directories: tuple[str, ...], cluster_id: str | None, node_id: int | No
     found = []
     try:
         for name in directories:
+            if not Path(name).is_dir():  # the lock would make it
+                fail(f"{name} is no directory")
             data_dir = DataDir(name)
             opened(data_dir)
             found.append(data_dir)

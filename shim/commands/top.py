@@ -72,6 +72,8 @@ def group(bootstrap_server: str, refresh: float, rows: int, once: bool, is_json:
             return
         from rich.live import Live
 
+        if not sys.stdout.isatty():
+            click.echo("warning: the screen needs a terminal, and the output is none: --once prints it", err=True)
         step_back()
         try:
             with Live(screen(compare(before, before), rows), screen=True, auto_refresh=False) as live:

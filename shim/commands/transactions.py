@@ -16,8 +16,10 @@ from kafka_shim.commands.options import (
     json_option,
     look_up_coordinators,
     show_rows,
+    warn_of_unknown,
 )
 from kafka_shim.commands.times import shown_time
+from kafka_shim.errors import ErrorCode
 from kafka_shim.own_tags import EXPLAIN_TAG
 from kafka_shim.wire_client import Connection, RequestError, WireClientError, check
 
@@ -48,19 +50,22 @@ def list_transactions(
     bootstrap_server: str, duration_filter: int, transactional_id_pattern: str | None, states: tuple[str, ...]
 ) -> None:
     from kafka_shim.protocol.messages.list_transactions_request import ListTransactionsRequest
+    from kafka_shim.txn.transaction import STATES_BY_NAME
 
+    # Unlike those of groups, brokers take them in Kafka's case alone.
+    names = {name.lower(): name for name in STATES_BY_NAME}
     with connected(bootstrap_server) as connection:
         node_id = _node_id(connection)
         answer = connection.request(
             ListTransactionsRequest(
-                state_filters=list(states),
+                state_filters=[names.get(state.lower(), state) for state in states],
                 duration_filter=duration_filter,
                 transactional_id_pattern=transactional_id_pattern,
             )
         )
-        check(answer.error_code)
-        for name in answer.unknown_state_filters:
-            click.echo(f"warning: no state is named {name}", err=True)
+        is_of_pattern = answer.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
+        check(answer.error_code, subject=str(transactional_id_pattern) if is_of_pattern else "")
+        warn_of_unknown("state", answer.unknown_state_filters, STATES_BY_NAME)
         _print_table(
             ("TransactionalId", "Coordinator", "ProducerId", "TransactionState"),
             [

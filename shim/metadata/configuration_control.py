@@ -80,7 +80,7 @@ class ConfigurationControl:
         while changed:
             kind, name = changed[0]
             if kind == RESOURCE_TOPIC and name in self.image.topics:  # else it was deleted meanwhile
-                self._logs.configure(name, self.topic_config(name))
+                self._logs.configure(name, len(self.image.topics[name].partitions), self.topic_config(name))
                 for topic_hook in self.on_topic_config_changed:
                     topic_hook(name, self.topic_config(name))
             for hook in self.on_config_changed:

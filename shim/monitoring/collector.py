@@ -14,9 +14,10 @@ from prometheus_client.core import Metric
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.monitoring.background import background, protection
 from kafka_shim.monitoring.exposition import inner_labels, labels_of, number
-from kafka_shim.monitoring.families import MOST_PARTITIONS, MOST_SERIES, OF_PARTITION, REST, Family, counter, gauge
+from kafka_shim.monitoring.families import MOST_SERIES, OF_PARTITION, REST, Family, counter, gauge
 from kafka_shim.monitoring.replicas import Counts, Replicas
 from kafka_shim.monitoring.request_times import BOUNDS_S, QUANTILES
+from kafka_shim.monitoring.shown_partitions import ShownPartitions
 from kafka_shim.protocol.api_keys import API_KEYS
 from kafka_shim.telemetry.series import KeepsSeries
 from kafka_shim.txn.transaction import STATE_NAMES, State
@@ -60,13 +61,15 @@ class Collector:
         for _ in replicas.slices():
             yield []
         logs = self._broker.logs.loaded()
-        for log in logs[:MOST_PARTITIONS]:
+        shown = ShownPartitions()
+        for start in range(0, len(logs), SLICE):
+            topics.add(logs[start : start + SLICE])
+            shown.look_at(logs[start : start + SLICE])
+            yield []
+        for log in shown.chosen():
             where = labels_of(OF_PARTITION, (str(log.partition), log.topic))
             topics.add_partition(log, where)
             replicas.add(log, where)
-        for start in range(0, len(logs), SLICE):
-            topics.add(logs[start : start + SLICE])
-            yield []
         yield [*topics.families(), *replicas.families()]
         lags = _Lags(self._broker)
         for groups in self._broker.groups.loaded():

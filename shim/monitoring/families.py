@@ -10,7 +10,7 @@ from kafka_shim.monitoring.exposition import labels_of, number
 # Series of one family at most: what has more topics or groups is summed up for the rest, with this label.
 MOST_SERIES = 500
 REST = "(others)"
-# Partitions that have series of their own: those that were used first.
+# Partitions that have series of their own: `shown_partitions` chooses them.
 MOST_PARTITIONS = 50
 # The labels of such a series.
 OF_PARTITION = ("partition", "topic")

@@ -30,7 +30,7 @@ class Counts:
 
 
 class Replicas:
-    """Counts all partitions, and has series of those that were used first."""
+    """Counts all partitions, and has series of those that are shown."""
 
     def __init__(self, broker: Broker, counts: Counts) -> None:
         self._counts = counts
@@ -67,7 +67,7 @@ class Replicas:
             setattr(self._counts, name, getattr(counts, name))
 
     def add(self, log: PartitionLog, where: str) -> None:
-        """A partition that was used, one of the first MOST_PARTITIONS. `where` are its labels."""
+        """One of the partitions that are shown. `where` are its labels."""
         found = self._image.topics.get(log.topic)
         if found is None or log.partition >= len(found.partitions):
             return

@@ -64,7 +64,7 @@ class DataDir:
 
     def lock(self) -> None:
         """Create the directory if it is missing, and lock it. Raises OSError if it cannot be used, StorageError if
-        another broker holds the lock."""
+        somebody else holds the lock."""
         try:
             os.makedirs(self.path, exist_ok=True)
         except FileExistsError:
@@ -90,7 +90,7 @@ class DataDir:
     def _holder(self) -> str:
         """Who has the lock, as far as Linux tells."""
         if self._lock_key in _LOCKED:
-            return f"another broker of this process (pid {os.getpid()})"
+            return f"a broker of this process (pid {os.getpid()})"
         device, inode = self._lock_key
         wanted = f"{os.major(device):02x}:{os.minor(device):02x}:{inode}"
         try:
@@ -100,7 +100,7 @@ class DataDir:
         except OSError:
             held = []
         pids = [one[4] for one in held if len(one) > 5 and one[1] == "POSIX" and one[5] == wanted]
-        return f"another broker (pid {pids[0]})" if pids else "another broker"
+        return f"another process (pid {pids[0]})" if pids else "another process"
 
     def unlock(self) -> None:
         """Release the lock. Does nothing if the directory is not locked."""

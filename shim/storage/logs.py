@@ -322,10 +322,12 @@ class Logs:
         except OSError as err:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{log.name} cannot be moved: {err}") from err
 
-    def configure(self, topic: str, config: TopicConfig) -> None:
-        """Apply a changed topic configuration to the loaded partitions of the topic."""
-        for log in self._loaded.values():
-            if log.topic == topic:
+    def configure(self, topic: str, partitions: int, config: TopicConfig) -> None:
+        """Apply a changed topic configuration to the loaded ones of so many partitions of the topic. It looks at no
+        others: a request may change a thousand topics."""
+        for partition in range(partitions):
+            log = self._loaded.get((topic, partition))
+            if log is not None:
                 log.configure(config)
 
     def configure_all(self, config_of: Callable[[str], TopicConfig]) -> None:

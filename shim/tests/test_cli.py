@@ -37,7 +37,16 @@ def test_ordinary_forms_of_serve_are_read_without_the_full_parser():
 
 
 @pytest.mark.parametrize(
-    "words", [["--help"], ["--listen"], ["extra"], ["--memory=yes"], ["--memory", "--data-dir", "x"], ["-x", "y"]]
+    "words",
+    [
+        ["--help"],
+        ["--listen"],
+        ["extra"],
+        ["--memory=yes"],
+        ["--memory", "--data-dir", "x"],
+        ["-x", "y"],
+        ["--log-format", "xml"],
+    ],
 )
 def test_everything_else_is_left_to_it(words):
     assert plain_serve(words) is None

@@ -29,8 +29,8 @@ COMMAND = (sys.executable, "-m", "kafka_shim")
 NOBODY = 65534
 
 
-def error_of(*words: str | Path, is_warned: bool = False, **options: object) -> str:
-    """The only line of a start that fails that is not of the log."""
+def error_of(*words: str | Path, is_warned: bool = False, status: int = 1, **options: object) -> str:
+    """The only line of a start that fails that is not of the log. `status`: 2 where the words have not their form."""
     done = subprocess.run(
         [*COMMAND, "serve", *map(str, words)],
         capture_output=True,
@@ -39,7 +39,7 @@ def error_of(*words: str | Path, is_warned: bool = False, **options: object) -> 
         timeout=60,
         **options,  # type: ignore[call-overload]
     )
-    assert done.returncode == 1, done
+    assert done.returncode == status, done
     assert not done.stdout
     told = " kafka_shim." if is_warned else " INFO kafka_shim"
     (line,) = [one for one in done.stderr.splitlines() if told not in one]
@@ -196,7 +196,28 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, content: bytes | st
 
 @pytest.mark.parametrize("option", ["num.partitions", "=3"])
 def test_an_option_without_name_or_value_is_told(option: str) -> None:
-    assert error_of("--memory", "-o", option) == f"-o takes key=value, not {option!r}"
+    assert error_of("--memory", "-o", option, status=2) == f"-o takes key=value, not {option!r}"
+
+
+def test_a_directory_without_a_name_is_not_the_working_one(tmp_path: Path) -> None:
+    """As of a variable of the shell that is not set."""
+    assert error_of("--data-dir", "", status=2, cwd=tmp_path) == "--data-dir takes a directory, not ''"
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("listen", "said"),
+    [
+        ("nonsense", "--listen: 'nonsense' is not HOST:PORT"),
+        ("127.0.0.1:many", "--listen: '127.0.0.1:many' is not HOST:PORT"),
+        ("127.0.0.1:70000", "--listen: '127.0.0.1:70000': a port is a number from 0 to 65535"),
+        ("::1:9092", "--listen: an IPv6 address must be in brackets: '::1:9092'"),
+        ("PLAINTEXT://127.0.0.1", "--listen: 'PLAINTEXT://127.0.0.1' is not NAME://HOST:PORT"),
+    ],
+)
+def test_an_address_without_its_form_is_a_wrong_option(listen: str, said: str) -> None:
+    """Status 2, as of every other command; what is of its form and fails is 1."""
+    assert error_of("--memory", "--listen", listen, status=2) == said
 
 
 def test_a_python_without_the_compiled_modules_says_how_to_get_them(

@@ -194,3 +194,27 @@ def test_serve_writes_json_when_it_is_asked():
     found = [json.loads(line) for line in err.splitlines()]
     assert {"time", "level", "logger", "message"} == set(found[0])
     assert found[-1]["message"].startswith("stopped in ")
+
+
+def test_a_changed_level_of_a_logger_is_told_under_whichever_level_lets_it_through(broker, lines):
+    """At WARN, as by Apache Kafka: who misses lines of the log, or finds too many, sees since when."""
+    announcer = logging.getLogger("kafka_shim.metadata")
+    changing = "the level of logger kafka.server.ControllerServer changes"
+    try:
+        with broker.cluster() as cluster:
+            lines()
+            alter(cluster, 8, "1", kafka_server_ControllerServer="FATAL")
+            assert lines() == [f"{changing} from INFO to FATAL"]
+            alter(cluster, 8, "1", kafka_server_ControllerServer="ERROR")
+            assert lines() == []  # neither of them lets it through
+            alter(cluster, 8, "1", kafka_server_ControllerServer="debug")
+            assert lines() == [f"{changing} from ERROR to DEBUG"]
+            configs = [{"name": "kafka.server.ControllerServer", "config_operation": 1}]
+            resources = [{"resource_type": 8, "resource_name": "1", "configs": configs}]
+            cluster.any().request(make("IncrementalAlterConfigs", validate_only=True, resources=resources))
+            assert lines() == []
+            cluster.any().request(make("IncrementalAlterConfigs", resources=resources))
+            assert lines() == [f"{changing} from DEBUG to none of its own"]
+            assert announcer.level == logging.NOTSET
+    finally:
+        announcer.setLevel(logging.NOTSET)

@@ -25,9 +25,11 @@ def test_addresses_are_read(text, address):
     assert parse_address(text) == address
 
 
-def test_an_address_without_a_number_is_refused():
-    with pytest.raises(WireClientError):
-        parse_address("host:port")
+@pytest.mark.parametrize("text", ["host:port", ":9092", "PLAINTEXT://:9092", ""])
+def test_an_address_without_a_number_or_a_host_is_refused(text):
+    """`:9092` was taken for a host of that name."""
+    with pytest.raises(WireClientError, match=r"not an address: .*: give HOST:PORT"):
+        parse_address(text)
 
 
 def test_the_highest_version_that_both_know_is_taken(client):

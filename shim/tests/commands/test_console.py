@@ -84,16 +84,16 @@ def test_the_log_of_the_command_says_what_was_changed(broker: Broker) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "status", "said"),
     [
-        (["--http", "8080"], "'8080' is not HOST:PORT"),
-        (["--http", "127.0.0.1:99999"], "is not HOST:PORT"),
-        (["--command-config", "/missing.properties"], "missing.properties"),
-        (["--public-url", "https://console.example/kafka"], "--public-url https://console.example/kafka: it ends with"),
+        (["--http", "8080"], 2, "--http: '8080' is not HOST:PORT"),
+        (["--http", "127.0.0.1:99999"], 2, "is not HOST:PORT"),
+        (["--command-config", "/missing.properties"], 1, "missing.properties"),
+        (["--public-url", "https://here.example/kafka"], 1, "--public-url https://here.example/kafka: it ends with"),
     ],
 )
-def test_a_mistake_is_told(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["console", *words]) == 1
+def test_a_mistake_is_told(words: list[str], status: int, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["console", *words]) == status
     assert said in capsys.readouterr().err
 
 

@@ -163,11 +163,16 @@ def test_a_reset_of_a_partition_that_is_not_there_is_an_error(run, words):
         assert (status, lines, err) == (1, [], f"error: {name}: UNKNOWN_TOPIC_OR_PARTITION{ADVICE}\n")
 
 
-def test_an_unknown_type_is_warned_of(run):
+def test_an_unknown_type_or_state_is_warned_of_with_those_that_there_are(run):
     assert run("groups", "list", "--type", "Share")[2] == ""
-    assert run("groups", "list", "--type", "shared")[::2] == (0, "warning: no type is named shared\n")
+    warning = "warning: no type is named shared: there are classic, consumer, share, streams\n"
+    assert run("groups", "list", "--type", "shared")[::2] == (0, warning)
     assert run("groups", "list", "--state", "stable", "--state", "NotReady")[2] == ""
-    assert run("groups", "list", "--state", "running")[::2] == (0, "warning: no state is named running\n")
+    warning = (
+        "warning: no state is named running: there are PreparingRebalance, CompletingRebalance, Stable, Dead, Empty, "
+        "Assigning, Reconciling, NotReady\n"
+    )
+    assert run("groups", "list", "--state", "running")[::2] == (0, warning)
 
 
 def test_one_thing_of_a_group_is_described_at_a_time(run):

@@ -38,6 +38,24 @@ def test_the_brokers_address_has_the_same_names_everywhere() -> None:
     assert all(one == {"--bootstrap-server", "--bootstrap"} for one in names)
 
 
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (["topics", "list", "--bootstrap-server", "127.0.0.1:70000"], "'--bootstrap-server' / '--bootstrap'"),
+        (["top", "--once", "--bootstrap", "127.0.0.1:1,127.0.0.1:x"], "'--bootstrap-server' / '--bootstrap'"),
+        (["console", "--http", "127.0.0.1:70000"], "--http"),
+        (["record", "--upstream", "127.0.0.1:1", "--listen", "127.0.0.1:70000", "capture"], "--listen"),
+        (["record", "--upstream", "127.0.0.1:1", "--twin", "127.0.0.1:70000", "capture"], "--twin"),
+    ],
+)
+def test_an_address_that_is_none_is_a_wrong_option(
+    words: list[str], option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Status 2, and the option that has it is named; 1 is for brokers that are not reached."""
+    assert run(words) == 2
+    assert capsys.readouterr().err.splitlines()[-1].startswith(f"error: Invalid value for {option}")
+
+
 @pytest.mark.parametrize("words", ALL, ids=" ".join)
 def test_every_command_has_a_summary_and_an_example(words: tuple[str, ...]) -> None:
     command = ALL[words]

@@ -67,6 +67,24 @@ def test_transactions(address: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert (row["transactionTimeoutMs"], row["transactionDurationMs"]) == (1000, None)
 
 
+def test_a_state_of_transactions_may_be_in_any_case(address: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert [one["transactionalId"] for one in shown(address, capsys, "transactions", "list", "--state", "empty")] == [
+        "x"
+    ]
+    assert not shown(address, capsys, "transactions", "list", "--state", "ongoing")
+    assert run(["transactions", "list", "--state", "open", "--bootstrap-server", address]) == 0
+    assert capsys.readouterr().err == (
+        "warning: no state is named open: there are Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit, "
+        "CompleteAbort, Dead, PrepareEpochFence\n"
+    )
+
+
+def test_a_pattern_of_transactional_ids_that_is_none_is_named(address: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["transactions", "list", "--transactional-id-pattern", "*x*", "--bootstrap-server", address]
+    assert run(words) == 1
+    assert capsys.readouterr().err == "error: *x*: INVALID_REGULAR_EXPRESSION (patterns are of RE2, as orders-.*)\n"
+
+
 def test_configs(address: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert shown(address, capsys, "configs", "describe", "--entity-type", "topics", "--entity-name", "orders") == [
         {

@@ -129,6 +129,15 @@ def test_a_port_that_is_taken_is_told_in_one_line(tmp_path: Path, capsys: pytest
     assert line == f"error: {where}: Address already in use"
 
 
+def test_a_host_to_listen_on_that_is_unknown_is_not_the_brokers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Broker() as broker:
+        words = ["record", "--upstream", broker.bootstrap_servers, "--listen", "no-such-host.invalid:0"]
+        assert main([*words, str(tmp_path / "capture")]) == 1
+    assert capsys.readouterr().err == "error: no-such-host.invalid:0: the host name is unknown\n"
+
+
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 def test_a_broker_that_is_not_there_is_told_in_one_line(
     capture: Path, capsys: pytest.CaptureFixture[str], host: str

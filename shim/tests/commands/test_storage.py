@@ -53,7 +53,14 @@ def test_a_directory_in_use_or_of_something_else_is_refused(tmp_path, capsys):
     assert "is not a data directory" in capsys.readouterr().err
     with opened(tmp_path):
         assert main(["storage", "info", str(tmp_path)]) == 1
-        assert "in use by another broker" in capsys.readouterr().err
+        assert "in use by a broker of this process" in capsys.readouterr().err
+
+
+def test_a_directory_that_is_not_there_is_not_made_to_be_mended(tmp_path, capsys):
+    path = tmp_path / "mistyped"
+    assert main(["storage", "mend", str(path)]) == 1
+    assert capsys.readouterr() == ("", f"error: {path} is no directory\n")
+    assert not path.exists()
 
 
 @pytest.mark.parametrize("cluster", ["short", "!" * 22])
@@ -254,7 +261,7 @@ def test_a_directory_is_checked_and_handed_to_kafka(tmp_path, capsys, monkeypatc
     assert "name all of log.dirs" in capsys.readouterr().err
     with opened(tmp_path / "other"):
         assert main(["storage", "check", str(tmp_path / "other")]) == 1
-        assert f"in use by another broker of this process (pid {os.getpid()})" in capsys.readouterr().err
+        assert f"in use by a broker of this process (pid {os.getpid()})" in capsys.readouterr().err
 
 
 def test_a_directory_of_something_else_is_said_so(tmp_path, capsys):
@@ -294,7 +301,7 @@ def test_who_has_a_directory_is_named(tmp_path, capsys):
         assert main(["storage", "check", str(tmp_path)]) == 1
         said = capsys.readouterr().err
         child.communicate("", timeout=60)
-    assert f"is in use by another broker (pid {child.pid})" in said
+    assert f"is in use by another process (pid {child.pid})" in said
 
 
 def bad_record(path, value):

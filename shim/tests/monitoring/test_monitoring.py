@@ -453,6 +453,25 @@ def test_the_series_do_not_grow_with_the_partitions(watched: Broker) -> None:
     assert sizes[1] < 1500
 
 
+def test_partitions_that_were_written_to_are_shown_before_empty_and_internal_ones(watched: Broker) -> None:
+    """All were of `__transaction_state` where the first that a broker got was a transaction, and nearly all empty."""
+    with Connection(watched.bootstrap_servers) as client:
+        make_topic(client, "t", 1)
+        Producer(client, "x")
+        make_topic(client, "empty", 20)
+        for partition in range(20):
+            client.send(fetch_request({("empty", partition): 0}, max_wait_ms=0), 12)
+            client.receive(1, 12)
+        make_topic(client, "orders", 20)
+        for partition in range(20):
+            produce(client, "orders", partition, batch(b"a"))
+        samples = scrape(watched)
+    for name in ("kafka_log_log_size", "kafka_log_log_logendoffset", "kafka_cluster_partition_replicascount"):
+        shown = [dict(labels)["topic"] for one, labels in samples if one == name]
+        # One of `__transaction_state` was written to: it holds the transactional id.
+        assert shown == ["orders"] * 20 + ["__transaction_state"] + ["t"] + ["empty"] * 20 + ["__transaction_state"] * 8
+
+
 def test_the_page_of_metrics_lists_them_all(watched: Broker) -> None:
     """docs/metrics.md has a row for each family that is exported, and none for others."""
     page = (ROOT / "docs" / "metrics.md").read_text()

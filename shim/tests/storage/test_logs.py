@@ -29,6 +29,7 @@ from kafka_shim.storage.results import StorageError
 from kafka_shim.tests import descriptors
 from kafka_shim.tests.storage.conftest import NOW_MS, TOPIC_ID, Disk, put, records, refused
 from kafka_shim.tests.storage.fault_injection import Injector
+from kafka_shim.tests.test_cost import Counter
 from kafka_shim.uuids import uuid_text
 
 CLUSTER_ID = "AAAAAAAAQACAAAAAAAAAAQ"
@@ -49,7 +50,7 @@ def test_directory_in_use_is_refused_in_and_across_processes(tmp_path: Path) -> 
     first, config = make_logs(tmp_path)
     start(first, config)
     second, _ = make_logs(tmp_path)
-    with pytest.raises(StorageError, match="in use by another broker"):
+    with pytest.raises(StorageError, match="in use by a broker of this process"):
         second.open_dirs()
     code = (
         "import sys; from kafka_shim.storage.data_dir import DataDir\n"
@@ -527,9 +528,28 @@ def test_open_files_are_bounded(make_disk: Callable[..., Disk]) -> None:
 def test_configuration_changes_reach_loaded_partitions(make_disk: Callable[..., Disk]) -> None:
     disk = make_disk()
     log = disk.open()
-    disk.logs.configure("t", TopicConfig(disk.logs.config, {"max.message.bytes": "100"}))
+    disk.logs.configure("t", 1, TopicConfig(disk.logs.config, {"max.message.bytes": "100"}))
     with refused(ErrorCode.MESSAGE_TOO_LARGE):
         put(log, b"z" * 200)
+
+
+def test_a_changed_topic_costs_the_same_beside_many_others(tmp_path: Path) -> None:
+    """A request that changed a thousand topics looked at every used partition for each of them."""
+    logs, config = make_logs(tmp_path)
+    start(logs, config)
+    changed = logs.create("t", TOPIC_ID, 0, config)
+    counts = []
+    for others in (1, 50):
+        for partition in range(others):
+            logs.create("others", TOPIC_ID, partition, config)
+        counter = Counter()
+        given = TopicConfig(logs.config, {"max.message.bytes": str(others)})
+        counter.begin()
+        logs.configure("t", 1, given)
+        counter.end()
+        assert changed.config is given
+        counts.append(counter.count)
+    assert counts[0] == counts[1]
 
 
 def test_metadata_log_is_opened_apart_and_found_again(tmp_path: Path) -> None:
