@@ -161,6 +161,7 @@ class Logs:
     def _recover(self) -> None:
         self.services.removals.recover()
         self._directories.recover()
+        self.moves.recover()
 
     def _resume_move(self, key: Partition, target: DataDir) -> None:
         """Go on with a move that the last stop interrupted. What was copied is copied anew."""
