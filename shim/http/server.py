@@ -33,8 +33,8 @@ LONGEST_REQUEST_S = 20.0
 # none, it is closed.
 MOST_REQUESTS = 8
 STALLED_S = 1.0
-# What the system keeps of an answer, and what is written of one at once: whether its client takes it shows in whether the
-# next part can be written, and in larger buffers it would not for long.
+# What the system keeps of an answer, and what is written of one at once: whether its client takes it shows in whether
+# the next part can be written, and in larger buffers it would not for long.
 SEND_BUFFER_BYTES = 1 << 18
 PART_BYTES = 1 << 14
 # How long it takes at most until that place is free.
@@ -197,7 +197,7 @@ class _Server(ThreadingHTTPServer):
         for request in list(self._silent):
             self._silent.pop(request, None)
             with suppress(OSError):  # its thread may close it now
-                request.shutdown(socket.SHUT_RDWR)
+                _end(request)
                 return True
         return False
 
@@ -215,7 +215,7 @@ class _Server(ThreadingHTTPServer):
             if left_s <= 0:
                 self._taken_s.pop(request, None)
                 with suppress(OSError):  # its thread may close it now
-                    request.shutdown(socket.SHUT_RDWR)
+                    _end(request)
                 return self._free.acquire(timeout=EVICTION_S)
             if now_s >= until_s:
                 return False
@@ -252,12 +252,18 @@ class _Server(ThreadingHTTPServer):
         now_s = time.monotonic()
         for request in [one for one, deadline_s in list(self._deadlines_s.items()) if deadline_s <= now_s]:
             with suppress(OSError):  # its thread may close it now
-                request.shutdown(socket.SHUT_RDWR)
+                _end(request)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """A client that goes away concerns nobody; anything else is a bug."""
         if not isinstance(sys.exc_info()[1], OSError):
             logger.exception("a request to the HTTP listener failed")
+
+
+def _end(request: socket.socket) -> None:
+    """Wake the thread of a request, whose socket has ended then. That of TLS would take its session from the thread's
+    next call, and let it go on as without TLS."""
+    socket.socket.shutdown(request, socket.SHUT_RDWR)
 
 
 class _Handler(BaseHTTPRequestHandler):

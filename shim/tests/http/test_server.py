@@ -82,6 +82,25 @@ def test_over_tls_those_that_send_nothing_keep_nobody_out(secure: tuple[HttpServ
         assert silent.fileno() >= 0
 
 
+def test_over_tls_a_request_that_is_ended_while_it_is_read_is_no_bug(
+    secure: tuple[HttpServer, ssl.SSLContext], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    server, trust = secure
+    is_heard = module._Server.is_heard
+
+    def end_then_hear(self: module._Server, request: socket.socket) -> None:
+        self._evict()
+        is_heard(self, request)
+
+    monkeypatch.setattr(module._Server, "is_heard", end_then_hear)
+    with suppress(OSError, http.client.HTTPException):
+        asked(server, trust)
+    for _ in range(module.MOST_REQUESTS):  # its thread is through
+        assert server._server._free.acquire(timeout=60)
+    server._server._free.release(module.MOST_REQUESTS)
+    assert caplog.messages == []
+
+
 def test_over_tls_plain_http_is_closed(secure: tuple[HttpServer, ssl.SSLContext]) -> None:
     server, trust = secure
     with socket.create_connection(("127.0.0.1", server.port), timeout=60) as plain:
