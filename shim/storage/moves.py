@@ -163,7 +163,8 @@ class Moves:
             if isinstance(err, MemoryError):
                 move.is_in_doubt = True
             if not move.retry_ms:
-                logger.warning("%s cannot be moved to %s now: %r", name, move.future.data_dir.path, err)
+                reason = str(err) or "there is no memory"
+                logger.warning("%s cannot be moved to %s now: %s", name, move.future.data_dir.path, reason)
             move.retry_ms = min(max(2 * move.retry_ms, FIRST_RETRY_MS), LONGEST_RETRY_MS)
             pause_ms = move.retry_ms
         if key in self._moves:

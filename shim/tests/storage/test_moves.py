@@ -15,6 +15,7 @@ from kafka_shim.clock import VirtualClock
 from kafka_shim.config import BrokerConfig, TopicConfig
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.faults import Faults
+from kafka_shim.metadata.assignments import RETRY_MS, Assignments
 from kafka_shim.metadata.store import MetadataStore
 from kafka_shim.scheduler import Scheduler
 from kafka_shim.storage import checkpoint, future_log, names
@@ -497,6 +498,19 @@ def test_what_cannot_be_moved(node):
         put(log, b"x")
     with refused(ErrorCode.KAFKA_STORAGE_ERROR):
         node.move("b")
+
+
+def test_a_directory_is_recorded_later_if_memory_ended_when_it_was_to_be(node, monkeypatch):
+    def no_memory(*_: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Assignments, "_records", no_memory)
+        node.store.create_topic("t", 1, 1, SMALL)
+        node.clock.advance(100)
+    assert node.store.topic("t").partitions[0].directories != (node.raw_id("a"),)
+    node.clock.advance(RETRY_MS)
+    assert node.store.topic("t").partitions[0].directories == (node.raw_id("a"),)
 
 
 def test_directory_named_before_the_topic_exists_gets_its_partition(node):
