@@ -151,9 +151,7 @@ class Acceptor:
         self._is_closed = True
         if self._retry is not None:
             self._retry.cancel()
-        if self._waiting is not None:
-            self._waiting.close()
-            self._waiting = None
+        self._drop_waiting()
         for sock in list(self._held):
             self._release(sock)
         self._budget.pending -= len(self._accepted)
@@ -193,9 +191,14 @@ class Acceptor:
                 continue
             throttle_ms = self._registry.throttle_ms(self._listener)
             if throttle_ms > 0 or not self._has_place():
-                self._loop.remove_reader(self._socket.fileno())
+                # First what needs memory, here and below: a listener that nobody starts again would accept no more.
                 self._waiting = sock
-                self._clock.call_later(throttle_ms, self._serve_waiting)
+                try:
+                    self._clock.call_later(throttle_ms, self._serve_waiting)
+                except MemoryError:
+                    self._drop_waiting()
+                    raise
+                self._loop.remove_reader(self._socket.fileno())
                 return
             self._accepted.append(sock)
             self._budget.pending += 1
@@ -212,9 +215,9 @@ class Acceptor:
 
     def _hold(self, sock: socket.socket, hold_ms: int) -> None:
         """Keep a connection over the quota of its address for this time, then close it."""
+        self._clock.call_later(hold_ms, self._release, sock)
         self._held.add(sock)
         self._budget.pending += 1
-        self._clock.call_later(hold_ms, self._release, sock)
 
     def _release(self, sock: socket.socket) -> None:
         if sock in self._held:
@@ -233,16 +236,24 @@ class Acceptor:
         if not self._has_place():
             self._registry.call_when_freed(self._serve_waiting)
             return
-        self._waiting = None
-        self._open(sock)
-        self.start()
+        try:
+            self._open(sock)
+            self._waiting = None
+        finally:
+            self._drop_waiting()  # there was no memory for it
+            self.start()
+
+    def _drop_waiting(self) -> None:
+        if self._waiting is not None:
+            self._waiting.close()
+            self._waiting = None
 
     def _open(self, sock: socket.socket) -> None:
         sock.setblocking(False)
-        self._budget.pending += 1
         task = self._loop.create_task(self._loop.connect_accepted_socket(self._connect, sock))
         self._opening.add(task)
         task.add_done_callback(self._opened)
+        self._budget.pending += 1
 
     def _opened(self, task: asyncio.Task[object]) -> None:
         self._opening.discard(task)
@@ -269,9 +280,9 @@ class Acceptor:
             self._wait()
 
     def _wait(self) -> None:
-        self._loop.remove_reader(self._socket.fileno())
         # Uses the loop's clock: the broker's clock may be virtual and stand still, but the kernel does not.
         self._retry = self._loop.call_later(RETRY_MS / 1000, self.start)
+        self._loop.remove_reader(self._socket.fileno())
 
 
 def budget_line(files: OpenFiles, budget: ConnectionBudget) -> str:

@@ -17,6 +17,7 @@ from kafka_shim.api.share_acknowledgements import (
     Acknowledged,
     acknowledge,
     check_member,
+    end_session,
     readable_topics,
     shares_of,
     tell_leader,
@@ -97,12 +98,12 @@ def handle(
         fetch.acknowledged = acknowledge(context, request, group_id, member_id, readable)
     fetch.reads = reads = ShareFetchReads(context, request, shares_of(context.broker), group_id, member_id)
     if is_renewal:
-        return _outcome(context, fetch, {})
+        return _last_outcome(context, fetch)
     finding = _find(context, request, fetch, partitions, readable)
     if len(partitions) > MANY:
         return _answer_many(context, request, fetch, finding)
     if not at_once(finding):
-        return _outcome(context, fetch, {})
+        return _last_outcome(context, fetch)
     answers = at_once(reads.try_answer(is_last=request.max_wait_ms <= 0 or context.broker.stopping))
     if answers is not None:
         return _outcome(context, fetch, answers)
@@ -235,10 +236,15 @@ def _outcome(context: Context, fetch: _Fetch, answers: Answers) -> Outcome[Share
     answers |= fetch.errors
     response = _answer(context, fetch, answers)
     _add_acknowledged(response, fetch.acknowledged)
-    flushes = fetch.acknowledged.flushes
-    if fetch.epoch == FINAL_EPOCH:
-        flushes = [*flushes, *shares_of(context.broker).end_session(fetch.group_id, fetch.member_id)]
-    return Outcome(response, flushes)
+    return Outcome(response, fetch.acknowledged.flushes)
+
+
+def _last_outcome(
+    context: Context, fetch: _Fetch
+) -> Outcome[ShareFetchResponse] | Coroutine[Any, Any, Outcome[ShareFetchResponse]]:
+    """That of a request that fetches nothing: it may end the session."""
+    outcome = _outcome(context, fetch, {})
+    return end_session(context, fetch.group_id, fetch.member_id, outcome) if fetch.epoch == FINAL_EPOCH else outcome
 
 
 def _answer(context: Context, fetch: _Fetch, answers: Answers) -> ShareFetchResponse:

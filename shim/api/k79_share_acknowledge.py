@@ -8,7 +8,14 @@ epoch counts with that of ShareFetch; -1 ends the session and releases what is s
 
 from __future__ import annotations
 
-from kafka_shim.api.share_acknowledgements import acknowledge, check_member, readable_topics, shares_of, tell_leader
+from kafka_shim.api.share_acknowledgements import (
+    acknowledge,
+    check_member,
+    end_session,
+    readable_topics,
+    shares_of,
+    tell_leader,
+)
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.outcome import Outcome
 from kafka_shim.protocol.messages.share_acknowledge_request import ShareAcknowledgeRequest
@@ -22,13 +29,18 @@ from kafka_shim.share.share_sessions import FINAL_EPOCH, INITIAL_EPOCH
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from typing import Any
+
     from kafka_shim.context import Context
 
 KEY, MIN, MAX = 79, 1, 2
 REQUEST, RESPONSE = ShareAcknowledgeRequest, ShareAcknowledgeResponse
 
 
-def handle(context: Context, request: ShareAcknowledgeRequest) -> Outcome[ShareAcknowledgeResponse]:
+def handle(
+    context: Context, request: ShareAcknowledgeRequest
+) -> Outcome[ShareAcknowledgeResponse] | Coroutine[Any, Any, Outcome[ShareAcknowledgeResponse]]:
     broker = context.broker
     group_id, member_id = check_member(context, request)
     sessions = shares_of(broker).sessions
@@ -55,10 +67,8 @@ def handle(context: Context, request: ShareAcknowledgeRequest) -> Outcome[ShareA
             answer.error_code, answer.error_message = error.code, error.message
             tell_leader(context, response, topic_id, answer, NodeEndpoint)
         topic.partitions.append(answer)
-    flushes = acknowledged.flushes
-    if epoch == FINAL_EPOCH:
-        flushes = [*flushes, *shares_of(broker).end_session(group_id, member_id)]
-    return Outcome(response, flushes)
+    outcome = Outcome(response, acknowledged.flushes)
+    return end_session(context, group_id, member_id, outcome) if epoch == FINAL_EPOCH else outcome
 
 
 def failed(

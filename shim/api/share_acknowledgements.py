@@ -3,24 +3,29 @@
 
 from __future__ import annotations
 
+from types import CoroutineType
+
 from kafka_shim.api.partitions import led_by
 from kafka_shim.authorization import authorized, require
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.metadata.features import SHARE_VERSION
+from kafka_shim.outcome import Outcome
 from kafka_shim.security.acl import AclOperation, ResourceType
 from kafka_shim.share.record_state import AcknowledgeType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-    from typing import Any, Protocol
+    from collections.abc import Collection, Coroutine, Sequence
+    from typing import Any, Protocol, TypeVar
 
     from kafka_shim.broker import Broker
     from kafka_shim.context import Context
-    from kafka_shim.outcome import Flush
+    from kafka_shim.outcome import Flush, Flushes
     from kafka_shim.share.share_partition_acknowledge import AcknowledgementBatch
     from kafka_shim.share.share_partitions import SharePartitions
     from kafka_shim.share.share_sessions import TopicIdPartition
+
+    T = TypeVar("T")
 
     class Request(Protocol):
         """ShareFetchRequest or ShareAcknowledgeRequest."""
@@ -117,6 +122,20 @@ def acknowledge(
     if is_any:
         done.errors.update(dict.fromkeys(empty))
     return done
+
+
+def end_session(
+    context: Context, group_id: str, member_id: str, outcome: Outcome[T]
+) -> Outcome[T] | Coroutine[Any, Any, Outcome[T]]:
+    """End the session of a member, whose last response is in `outcome`."""
+    flushes = shares_of(context.broker).end_session(group_id, member_id)
+    if isinstance(flushes, CoroutineType):
+        return _when_released(outcome, flushes)
+    return Outcome(outcome.response, [*outcome.flushes, *flushes])  # type: ignore[misc]
+
+
+async def _when_released(outcome: Outcome[T], released: Coroutine[Any, Any, Flushes]) -> Outcome[T]:
+    return Outcome(outcome.response, [*outcome.flushes, *await released])
 
 
 def _check(

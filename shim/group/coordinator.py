@@ -231,6 +231,7 @@ class GroupCoordinator:
     def _on_topic_deleted(self, topic: Topic) -> None:
         if topic.name == GROUP_METADATA_TOPIC:
             self._runtime.loader.forget()
+            self.offsets.forget()
             self._runtime.dismiss()
             return
         self._on_topic_changed(topic)

@@ -48,6 +48,8 @@ class CoordinatorLoader:
         self.after_step: Callable[[], object] | None = None
         # Called with a partition whose groups are dropped, because they are no longer what the log says.
         self.on_dropped: Callable[[int], object] | None = None
+        # Runs in steps with what was read, before anybody is served from it.
+        self.on_read: Callable[[int, Groups], Generator[None, None, None]] | None = None
         # The loaded partitions.
         self.by_partition: dict[int, Groups] = {}
         # The partitions that are being loaded, and the changes that wait for them: markers, deleted topics.
@@ -124,6 +126,11 @@ class CoordinatorLoader:
             self._timer.cancel()
             self._timer = None
 
+    def recover(self) -> None:
+        """Go on with what the background has left, if memory ended when its next step was set. Called periodically."""
+        if self._timer is None and (self.reading or self._unread):
+            self._wake(STEP_DELAY_MS)
+
     def forget(self) -> None:
         """Discard all groups: the topic was deleted."""
         self.stop()
@@ -157,6 +164,8 @@ class CoordinatorLoader:
             from kafka_shim.group.replay import replay
 
             groups = yield from replay(log)
+            if self.on_read is not None:
+                yield from self.on_read(partition, groups)
         self.by_partition[partition] = groups
         try:
             for change in self._afterwards.get(partition, ()):
@@ -189,9 +198,14 @@ class CoordinatorLoader:
         partition = next(reversed(self.reading))
         try:
             is_over = next(self.reading[partition], self) is self
-        except (OSError, KafkaError, MemoryError):
+        except (OSError, KafkaError):
             logger.exception("cannot read %s-%d; the next question tries again", self._topic, partition)
             is_over = True
+        except MemoryError:
+            del self.reading[partition]
+            self._unread.append(partition)
+            logger.exception("cannot read %s-%d; it is tried again", self._topic, partition)
+            return  # `recover` or the next question goes on
         if is_over:
             self.reading.pop(partition, None)
         if self.after_step is not None:
@@ -201,7 +215,7 @@ class CoordinatorLoader:
     def _begin_next(self) -> bool:
         """Begin the next partition without a request. Returns False if all are loaded."""
         while self._unread:
-            partition = self._unread.pop(0)
+            partition = self._unread[0]
             if self.current(partition) is None and not self._is_offline(partition):
                 try:
                     self._begin(partition, self._log(partition))
@@ -209,6 +223,7 @@ class CoordinatorLoader:
                     logger.warning(
                         "cannot read %s-%d; the next question tries again: %s", self._topic, partition, error
                     )
-                    continue
+            del self._unread[0]  # last, as memory may end before
+            if partition in self.reading:
                 return True
         return False

@@ -26,7 +26,7 @@ from kafka_shim.turns import at_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Container
 
     from kafka_shim.group.decision import TimerMoves
     from kafka_shim.group.groups import Groups
@@ -192,13 +192,21 @@ def check_transactional(groups: Groups, request: TxnOffsetCommitRequest) -> Chec
     return KINDS[group.TYPE].check_transactional_commit(group, request)
 
 
-def fetch(groups: Groups, request: OffsetFetchRequestGroup, require_stable: bool) -> OffsetFetchResponseGroup:
+def fetch(
+    groups: Groups,
+    request: OffsetFetchRequestGroup,
+    require_stable: bool,
+    topic_id_of: Callable[[str], bytes] | None = None,
+) -> OffsetFetchResponseGroup:
     """As `fetch_in_steps`, at once."""
-    return at_once(fetch_in_steps(groups, request, require_stable))
+    return at_once(fetch_in_steps(groups, request, require_stable, topic_id_of))
 
 
 def fetch_in_steps(
-    groups: Groups, request: OffsetFetchRequestGroup, require_stable: bool
+    groups: Groups,
+    request: OffsetFetchRequestGroup,
+    require_stable: bool,
+    topic_id_of: Callable[[str], bytes] | None = None,
 ) -> Steps[OffsetFetchResponseGroup]:
     """Returns the offsets of one group, for the named partitions or (topics None) for all. With `require_stable`, a
     partition with a pending offset in an open transaction gets UNSTABLE_OFFSET_COMMIT (KIP-447). In the form for all
@@ -222,7 +230,11 @@ def fetch_in_steps(
     for name, topic_id, partitions in wanted:
         found = by_topic.get(name, {})
         # A zero topic id means unknown, also in what was committed; another is that of a deleted topic of this name.
-        is_any_topic, same_topic = topic_id == ZERO_UUID, (ZERO_UUID, topic_id)
+        if topic_id_of is None or topic_id != ZERO_UUID:
+            is_any_topic, same_topic = topic_id == ZERO_UUID, (ZERO_UUID, topic_id)
+        else:  # something of deleted topics is left, and who asks by name means the topic that has it now
+            current_id = topic_id_of(name)
+            is_any_topic, same_topic = current_id == ZERO_UUID, (ZERO_UUID, current_id)
         answers = []
         for partition in partitions:
             if is_large:
@@ -250,6 +262,13 @@ def fetch_in_steps(
 
 def _no_offset(partition: int, code: ErrorCode) -> OffsetFetchResponsePartitions:
     return OffsetFetchResponsePartitions(partition_index=partition, committed_offset=-1, error_code=code)
+
+
+def unknown_topics(groups: Groups, group_id: str, known: Container[bytes]) -> set[tuple[bytes, str]]:
+    """Returns the ids, and the names, of topics that are not known and of which the group has offsets."""
+    of_topics = groups.offsets.of_group(group_id).items()
+    ids = {(one.topic_id, name) for name, found in of_topics for one in found.values()}
+    return {(topic_id, name) for topic_id, name in ids if topic_id != ZERO_UUID and topic_id not in known}
 
 
 def delete(groups: Groups, request: OffsetDeleteRequest) -> tuple[Changes, OffsetDeleteResponse]:
@@ -318,15 +337,17 @@ def _is_expired(base_ms: int | None, committed: Committed, retention_ms: int, no
     return now_ms - base_ms >= retention_ms
 
 
-def of_deleted_topic(groups: Groups, topic: str, topic_id: bytes) -> dict[str, Changes]:
-    """Returns by group the offsets to remove with a deleted topic."""
+def of_deleted_topic(groups: Groups, topic: str, topic_id: bytes, *, may_lack_id: bool) -> dict[str, Changes]:
+    """Returns by group the offsets to remove with a deleted topic; with `may_lack_id` also those of its name that were
+    committed without a topic id."""
+    ids = (ZERO_UUID, topic_id) if may_lack_id else (topic_id,)
     found: dict[str, Changes] = {}
     for group_id in list(groups.offsets.group_ids()):
         for partition, committed in groups.offsets.of_group(group_id).get(topic, {}).items():
-            if committed.topic_id in (ZERO_UUID, topic_id):
+            if committed.topic_id in ids:
                 found.setdefault(group_id, []).append((topic, partition, None))
     for group_id, name, partition, committed in groups.offsets.pending_topics():
-        if name == topic and committed.topic_id in (ZERO_UUID, topic_id):
+        if name == topic and committed.topic_id in ids:
             change = (topic, partition, None)
             if change not in found.setdefault(group_id, []):
                 found[group_id].append(change)

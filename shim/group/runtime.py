@@ -109,6 +109,7 @@ class CoordinatorRuntime:
 
     def _recover(self) -> None:
         self.timers.recover()
+        self.loader.recover()
         self._late_responses.go_on()
 
     def stop(self) -> None:

@@ -29,8 +29,14 @@ if TYPE_CHECKING:
 SILENCE_S = 10.0
 LONGEST_REQUEST_S = 20.0
 # Requests that are answered at the same time. One more takes the place of the oldest whose client has not said yet what
-# it wants; if there is none, it is closed.
+# it wants, or else of one whose client has taken nothing of its answer for a while, which it waits for; if there is
+# none, it is closed.
 MOST_REQUESTS = 8
+STALLED_S = 1.0
+# What the system keeps of an answer, and what is written of one at once: whether its client takes it shows in whether
+# the next part can be written, and in larger buffers it would not for long.
+SEND_BUFFER_BYTES = 1 << 18
+PART_BYTES = 1 << 14
 # How long it takes at most until that place is free.
 EVICTION_S = 1.0
 LARGEST_BODY_BYTES = 1 << 16
@@ -154,15 +160,22 @@ class _Server(ThreadingHTTPServer):
             host = f"[{address[0]}]" if ":" in address[0] else address[0]
             scheme = "http" if tls is None else "https"
             raise OSError(err.errno, f"cannot listen on {scheme}://{host}:{address[1]}: {err.strerror}") from err
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)  # of each connection
         self.handle_one = handle
         self.tls = tls
         self._free = threading.BoundedSemaphore(most_requests)
         # The requests under way, with when each must end, the oldest first; those that are not whole yet.
         self._deadlines_s: dict[socket.socket, float] = {}
         self._silent: dict[socket.socket, None] = {}
+        # The requests that are being answered, with when their client last took a part, the longest ago first.
+        self._taken_s: dict[socket.socket, float] = {}
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        if self._free.acquire(blocking=False) or (self._evict() and self._free.acquire(timeout=EVICTION_S)):
+        if (
+            self._free.acquire(blocking=False)
+            or (self._evict() and self._free.acquire(timeout=EVICTION_S))
+            or self._outwait()
+        ):
             self._silent[request] = None
             self._deadlines_s[request] = time.monotonic() + LONGEST_REQUEST_S
             try:
@@ -184,14 +197,39 @@ class _Server(ThreadingHTTPServer):
         for request in list(self._silent):
             self._silent.pop(request, None)
             with suppress(OSError):  # its thread may close it now
-                request.shutdown(socket.SHUT_RDWR)
+                _end(request)
                 return True
         return False
 
+    def _outwait(self) -> bool:
+        """Take the place of a request whose client does not take its answer, once that is clear, or one that becomes
+        free meanwhile. Returns whether there is one."""
+        until_s = time.monotonic() + STALLED_S
+        while True:
+            now_s = time.monotonic()
+            sending = list(self._taken_s.items())
+            if not sending:
+                return self._free.acquire(blocking=False)
+            request, taken_s = sending[0]
+            left_s = taken_s + STALLED_S - now_s
+            if left_s <= 0:
+                self._taken_s.pop(request, None)
+                with suppress(OSError):  # its thread may close it now
+                    _end(request)
+                return self._free.acquire(timeout=EVICTION_S)
+            if now_s >= until_s:
+                return False
+            if self._free.acquire(timeout=left_s):
+                return True
+
     def _let_go(self, request: Any) -> None:
-        self._deadlines_s.pop(request, None)
-        self._silent.pop(request, None)
+        self.watch_no_more(request)
         self._free.release()
+
+    def is_taken(self, request: socket.socket) -> None:
+        """The client has taken a part of its answer, or is to take the first one."""
+        self._taken_s.pop(request, None)
+        self._taken_s[request] = time.monotonic()
 
     def is_heard(self, request: socket.socket) -> None:
         """The request is whole: it keeps its place until it is answered."""
@@ -207,18 +245,25 @@ class _Server(ThreadingHTTPServer):
         """A request's socket is being closed."""
         self._deadlines_s.pop(request, None)
         self._silent.pop(request, None)
+        self._taken_s.pop(request, None)
 
     def service_actions(self) -> None:
         """End requests that take too long. Called twice in a second."""
         now_s = time.monotonic()
         for request in [one for one, deadline_s in list(self._deadlines_s.items()) if deadline_s <= now_s]:
             with suppress(OSError):  # its thread may close it now
-                request.shutdown(socket.SHUT_RDWR)
+                _end(request)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """A client that goes away concerns nobody; anything else is a bug."""
         if not isinstance(sys.exc_info()[1], OSError):
             logger.exception("a request to the HTTP listener failed")
+
+
+def _end(request: socket.socket) -> None:
+    """Wake the thread of a request, whose socket has ended then. That of TLS would take its session from the thread's
+    next call, and let it go on as without TLS."""
+    socket.socket.shutdown(request, socket.SHUT_RDWR)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -284,7 +329,10 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         if self.command != "HEAD":
-            self.wfile.write(response.body)
+            body = memoryview(response.body)
+            for start in range(0, len(body), PART_BYTES):
+                self.server.is_taken(self.request)
+                self.wfile.write(body[start : start + PART_BYTES])
 
     def version_string(self) -> str:
         return "kafka-shim"

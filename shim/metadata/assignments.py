@@ -94,8 +94,9 @@ class Assignments:
                 records = self._records([(key, self._logs.directory_id(*key)) for key in keys])
                 if records:
                     self._commit(records)
-            except (KafkaError, OSError) as err:
-                logger.warning("the directories of %d partitions are recorded later: %s", len(self._unrecorded), err)
+            except (KafkaError, OSError, MemoryError) as err:
+                reason = str(err) or "there is no memory"
+                logger.warning("the directories of %d partitions are recorded later: %s", len(self._unrecorded), reason)
                 self._scheduler.after("assign", RETRY_MS, self.assign_all)
                 return
             for key in keys:

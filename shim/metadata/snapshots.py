@@ -104,12 +104,13 @@ class SnapshotGenerator:
             if may_start():
                 self.committed(image, now_ms)
             left_ms = self._last_ms + interval_ms - now_ms
-            self._scheduler.after("snapshot", left_ms if 0 < left_ms <= interval_ms else interval_ms, look)
+            if 0 < left_ms < interval_ms:
+                self._scheduler.after("due earlier", left_ms, look)
 
-        self._scheduler.after("snapshot", interval_ms, look)
+        self._scheduler.every("snapshot", interval_ms, look)
 
     def cancel(self) -> None:
-        """Stop the timer."""
+        """Stop the timers."""
         self._scheduler.stop()
 
     def stop(self, now_ms: int) -> None:

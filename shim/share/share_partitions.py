@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from functools import partial
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.metadata.large_changes import let_go
-from kafka_shim.scheduler import Scheduler
+from kafka_shim.scheduler import Scheduler, Slice
 from kafka_shim.share.client_errors import RETRIABLE
 from kafka_shim.share.share_partition import PartitionState, SharePartition
 from kafka_shim.share.share_partition_acknowledge import acknowledge, release_expired, release_member
@@ -14,12 +16,13 @@ from kafka_shim.share.share_sessions import ShareSessions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Coroutine, Generator, Iterator, Sequence
+    from typing import Any
 
     from kafka_shim.clock import Clock
     from kafka_shim.metadata.image import Topic
     from kafka_shim.metadata.store import MetadataStore
-    from kafka_shim.outcome import Flushes
+    from kafka_shim.outcome import Flush, Flushes
     from kafka_shim.share.persister import ShareStatePersister
     from kafka_shim.share.share_partition import SharePartitionKey
     from kafka_shim.share.share_partition_acknowledge import AcknowledgementBatch
@@ -30,6 +33,9 @@ logger = logging.getLogger("kafka_shim.share")
 
 # Share partitions that are freed in one turn of the loop.
 MOST_FREED_AT_ONCE = 256
+# Share partitions whose records are released in one turn: each takes an append, 30 to 90 us. Those of more are released
+# on later turns.
+MOST_RELEASED_AT_ONCE = 64
 
 # After these the state in memory does not count any more; the next fetch reads it anew.
 _FENCING = frozenset(
@@ -57,18 +63,25 @@ class SharePartitions:
         self._scheduler = Scheduler(clock)
         self._by_group: dict[str, dict[SharePartitionKey, SharePartition]] = {}
         self.sessions = ShareSessions(most_sessions, self._session_ended, self._group_emptied)
+        # Share partitions with records of sessions that have ended, which are released in slices, or earlier by whoever
+        # uses the share partition: by member, with where the fsyncs go that a response waits for.
+        self._ending: dict[SharePartitionKey, dict[str, list[Flush]]] = {}
+        self._ended = 0
 
     def start(self) -> None:
         """Subscribe to deletions of topics."""
         self._metadata.on_topic_deleted.append(self._on_topic_deleted)
 
     def stop(self) -> None:
-        """Stop the timers of acquisition locks."""
+        """Stop the timers of acquisition locks, and release what is left of sessions that have ended."""
+        for key in list(self._ending):
+            self._release(key)
         self._scheduler.stop()
 
     def clear(self) -> None:
         """Share groups were disabled (`share.version` 0)."""
         self.sessions.clear()
+        self._ending.clear()
         for group_id in list(self._by_group):
             self._group_emptied(group_id)
 
@@ -85,6 +98,9 @@ class SharePartitions:
         if share is not None and (share.log.is_closed or share.log.is_offline or share.state is PartitionState.FENCED):
             self.forget(key)
             return None
+        if self._ending and key in self._ending:
+            self._release(key)
+            return self.find(key)
         return share
 
     def get(self, key: SharePartitionKey, topic: str) -> SharePartition:
@@ -113,6 +129,7 @@ class SharePartitions:
 
     def forget(self, key: SharePartitionKey) -> None:
         """The state in memory does not count any more."""
+        self._ending.pop(key, None)
         shares = self._by_group.get(key[0], {})
         share = shares.pop(key, None)
         if not shares:
@@ -132,25 +149,66 @@ class SharePartitions:
         for the client."""
         return self._change(key, lambda share: acknowledge(share, member_id, batches))
 
-    def end_session(self, group_id: str, member_id: str) -> Flushes:
+    def end_session(self, group_id: str, member_id: str) -> Flushes | Coroutine[Any, Any, Flushes]:
         """The member closes its session: release what it has acquired. Returns the fsyncs that must finish before the
-        response."""
+        response, or a coroutine that returns them once all is released, if that is much."""
         session = self.sessions.remove((group_id, member_id))
-        return () if session is None else self._session_ended(session)
+        if session is None:
+            return ()
+        flushes: list[Flush] = []
+        released = self._release_all(session, flushes)
+        return flushes if released is None else _when_done(released, flushes)
 
-    def _session_ended(self, session: ShareSession) -> Flushes:
+    def _session_ended(self, session: ShareSession) -> None:
+        self._release_all(session, [])
+
+    def _release_all(self, session: ShareSession, flushes: list[Flush]) -> asyncio.Future[None] | None:
+        """Release what the member of a session has acquired, now, or in slices if that is much. Returns what is then
+        done at their end."""
+        keys = self._begin_end(session, flushes)
+        if len(keys) <= MOST_RELEASED_AT_ONCE:
+            for key in keys:
+                self._release(key)
+            return None
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._ended += 1
+        self._scheduler.in_slices(f"end {self._ended}", self._release_each(keys, done))
+        return done
+
+    def _begin_end(self, session: ShareSession, flushes: list[Flush]) -> list[SharePartitionKey]:
+        """Note whose records are to be released. From now on whoever uses one of the share partitions finds them
+        released: a member that comes back is not given what it is about to lose."""
         group_id, member_id = session.key
-        flushes: list[object] = []
         shares = self._by_group.get(group_id, {})
-        for topic_id, partition in session.partitions:
-            share = shares.get((group_id, topic_id, partition))
-            if share is None or not share.batches:
-                continue  # most of them: nothing is acquired
+        keys = [
+            key
+            for topic_id, partition in session.partitions
+            if (share := shares.get(key := (group_id, topic_id, partition))) is not None and share.batches
+        ]  # few, mostly: of the others nothing is acquired
+        for key in keys:
+            self._ending.setdefault(key, {})[member_id] = flushes
+        return keys
+
+    def _release_each(self, keys: list[SharePartitionKey], done: asyncio.Future[None]) -> Generator[None, None, None]:
+        part = Slice(self._clock, MOST_RELEASED_AT_ONCE)
+        try:
+            for key in keys:
+                self._release(key)
+                if part.is_over():
+                    yield
+                    part.begin()
+            if not self.sessions.has_members(keys[0][0]):
+                self._group_emptied(keys[0][0])
+        finally:  # also at a stop, and if memory ends: what is left is released by who uses it
+            if not done.done():
+                done.set_result(None)
+
+    def _release(self, key: SharePartitionKey) -> None:
+        for member_id, flushes in self._ending.pop(key, {}).items():
             try:
-                flushes += self._change((group_id, topic_id, partition), lambda share: release_member(share, member_id))
+                flushes.extend(self._change(key, partial(release_member, member_id=member_id)))
             except KafkaError as error:
-                logger.info("records of member %s of group %s stay locked: %s", member_id, group_id, error)
-        return flushes  # type: ignore[return-value]
+                logger.info("records of member %s of group %s stay locked: %s", member_id, key[0], error)
 
     def _change(self, key: SharePartitionKey, change: Callable[[SharePartition], Flushes]) -> Flushes:
         share = self.find(key)
@@ -166,6 +224,8 @@ class SharePartitions:
             raise
 
     def _group_emptied(self, group_id: str) -> None:
+        if self._ending and any(key[0] == group_id for key in self._ending):
+            return  # `_release_each` is not through
         fenced = list(self._by_group.pop(group_id, {}).values())
         for share in fenced:
             share.fence()
@@ -178,3 +238,8 @@ class SharePartitions:
             for key in list(shares):
                 if key[1] == topic.topic_id:
                     self.forget(key)
+
+
+async def _when_done(released: asyncio.Future[None], flushes: Flushes) -> Flushes:
+    await released
+    return flushes

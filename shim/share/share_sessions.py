@@ -146,6 +146,10 @@ class ShareSessions:
             self._members.pop(group_id, None)
             self.on_group_empty(group_id)
 
+    def has_members(self, group_id: str) -> bool:
+        """Whether the group has a session, or had one of which no connection has closed."""
+        return group_id in self._members
+
     def clear(self) -> None:
         """Forget all sessions: share groups were disabled."""
         self._sessions.clear()

@@ -200,6 +200,12 @@ class PartitionDirectories:
             self._scheduler.after("retire", RETIRE_RETRY_MS, self._retire_again)
             self._refusals.write("%s-%d cannot be renamed for deletion now, and is tried again: %r", *key, err)
 
+    def recover(self) -> None:
+        """Go on with renames for which there was no memory, and none for their timer either. Called periodically."""
+        waits = self._scheduler.is_scheduled("retire") or self._scheduler.is_scheduled("retire in slices")
+        if self._partitions.to_retire and not waits:
+            self._retire_again()
+
     def _retire_again(self) -> None:
         self._scheduler.in_slices("retire in slices", map(self.retire, list(self._partitions.to_retire)), PAUSE_MS)
 

@@ -42,6 +42,8 @@ logger = logging.getLogger(__name__)
 
 # How long topic and partition together may be, so that the name of the `-future` directory fits into 255 bytes.
 LONGEST_MOVABLE = names.MAX_NAME_LENGTH - len(f"-.{32 * '0'}{names.FUTURE_DIR}")
+# How often it is looked for work that found no memory for its next timer.
+RECOVER_EVERY_MS = 60_000
 
 
 class Logs:
@@ -150,10 +152,16 @@ class Logs:
         """Start the timers of retention, flush, checkpoints, producer expiry, reopening and compaction. With the real
         clock it needs a running event loop."""
         self.tasks.start(self.config)
+        self.tasks.scheduler.every("recovery", RECOVER_EVERY_MS, self._recover)
         self.cleaner.schedule()
         for key, target in self._loader.unfinished.items():
             self._resume_move(key, target)
         self._loader.unfinished.clear()
+
+    def _recover(self) -> None:
+        self.services.removals.recover()
+        self._directories.recover()
+        self.moves.recover()
 
     def _resume_move(self, key: Partition, target: DataDir) -> None:
         """Go on with a move that the last stop interrupted. What was copied is copied anew."""

@@ -9,6 +9,7 @@ next start of this broker or of Kafka takes that (`Loader.adopt_futures`; Kafka:
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 from functools import partial
@@ -49,13 +50,14 @@ LONGEST_RETRY_MS = 60_000
 
 
 class _Move:
-    """One move: the copy, the fsync under way, how often it had to be tried, and the name that the source has if it
-    could not get its own back."""
+    """One move: the copy, whether memory ended while it was made, the fsync under way, how often it had to be tried,
+    and the name that the source has if it could not get its own back."""
 
-    __slots__ = ("fsyncing", "fsyncs", "future", "retired", "retry_ms")
+    __slots__ = ("fsyncing", "fsyncs", "future", "is_in_doubt", "retired", "retry_ms")
 
     def __init__(self, future: FutureLog) -> None:
         self.future = future
+        self.is_in_doubt = False
         self.fsyncing: Future[None] | None = None
         self.fsyncs = 0
         self.retired = ""
@@ -65,6 +67,7 @@ class _Move:
         """Drop the copy and begin with an empty one. Raises OSError."""
         self.fsyncs = 0
         self.future.begin()
+        self.is_in_doubt = False
 
 
 class Moves:
@@ -125,6 +128,12 @@ class Moves:
         self._services.flusher.run(partial(remove_tree, retired))
         logger.info("%s does not move to %s any more", future.source.name, future.data_dir.path)
 
+    def recover(self) -> None:
+        """Go on with moves whose next step has no timer: there was no memory for it. Called periodically."""
+        for key in self._moves:
+            if not self._scheduler.is_scheduled(_task(key)):
+                self._scheduler.after(_task(key), PAUSE_MS, self._step, key)
+
     def stop(self) -> None:
         """Stop all moves at the broker's stop. The next start goes on with them."""
         self._scheduler.stop()
@@ -149,10 +158,13 @@ class Moves:
             logger.error("%s is not moved: %s", name, err)  # noqa: TRY400 the reason says it all
             self.cancel(key)
             return
-        except (OSError, KafkaError) as err:
+        except (OSError, KafkaError, MemoryError) as err:
             # A directory that is full or fails for a while: clients notice nothing, and the move goes on later.
+            if isinstance(err, MemoryError):
+                move.is_in_doubt = True
             if not move.retry_ms:
-                logger.warning("%s cannot be moved to %s now: %s", name, move.future.data_dir.path, err)
+                reason = str(err) or "there is no memory"
+                logger.warning("%s cannot be moved to %s now: %s", name, move.future.data_dir.path, reason)
             move.retry_ms = min(max(2 * move.retry_ms, FIRST_RETRY_MS), LONGEST_RETRY_MS)
             pause_ms = move.retry_ms
         if key in self._moves:
@@ -171,7 +183,7 @@ class Moves:
             return FIRST_RETRY_MS
         if self._cleaner.is_cleaning(log):
             return CLEANER_PAUSE_MS
-        if future.is_stale or not os.path.isdir(future.directory):
+        if move.is_in_doubt or future.is_stale or not os.path.isdir(future.directory):
             move.begin_anew()
         if move.fsyncing is not None:
             if not move.fsyncing.done():
@@ -225,34 +237,42 @@ class Moves:
             faults.reach("move.after_assign", topic=log.topic, partition=log.partition)
         live = target.partition_path(*key)
         retired = f"{source_dir.path}/{names.retired_name(*key, names.DELETE_DIR, self._services.clock.random)}"
+        segments = [self._copy_of(segment, live) for segment in log.segments]
         try:
             os.rename(log.directory, retired)
             try:
                 if faults.armed:
                     faults.reach("move.between_renames", topic=log.topic, partition=log.partition)
                 os.rename(future.directory, live)
-            except OSError as err:
+            except (OSError, MemoryError) as err:
                 self._undo(log, move, retired, err)
                 raise
         except OSError:
             if not move.retired:
                 self.assign(key, source_dir.directory_id)
             raise
-        self._replace(log, live)
+        # Nothing comes in between that needs memory: what is written from here on belongs to the copy.
+        old, log.segments, log.directory = log.segments, segments, live
+        try:
+            self._replaced(log, old)
+        except MemoryError:
+            log.fail(_no_memory(), torn=True)  # once it is opened again, it is whole
         self._forget(key)
         self._move_entries(key, log, source_dir, target)
         self._services.removals.after(log.config.file_delete_delay_ms, partial(remove_tree, retired))
         logger.info("%s moved from %s to %s", log.name, source_dir.path, target.path)
 
-    def _undo(self, log: PartitionLog, move: _Move, retired: str, reason: OSError) -> None:
+    def _undo(self, log: PartitionLog, move: _Move, retired: str, reason: OSError | MemoryError) -> None:
         """Give the source its name back. If that fails too, take the partition offline until `_put_back` can: the
         metadata still names the target, so that a start takes the copy, and nothing may be acknowledged that the copy
         has not."""
+        move.retired = retired
         try:
             os.rename(retired, log.directory)
-        except OSError:
-            move.retired = retired
-            log.fail(reason, torn=True)
+        except (OSError, MemoryError):
+            log.fail(_no_memory() if isinstance(reason, MemoryError) else reason, torn=True)
+        else:
+            move.retired = ""
 
     def _put_back(self, key: Partition, move: _Move) -> None:
         """Give the source its name back, later. Raises OSError and KafkaError."""
@@ -262,14 +282,12 @@ class Moves:
         self.assign(key, self._partitions.dir_of[log].directory_id)
         move.retired = ""
 
-    def _replace(self, log: PartitionLog, directory: str) -> None:
-        """Let the log use the files in `directory`, which are equal to its own. What refers to the old files may go on
+    def _replaced(self, log: PartitionLog, old: list[Segment]) -> None:
+        """The log uses the segments of the copy, which are equal to its own. What refers to the old files may go on
         reading them."""
-        old, log.segments = log.segments, [self._copy_of(segment, directory) for segment in log.segments]
         for segment in old:
             segment.abandon()
-        log.directory = directory
-        log.epochs.moved(directory)
+        log.epochs.moved(log.directory)
         log.content_changed()
         log.producers.snapshot_offset = log.producers.next_offset
         log.recovery_point = log.log_end_offset  # everything was fsynced
@@ -307,6 +325,10 @@ class Moves:
 
 def _task(key: Partition) -> str:
     return f"move {key[0]}-{key[1]}"
+
+
+def _no_memory() -> OSError:
+    return OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
 
 
 def _nowhere(key: Partition, directory_id: str) -> None:

@@ -41,6 +41,12 @@ class Removals:
         waiting.append((self._monotonic_ms() + delay_ms, removal))
         self._arm(delay_ms)
 
+    def recover(self) -> None:
+        """Have those removed that wait without a timer: there was no memory for it. Called periodically."""
+        for delay_ms in list(self._waiting):
+            if not self._scheduler.is_scheduled(str(delay_ms)):
+                self._pass_on(delay_ms)
+
     def _arm(self, delay_ms: int) -> None:
         name = str(delay_ms)
         if not self._scheduler.is_scheduled(name):

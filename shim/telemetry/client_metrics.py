@@ -211,7 +211,7 @@ class ClientMetrics:
         session.client_instance_id = instance_id
         instance.expires_ms = now_ms + max(SHORTEST_EXPIRY_MS, 3 * instance.interval_ms)
         if not self._scheduler.is_scheduled("expiry"):
-            self._scheduler.after("expiry", SWEEP_MS, self._expire)
+            self._scheduler.every("expiry", SWEEP_MS, self._expire)
         return instance
 
     def disconnected(self, session: Session) -> None:
@@ -223,8 +223,8 @@ class ClientMetrics:
         now_ms = self._clock.now_ms()
         for instance_id in [one for one, instance in self._instances.items() if instance.expires_ms <= now_ms]:
             self._forget(instance_id)
-        if self._instances:
-            self._scheduler.after("expiry", SWEEP_MS, self._expire)
+        if not self._instances:
+            self._scheduler.cancel("expiry")
 
     def _forget(self, instance_id: bytes) -> None:
         if self._instances.pop(instance_id, None) is None:

@@ -197,6 +197,35 @@ def test_a_burst_leaves_the_kernels_queue_at_once_and_is_served_a_few_a_turn() -
             one.close()
 
 
+@pytest.mark.parametrize("failing", ["timer", "open"])
+def test_a_listener_accepts_although_memory_ended_when_a_connection_was_to_wait(failing: str) -> None:
+    def no_memory(*_: object) -> None:
+        raise MemoryError
+
+    with Broker() as broker, pytest.MonkeyPatch.context() as patch:
+        acceptor = broker._server._socket_server._acceptors["PLAINTEXT"]
+        host, _, port = broker.bootstrap_servers.rpartition(":")
+
+        def refuse() -> socket.socket:
+            client = socket.create_connection((host, int(port)), timeout=60)
+            patch.setattr(type(acceptor._registry), "throttle_ms", lambda *_: 1)
+            if failing == "timer":
+                patch.setattr(type(acceptor._clock), "call_later", no_memory)
+            else:
+                patch.setattr(acceptor, "_open", no_memory)
+            with contextlib.suppress(MemoryError):
+                acceptor._accept_some()
+                acceptor._serve_waiting()
+            patch.undo()
+            return client
+
+        with broker.call(refuse) as client:
+            assert client.recv(1) == b""
+        with Connection(broker.bootstrap_servers, timeout_s=10) as another:
+            assert another.ranges()
+        until(broker, lambda: acceptor._budget.pending == 0)
+
+
 def test_those_that_still_wait_are_closed_with_their_listener() -> None:
     with Broker() as broker:
         acceptor = broker._server._socket_server._acceptors["PLAINTEXT"]

@@ -291,6 +291,28 @@ def test_a_partition_that_finds_no_memory_when_it_is_loaded_unasked_is_loaded_by
     assert node.committed("g", "t") == (7, 0)
 
 
+@pytest.mark.parametrize("failing", ["after_step", "timer", "choice", "replay"])
+def test_partitions_are_loaded_unasked_although_memory_ended_between_two_steps(node: Node, failing: str) -> None:
+    joined = node.member("g")
+    node.sync("g", joined, {joined.member_id: b"a"})
+    node.crash()
+    with pytest.MonkeyPatch.context() as patch:
+        if failing == "after_step":
+            patch.setattr(node.loader, "after_step", no_memory)
+        elif failing == "timer":
+            patch.setattr(node.loader, "_wake", no_memory)
+        elif failing == "replay":
+            patch.setattr("kafka_shim.group.replay.replay", no_memory)
+        else:
+            patch.setattr(node.loader, "_log", no_memory)
+        with contextlib.suppress(MemoryError):
+            node.clock.advance(1000)
+    node.advance(RECOVER_EVERY_MS + 1000)
+    assert sorted(node.loader.by_partition) == list(range(node.groups._runtime.partition_count()))
+    node.advance(SESSION_MS)
+    assert node.groups.find("g").members == {}
+
+
 def test_who_has_a_response_that_found_no_memory_on_its_way_is_sent_it_when_the_partition_is_dropped(
     node: Node,
 ) -> None:

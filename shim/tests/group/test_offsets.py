@@ -17,6 +17,7 @@ from kafka_shim.group import records
 from kafka_shim.group.classic import ClassicGroup
 from kafka_shim.group.client import Client
 from kafka_shim.group.groups import Groups
+from kafka_shim.group.offset_requests import REMOVAL, REMOVAL_RETRY_MS
 from kafka_shim.internal_topics import GROUP_METADATA_TOPIC as TOPIC
 from kafka_shim.protocol.messages.heartbeat_request import HeartbeatRequest
 from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest
@@ -199,6 +200,64 @@ def test_offsets_of_a_topic_of_the_same_name_are_not_mixed_up(node: Node) -> Non
     assert node.committed("g", "t") == NO_OFFSET
     node.crash()
     assert node.committed("g", "t") == NO_OFFSET
+
+
+@pytest.mark.parametrize("is_loaded", [True, False])
+def test_offsets_that_a_full_disk_kept_are_not_those_of_the_next_topic_and_are_removed_later(
+    node: Node, is_loaded: bool
+) -> None:
+    node.commit("g", "t", 9)
+    node.topic("kept")
+    node.commit("g", "kept", 5)
+    if not is_loaded:
+        node.crash()
+    node.faults.arm("log.before_write", "oserror", "ENOSPC", where={"topic": TOPIC})
+    node.metadata.delete_topic("t")
+    node.advance(REMOVAL_RETRY_MS)
+    node.faults.disarm()
+    node.topic("t")
+    assert node.committed("g", "t") == NO_OFFSET
+    partition = node.groups.partition_for("g")
+    assert node.loader.groups(partition).offsets.get("g", "t", 0) is not None
+    node.commit("h", "t", 1)
+    node.advance(REMOVAL_RETRY_MS)
+    assert node.loader.groups(partition).offsets.get("g", "t", 0) is None
+    assert (node.committed("h", "t"), node.committed("g", "kept")) == ((1, 0), (5, 0))
+    node.advance(REMOVAL_RETRY_MS)
+    assert not node.groups._runtime.scheduler.is_scheduled(REMOVAL)
+    node.crash()
+    assert node.committed("g", "t") == NO_OFFSET
+
+
+def test_offsets_of_a_topic_that_was_deleted_right_before_a_crash_are_not_those_of_the_next(node: Node) -> None:
+    node.commit("g", "t", 9)
+    node.faults.arm("log.before_write", "oserror", "ENOSPC", where={"topic": TOPIC})
+    node.metadata.delete_topic("t")
+    node.crash()
+    node.faults.disarm()
+    node.topic("t")
+    assert node.committed("g", "t") == NO_OFFSET
+    (one,) = node.groups.offsets.fetch(_fetch_all("g"), False).topics
+    assert [each.committed_offset for each in one.partitions] == [-1]
+    node.commit("h", "t", 1)
+    node.advance(REMOVAL_RETRY_MS)
+    assert node.groups.offsets.fetch(_fetch_all("g"), False).topics == []
+    assert node.committed("h", "t") == (1, 0)
+
+
+def test_offsets_without_a_topic_id_of_the_next_topic_are_kept(node: Node) -> None:
+    """What is left of the deleted one is removed when the next has some already."""
+    node.commit("g", "t", 9)
+    node.faults.arm("log.before_write", "oserror", "ENOSPC", where={"topic": TOPIC})
+    node.metadata.delete_topic("t")
+    node.faults.disarm()
+    node.topic("t")
+    other = next(name for name in "abcdef" if node.groups.partition_for(name) == node.groups.partition_for("g"))
+    node.commit_in_transaction(other, "t", 3, PRODUCER)
+    node.end_transaction(other, PRODUCER, True)
+    node.advance(REMOVAL_RETRY_MS)
+    assert (node.committed("g", "t"), node.committed(other, "t")) == (NO_OFFSET, (3, 0))
+    assert node.groups.offsets.fetch(_fetch_all("g"), False).topics == []
 
 
 def _fetch_all(group: str):

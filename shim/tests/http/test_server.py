@@ -82,6 +82,25 @@ def test_over_tls_those_that_send_nothing_keep_nobody_out(secure: tuple[HttpServ
         assert silent.fileno() >= 0
 
 
+def test_over_tls_a_request_that_is_ended_while_it_is_read_is_no_bug(
+    secure: tuple[HttpServer, ssl.SSLContext], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    server, trust = secure
+    is_heard = module._Server.is_heard
+
+    def end_then_hear(self: module._Server, request: socket.socket) -> None:
+        self._evict()
+        is_heard(self, request)
+
+    monkeypatch.setattr(module._Server, "is_heard", end_then_hear)
+    with suppress(OSError, http.client.HTTPException):
+        asked(server, trust)
+    for _ in range(module.MOST_REQUESTS):  # its thread is through
+        assert server._server._free.acquire(timeout=60)
+    server._server._free.release(module.MOST_REQUESTS)
+    assert caplog.messages == []
+
+
 def test_over_tls_plain_http_is_closed(secure: tuple[HttpServer, ssl.SSLContext]) -> None:
     server, trust = secure
     with socket.create_connection(("127.0.0.1", server.port), timeout=60) as plain:
@@ -153,6 +172,42 @@ def test_a_request_that_is_whole_keeps_its_place(held: tuple[HttpServer, threadi
     for one in asking:
         assert one.recv(12) == b"HTTP/1.0 200"
         one.close()
+
+
+def test_those_that_do_not_take_their_answers_keep_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SILENCE_S", 600.0)
+    monkeypatch.setattr(module._Handler, "timeout", 600.0)
+    large = b"x" * (8 * module.SEND_BUFFER_BYTES)
+    server = HttpServer(("127.0.0.1", 0), lambda request: Response(200, large if request.path == "/large" else b"ok"))
+    server.start()
+    with ExitStack() as opened:
+        for _ in range(2 * module.MOST_REQUESTS):
+            silent = opened.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=60))
+            silent.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+            silent.sendall(b"GET /large HTTP/1.1\r\n\r\n")
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+        connection.request("GET", "/")
+        assert connection.getresponse().read() == b"ok"
+        connection.close()
+    server.stop()
+
+
+def test_one_that_takes_its_answer_keeps_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "STALLED_S", 600.0)  # whoever takes something every ten minutes
+    large = b"x" * (8 * module.SEND_BUFFER_BYTES)
+    server = HttpServer(("127.0.0.1", 0), lambda _: Response(200, large), most_requests=1)
+    server.start()
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as first:
+        first.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        while not server._server._taken_s:
+            pass
+        with socket.create_connection(("127.0.0.1", server.port), timeout=60) as second:
+            second.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            with first.makefile("rb") as answer:
+                assert answer.read().endswith(large)
+            with second.makefile("rb") as answer:  # it waited
+                assert answer.read().endswith(large)
+    server.stop()
 
 
 def test_addresses() -> None:

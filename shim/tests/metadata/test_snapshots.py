@@ -14,13 +14,14 @@ from kafka_shim.metadata.features import METADATA_VERSION, record_version
 from kafka_shim.metadata.image import RESOURCE_TOPIC, Image
 from kafka_shim.metadata.log import MetadataLog, MetadataLogError, read_records, snapshot_bytes
 from kafka_shim.metadata.replay import Replayer
-from kafka_shim.metadata.snapshots import ImageView, image_records
+from kafka_shim.metadata.snapshots import ImageView, SnapshotGenerator, image_records
 from kafka_shim.protocol.records.access_control_entry_record import AccessControlEntryRecord
 from kafka_shim.protocol.records.begin_transaction_record import BeginTransactionRecord
 from kafka_shim.protocol.records.client_quota_record import ClientQuotaRecord, EntityData
 from kafka_shim.protocol.records.config_record import ConfigRecord
 from kafka_shim.protocol.records.end_transaction_record import EndTransactionRecord
 from kafka_shim.protocol.records.user_scram_credential_record import UserScramCredentialRecord
+from kafka_shim.scheduler import Scheduler
 from kafka_shim.tests.metadata.opened import Opened, opened
 from kafka_shim.tests.metadata.test_store import facts
 
@@ -127,6 +128,26 @@ def test_a_snapshot_is_made_when_time_goes_by_without_a_commit(tmp_path):
     broker.clock.advance(1000)
     broker.store.await_snapshot()
     assert int(checkpoints(tmp_path)[-1][:20]) == broker.store.next_offset
+    broker.stop()
+
+
+def test_a_snapshot_is_made_when_time_goes_by_although_memory_ended_when_it_was_looked_at(tmp_path, monkeypatch):
+    broker = Opened(tmp_path, metadata_log_max_snapshot_interval_ms=1000).start()
+    broker.store.run_periodically()
+    broker.clock.advance(500)
+    broker.store.create_topic("one")
+
+    def no_memory(*_):
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SnapshotGenerator, "committed", no_memory)
+        patch.setattr(Scheduler, "after", no_memory)
+        with pytest.raises(MemoryError):
+            broker.clock.advance(500)
+    broker.clock.advance(1000)
+    broker.store.await_snapshot()
+    assert len(checkpoints(tmp_path)) == 1
     broker.stop()
 
 

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from collections.abc import Iterator
 from pathlib import Path
+from types import CoroutineType
 from typing import Any
 
 import pytest
 
+from kafka_shim.cext.segment import Walk
 from kafka_shim.errors import ErrorCode
 from kafka_shim.share import share_partitions
 from kafka_shim.share.share_partition import PartitionState, SharePartition
-from kafka_shim.share.share_partitions import MOST_FREED_AT_ONCE
+from kafka_shim.share.share_partition_acquire import AcquireLimits, acquire
+from kafka_shim.share.share_partitions import MOST_FREED_AT_ONCE, MOST_RELEASED_AT_ONCE
 from kafka_shim.share.share_sessions import CachedSharePartition, ShareSession
+from kafka_shim.storage.file_records import FileRecords
+from kafka_shim.tests.produced import batch
 from kafka_shim.tests.share.share_node import GROUP, ShareNode
 
 TOPIC_ID = bytes(15) + b"t"
@@ -71,3 +77,79 @@ def test_the_end_of_a_large_session_looks_at_what_is_in_flight_alone_and_frees_t
     asyncio.run(main())
     assert node.acquire("later")
     node.stop()
+
+
+class Large:
+    """A session of many share partitions, each with a record in flight."""
+
+    def __init__(self, path: Path) -> None:
+        self.node = ShareNode(path, share_coordinator_state_topic_num_partitions=1)
+        count = 3 * MOST_RELEASED_AT_ONCE
+        topic_id = self.node.topic("large", count)
+        self.keys = [(GROUP, topic_id, number) for number in range(count)]
+        for key in self.keys:
+            self.node.state.initialize_state(*key, 0, 0)
+            records = bytearray(batch(b"v", timestamp_ms=self.node.clock.now_ms()))
+            self.node.logs.get("large", key[2]).append_batch(records, now_ms=self.node.clock.now_ms())
+            assert self.acquire(key, "m") == [1]
+        parts = {key[1:]: CachedSharePartition(key[1], key[2], None) for key in self.keys}
+        self.node.shares.sessions.open((GROUP, "m"), parts, "connection")
+
+    def acquire(self, key: tuple[str, bytes, int], member_id: str) -> list[int]:
+        """The delivery counts of what the member gets."""
+        share = self.node.shares.get(key, "large")
+        if not share.can_acquire():
+            return []
+        (found,) = share.log.read(share.next_fetch_offset(), 1 << 20, copy_bytes=-1).records
+        assert isinstance(found, FileRecords)
+        batches = list(Walk(found.segment.fd, found.position, found.position + found.size_bytes))
+        got = acquire(share, member_id, batches, 0, AcquireLimits(500, 500, False))
+        return [one.delivery_count for one in got]
+
+    def stored(self) -> list[int]:
+        """The delivery counts of what is stored as available."""
+        states = [self.node.state.read_state(*key, 0) for key in self.keys]
+        return [one.delivery_count for *_, batches in states for one in batches]
+
+
+@pytest.fixture
+def large(tmp_path: Path) -> Iterator[Large]:
+    made = Large(tmp_path)
+    yield made
+    made.node.stop()
+
+
+@pytest.mark.parametrize("is_closed_by_its_member", [True, False])
+def test_what_a_large_session_has_in_flight_is_released_in_slices_and_at_once_for_who_uses_it(
+    large: Large, is_closed_by_its_member: bool
+) -> None:
+    node, keys = large.node, large.keys
+
+    async def main() -> None:
+        waiting = None
+        if is_closed_by_its_member:
+            released = node.shares.end_session(GROUP, "m")
+            assert isinstance(released, CoroutineType)
+            waiting = asyncio.ensure_future(released)
+        else:
+            node.shares.sessions.connection_closed("connection")
+        assert 0 < len(large.stored()) <= MOST_RELEASED_AT_ONCE
+        await asyncio.sleep(0)
+        assert waiting is None or not waiting.done()
+        assert large.acquire(keys[-1], "other") == [2]
+        await node.clock.advance_and_drain(0)
+        assert large.stored() == [1] * len(keys)
+        assert waiting is None or list(await waiting) == []
+
+    asyncio.run(main())
+    assert len(list(node.shares.loaded())) == (len(keys) if is_closed_by_its_member else 0)
+    assert large.acquire(keys[0], "other") == [2]
+
+
+def test_a_stop_releases_what_is_left_of_a_large_session(large: Large) -> None:
+    async def main() -> None:
+        large.node.shares.sessions.connection_closed("connection")
+        large.node.shares.stop()
+
+    asyncio.run(main())
+    assert large.stored() == [1] * len(large.keys)

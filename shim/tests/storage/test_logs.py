@@ -20,10 +20,11 @@ from kafka_shim.config import BrokerConfig, TopicConfig
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.faults import Faults
 from kafka_shim.randomness import Randomness
+from kafka_shim.scheduler import Scheduler
 from kafka_shim.storage import checkpoint, names
 from kafka_shim.storage.data_dir import DataDir, read_topic_id
 from kafka_shim.storage.directories import RETIRE_RETRY_MS
-from kafka_shim.storage.logs import Logs
+from kafka_shim.storage.logs import RECOVER_EVERY_MS, Logs
 from kafka_shim.storage.partitions import SLICE
 from kafka_shim.storage.results import StorageError
 from kafka_shim.tests import descriptors
@@ -348,6 +349,27 @@ def test_a_deleted_directory_that_the_system_refused_to_rename_is_renamed_later(
     disk.clock.advance(RETIRE_RETRY_MS)
     assert [name.endswith(names.DELETE_DIR) for name in deleted_names(disk)] == [True]
     disk.clock.advance(5000)
+    assert deleted_names(disk) == []
+
+
+def test_a_deleted_directory_is_renamed_although_memory_ended_twice(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is none for the rename, and none for the timer of the next attempt."""
+    disk = make_disk({"file.delete.delay.ms": "5000"})
+    put(disk.open(), b"old")
+    disk.logs.run_periodically()
+
+    def no_memory(*_: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Scheduler, "after", no_memory)
+        with pytest.raises(MemoryError):
+            disk.logs.delete("t", 0)
+    disk.clock.advance(RECOVER_EVERY_MS)
+    assert "t-0" not in os.listdir(disk.path)
+    disk.clock.advance(5000 + RECOVER_EVERY_MS)
     assert deleted_names(disk) == []
 
 

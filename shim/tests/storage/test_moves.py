@@ -6,6 +6,7 @@ import errno
 import os
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -14,11 +15,15 @@ from kafka_shim.clock import VirtualClock
 from kafka_shim.config import BrokerConfig, TopicConfig
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.faults import Faults
+from kafka_shim.metadata.assignments import RETRY_MS, Assignments
 from kafka_shim.metadata.store import MetadataStore
+from kafka_shim.scheduler import Scheduler
 from kafka_shim.storage import checkpoint, future_log, names
+from kafka_shim.storage.future_log import FutureLog
 from kafka_shim.storage.log import PartitionLog
-from kafka_shim.storage.logs import Logs
-from kafka_shim.storage.moves import SLICE_BYTES, THROTTLE
+from kafka_shim.storage.logs import RECOVER_EVERY_MS, Logs
+from kafka_shim.storage.moves import SLICE_BYTES, THROTTLE, Moves
+from kafka_shim.storage.segments import Segment
 from kafka_shim.tests.storage.conftest import NOW_MS, end, put, records, refused
 
 SMALL = {"segment.bytes": "2000", "file.delete.delay.ms": "1000", "retention.ms": "-1"}
@@ -495,6 +500,19 @@ def test_what_cannot_be_moved(node):
         node.move("b")
 
 
+def test_a_directory_is_recorded_later_if_memory_ended_when_it_was_to_be(node, monkeypatch):
+    def no_memory(*_: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Assignments, "_records", no_memory)
+        node.store.create_topic("t", 1, 1, SMALL)
+        node.clock.advance(100)
+    assert node.store.topic("t").partitions[0].directories != (node.raw_id("a"),)
+    node.clock.advance(RETRY_MS)
+    assert node.store.topic("t").partitions[0].directories == (node.raw_id("a"),)
+
+
 def test_directory_named_before_the_topic_exists_gets_its_partition(node):
     with refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
         node.move("b")
@@ -529,3 +547,56 @@ def test_cordoning_every_directory_refuses_new_topics_and_is_recorded(node):
     node.config.cordoned_log_dirs = ()
     node.store.assignments.record_cordoned()
     node.store.create_topic("t", 1, 1)
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+@pytest.mark.parametrize("failing", ["copy", "complete", "rename", "both renames", "replaced", "timer"])
+def test_memory_that_ends_in_a_move_loses_nothing_and_the_move_ends(node, monkeypatch, failing, is_killed):
+    log = node.make()
+    expected = fill(log, 50)
+    node.move("b")
+    rename = os.rename
+
+    def refuse(*_: object) -> None:
+        raise MemoryError
+
+    def refuse_the_copy(source: str, target: str) -> None:
+        if str(source).endswith("-future") or (failing == "both renames" and str(target).endswith("t-0")):
+            refuse()
+        rename(source, target)
+
+    def copy_unknown(self: FutureLog, segment: Segment) -> int:
+        copy_batches(self, segment)
+        self._position = 0  # what is in the file and what is known of it differ
+        raise MemoryError
+
+    copy_batches = FutureLog._copy_batches
+    with monkeypatch.context() as patch:
+        match failing:
+            case "copy":
+                patch.setattr(FutureLog, "_copy_batches", copy_unknown)
+            case "complete":
+                patch.setattr(FutureLog, "complete", refuse)
+            case "replaced":
+                patch.setattr(Moves, "_replaced", refuse)
+            case "timer":
+                patch.setattr(Scheduler, "after", refuse)
+            case _:
+                patch.setattr(os, "rename", refuse_the_copy)
+        for _ in range(20):
+            node.logs.services.flusher.sync_later([]).result()
+            with suppress(MemoryError):
+                node.clock.advance(20)
+    for number in range(50, 55):
+        with suppress(KafkaError):
+            expected += fill(log, 1, number)
+    if is_killed:
+        node.crash()
+    node.clock.advance(2 * RECOVER_EVERY_MS)
+    node.settle()
+    node.clock.advance(2 * RECOVER_EVERY_MS)
+    assert node.holder() == "b"
+    assert records(node.log) == expected
+    node.stop()
+    node.start()
+    assert records(node.log) == expected

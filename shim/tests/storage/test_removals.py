@@ -106,6 +106,36 @@ def test_without_memory_they_wait_and_none_is_lost(clock: VirtualClock, thread: 
     assert done == [0, 1, 2]
 
 
+@pytest.mark.parametrize("fails_at_first", [True, False])
+def test_without_memory_for_their_timer_they_are_removed_later(
+    clock: VirtualClock, thread: Thread, removals: Removals, monkeypatch: pytest.MonkeyPatch, fails_at_first: bool
+) -> None:
+    """There is none when they come, or when the first of them is removed."""
+
+    def no_memory(*_: object) -> None:
+        raise MemoryError
+
+    done: list[int] = []
+    if not fails_at_first:
+        removals.after(1000, lambda: done.append(0))
+        clock.advance(500)
+    with monkeypatch.context() as patch:
+        patch.setattr(clock, "call_later", no_memory)
+        if fails_at_first:
+            with pytest.raises(MemoryError):
+                removals.after(1000, lambda: done.append(0))
+        else:
+            removals.after(1000, lambda: done.append(1))
+            with pytest.raises(MemoryError):
+                clock.advance(500)
+    clock.advance(10_000)
+    known = len(done)
+    removals.recover()
+    assert done == list(range(known + 1))
+    removals.recover()
+    assert len(done) == known + 1
+
+
 def test_a_stop_forgets_them(clock: VirtualClock, removals: Removals) -> None:
     done: list[int] = []
     removals.after(1000, lambda: done.append(1))

@@ -246,6 +246,22 @@ def test_clients_are_forgotten_at_their_disconnection_and_after_three_intervals(
     assert len(Receiver.last.gone) == 6
 
 
+def test_clients_are_forgotten_although_memory_ended_when_they_were_to_be(broker, client, monkeypatch):
+    ask(client)
+    known = broker.state.client_metrics
+
+    def no_memory(*_):
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(known, "_forget", no_memory)
+        with pytest.raises(MemoryError):
+            broker.clock.advance(3 * 300_000 + client_metrics.SWEEP_MS)
+    assert known.instance_count == 1
+    broker.clock.advance(client_metrics.SWEEP_MS)
+    assert known.instance_count == 0
+
+
 def test_receiver_is_configured_and_closed():
     with Broker(metric_reporters=RECEIVER):
         assert Receiver.last.options["metric.reporters"] == RECEIVER
