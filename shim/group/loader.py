@@ -92,10 +92,14 @@ class CoordinatorLoader:
         return [self.groups(one) for one in partitions if one in self.by_partition or one in unread]
 
     def when_read(self, partition: int, change: Callable[[Groups], object]) -> None:
-        """Run `change` on a partition's groups: now if they are loaded, else after the load."""
+        """Run `change` on a partition's groups: now if they are loaded, or if there are none, else after the load."""
         found = self.current(partition)
         if found is not None:
             change(found)
+        elif self._is_empty(partition):
+            from kafka_shim.group.groups import Groups
+
+            change(Groups())  # nobody may ever ask for its groups: kept for then, changes would be kept for ever
         else:
             self._afterwards.setdefault(partition, []).append(change)
 
@@ -143,6 +147,14 @@ class CoordinatorLoader:
 
     def _is_offline(self, partition: int) -> bool:
         return self._logs.find(self._topic, partition) is None and self._logs.is_offline(self._topic, partition)
+
+    def _is_empty(self, partition: int) -> bool:
+        """Returns whether it is known without a look at the disk that nothing was ever written."""
+        key, partitions = (self._topic, partition), self._logs.partitions
+        log = partitions.loaded.get(key)
+        if log is None:
+            return key in partitions.to_create
+        return not log.is_offline and log.log_end_offset == log.log_start_offset
 
     def _log(self, partition: int) -> PartitionLog | None:
         """Returns the log, or None if it is empty. Raises NOT_COORDINATOR if it does not exist, as nobody looked up

@@ -229,6 +229,17 @@ def test_offsets_that_a_full_disk_kept_are_not_those_of_the_next_topic_and_are_r
     assert node.committed("g", "t") == NO_OFFSET
 
 
+def test_a_deleted_topic_leaves_nothing_behind_for_partitions_that_nobody_uses(node: Node) -> None:
+    """Most of the offsets topic's partitions are never asked about: what waits for their load waits for ever."""
+    node.commit("g", "t", 9)
+    del node.loader.by_partition[1 - node.groups.partition_for("g")]  # as before anybody asked
+    node.metadata.delete_topic("t")
+    node.advance(REMOVAL_RETRY_MS)
+    assert len(node.loader.by_partition) == 1
+    assert not node.loader._afterwards
+    assert not node.groups._runtime.scheduler.is_scheduled(REMOVAL)
+
+
 def test_offsets_of_a_topic_that_was_deleted_right_before_a_crash_are_not_those_of_the_next(node: Node) -> None:
     node.commit("g", "t", 9)
     node.faults.arm("log.before_write", "oserror", "ENOSPC", where={"topic": TOPIC})
