@@ -225,13 +225,14 @@ def read_on(connection: Connection) -> list[Any]:
     """The answers of a session by ids, the topic of which is deleted, and made again with fewer partitions."""
     name, answers = "path-again", []
 
-    def is_there() -> bool:
-        asked = [ListOffsetsPartition(partition_index=0, timestamp=-1)]
+    def are_there(count: int) -> bool:
+        """Kafka leads one partition of a new topic after the other."""
+        asked = [ListOffsetsPartition(partition_index=index, timestamp=-1) for index in range(count)]
         request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=name, partitions=asked)])
-        return not connection.request(request, 6).topics[0].partitions[0].error_code
+        return not any(each.error_code for each in connection.request(request, 6).topics[0].partitions)
 
     topic_id = make_topic(connection, name, 2)
-    wait_until(is_there, "the topic")
+    wait_until(lambda: are_there(2), "the topic")
     session_id, wanted = 0, {(topic_id, 0): 0, (topic_id, 1): 0}
     for epoch in range(3):
         request: FetchRequest = fetch_request(wanted if not epoch else {}, session_id=session_id, session_epoch=epoch)  # type: ignore[arg-type]
@@ -240,10 +241,10 @@ def read_on(connection: Connection) -> list[Any]:
         answers.append({**plain(response), "session_id": bool(session_id)})
         if epoch == 0:
             connection.request(DeleteTopicsRequest(topic_names=[name], timeout_ms=10_000), 5)
-            wait_until(lambda: not is_there(), "the end of the topic")
+            wait_until(lambda: not are_there(1), "the end of the topic")
         elif epoch == 1:
             make_topic(connection, name, 1)
-            wait_until(is_there, "the new topic")
+            wait_until(lambda: are_there(1), "the new topic")
     answers.append(plain(connection.request(fetch_request(wanted), 17)))  # type: ignore[arg-type]
     return answers
 

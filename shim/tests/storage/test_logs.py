@@ -561,7 +561,7 @@ def test_a_changed_topic_costs_the_same_beside_many_others(tmp_path: Path) -> No
     start(logs, config)
     changed = logs.create("t", TOPIC_ID, 0, config)
     counts = []
-    for others in (1, 50):
+    for others in (0, 1, 50):  # Python 3.12 tells a thread's first tracer of no instruction
         for partition in range(others):
             logs.create("others", TOPIC_ID, partition, config)
         counter = Counter()
@@ -571,7 +571,7 @@ def test_a_changed_topic_costs_the_same_beside_many_others(tmp_path: Path) -> No
         counter.end()
         assert changed.config is given
         counts.append(counter.count)
-    assert counts[0] == counts[1]
+    assert 0 < counts[1] == counts[2]
 
 
 def test_metadata_log_is_opened_apart_and_found_again(tmp_path: Path) -> None:
