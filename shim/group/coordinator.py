@@ -231,12 +231,12 @@ class GroupCoordinator:
     def _on_topic_deleted(self, topic: Topic) -> None:
         if topic.name == GROUP_METADATA_TOPIC:
             self._runtime.loader.forget()
-            self.offsets.forget()
+            self.offsets.deleted.forget()
             self._runtime.dismiss()
             return
         self._on_topic_changed(topic)
         if GROUP_METADATA_TOPIC in self._runtime.metadata.image.topics:
-            self.offsets.on_topic_deleted(topic)
+            self.offsets.deleted.on_topic_deleted(topic)
             self.share.on_topic_deleted(topic)
 
 

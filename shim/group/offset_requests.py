@@ -1,5 +1,5 @@
-"""OffsetCommit, OffsetFetch, OffsetDelete, TxnOffsetCommit, and the automatic removal of offsets: on expiry, and when a
-topic is deleted.
+"""OffsetCommit, OffsetFetch, OffsetDelete, TxnOffsetCommit, and the removal of expired offsets. Those of deleted topics
+are in `deleted_offsets`.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ import logging
 from functools import partial
 
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.group.deleted_offsets import DeletedOffsets
 from kafka_shim.group.runtime import GROUPS_PER_STEP
 from kafka_shim.internal_topics import GROUP_METADATA_TOPIC
 from kafka_shim.outcome import Outcome
@@ -17,7 +18,7 @@ from kafka_shim.storage.batch_sizes import divided
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable
+    from collections.abc import Callable, Generator
 
     from kafka_shim.cext.log_end import Verification
     from kafka_shim.group.decision import TimerMoves
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from kafka_shim.group.large_offsets import PreparedCommit, PreparedDeletion, PreparedTxnCommit
     from kafka_shim.group.records import Changes
     from kafka_shim.group.runtime import CoordinatorRuntime
-    from kafka_shim.metadata.image import Topic
     from kafka_shim.outcome import Flush
     from kafka_shim.protocol.messages.offset_commit_request import OffsetCommitRequest
     from kafka_shim.protocol.messages.offset_delete_request import OffsetDeleteRequest
@@ -41,9 +41,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kafka_shim.group")
 
 FIRST_WITH_TOPIC_IDS = 10
-# How often it is tried again to remove offsets of deleted topics.
-REMOVAL = "offsets of deleted topics"
-REMOVAL_RETRY_MS = 60_000
 
 
 class OffsetRequests:
@@ -52,9 +49,7 @@ class OffsetRequests:
 
     def __init__(self, runtime: CoordinatorRuntime) -> None:
         self._runtime = runtime
-        # Deleted topics by id: the name, and the partitions that still have offsets of it.
-        self._deleted: dict[bytes, tuple[str, set[int]]] = {}
-        runtime.loader.on_read = self.find_deleted
+        self.deleted = DeletedOffsets(runtime)
 
     def commit(self, request: OffsetCommitRequest, version: int) -> Outcome[OffsetCommitResponse]:
         """Returns the outcome of OffsetCommit, whose response has an error for each offset that is refused."""
@@ -229,7 +224,7 @@ class OffsetRequests:
             self._runtime.groups_of(request.group_id),
             request,
             require_stable,
-            self._topic_id_of if self._deleted else None,
+            self._topic_id_of if self.deleted.are_left else None,
         )
 
     def fetch_in_steps(self, request: OffsetFetchRequestGroup, require_stable: bool) -> Steps[OffsetFetchResponseGroup]:
@@ -239,7 +234,7 @@ class OffsetRequests:
         groups = self._runtime.groups_of(request.group_id)
         return (
             yield from offset_rules.fetch_in_steps(
-                groups, request, require_stable, self._topic_id_of if self._deleted else None
+                groups, request, require_stable, self._topic_id_of if self.deleted.are_left else None
             )
         )
 
@@ -299,84 +294,6 @@ class OffsetRequests:
         if log.topic == GROUP_METADATA_TOPIC:
             self._runtime.loader.when_read(log.partition, partial(_complete, producer_id, commit))
 
-    def on_topic_deleted(self, topic: Topic) -> None:
-        """Remove the topic's offsets, in steps if there are many groups. Partitions that are not loaded are handled
-        after their load."""
-        self._note_deleted(topic.topic_id, topic.name, range(self._runtime.partition_count()))
-        self._remove_in_slices(topic.topic_id, self._runtime.loader.when_read)
-
-    def find_deleted(self, partition: int, groups: Groups) -> Generator[None, None, None]:
-        """Look for offsets of deleted topics in a partition that was read: the broker may have been killed before it
-        removed them."""
-        from kafka_shim.group import offset_rules
-
-        known = self._runtime.metadata.image.topics_by_id
-        for number, group_id in enumerate(list(groups.offsets.group_ids()), 1):
-            for topic_id, name in offset_rules.unknown_topics(groups, group_id, known):
-                self._note_deleted(topic_id, name, (partition,))
-            if number % GROUPS_PER_STEP == 0:
-                yield
-
-    def _note_deleted(self, topic_id: bytes, name: str, partitions: Iterable[int]) -> None:
-        """Have the offsets of a deleted topic removed, also if that fails now."""
-        self._deleted.setdefault(topic_id, (name, set()))[1].update(partitions)
-        scheduler = self._runtime.scheduler
-        if not scheduler.is_scheduled(REMOVAL):
-            scheduler.every(REMOVAL, REMOVAL_RETRY_MS, self._remove_again)
-
-    def forget(self) -> None:
-        """Discard what is left to do: all offsets are gone."""
-        self._runtime.scheduler.cancel(REMOVAL)
-        self._deleted.clear()
-
-    def _remove_again(self) -> None:
-        """Remove what a full disk, mostly, or the end of memory left of deleted topics, where it is loaded."""
-
-        def change(partition: int, remove: Callable[[Groups], object]) -> None:
-            groups = self._runtime.loader.current(partition)
-            if groups is not None:
-                remove(groups)
-
-        for topic_id in list(self._deleted):
-            if not self._runtime.scheduler.is_scheduled(_removal(topic_id)):
-                self._remove_in_slices(topic_id, change)
-        if not self._deleted:
-            self._runtime.scheduler.cancel(REMOVAL)
-
-    def _remove_in_slices(self, topic_id: bytes, change: Callable[[int, Callable[[Groups], object]], object]) -> None:
-        self._runtime.scheduler.in_slices(_removal(topic_id), self._remove_topic(topic_id, change))
-
-    def _remove_topic(
-        self, topic_id: bytes, change: Callable[[int, Callable[[Groups], object]], object]
-    ) -> Generator[None, None, None]:
-        """`change` calls what removes the offsets of one partition, now or later."""
-        topic, left = self._deleted[topic_id]
-
-        def remove(groups: Groups, partition: int) -> None:
-            from kafka_shim.group import offset_rules
-
-            try:
-                # Without an id an offset may be one of a newer topic of the name.
-                is_named_again = topic in self._runtime.metadata.image.topics
-                found = offset_rules.of_deleted_topic(groups, topic, topic_id, may_lack_id=not is_named_again)
-                self._runtime.remove_offsets(groups, found, self._runtime.clock.now_ms())
-            except KafkaError as error:
-                refusals = self._runtime.logs.services.refusals
-                refusals.write("the offsets of deleted topic %s are removed later: %s", topic, error)
-            else:
-                left.discard(partition)
-                if not left:
-                    self._deleted.pop(topic_id, None)
-
-        loader = self._runtime.loader
-        since_stop = 0
-        for partition in sorted(left):
-            change(partition, partial(remove, partition=partition))
-            since_stop += len(loader.by_partition[partition].by_id) if partition in loader.by_partition else 0
-            if since_stop >= GROUPS_PER_STEP:
-                since_stop = 0
-                yield
-
     # --- expiry
 
     def expire(self, remove_group: Callable[[Groups, Group, int], object]) -> Generator[None, None, None]:
@@ -426,10 +343,6 @@ class OffsetRequests:
         runtime.remove_offsets(groups, gone, now_ms)
         for group in free:
             remove_group(groups, group, now_ms)
-
-
-def _removal(topic_id: bytes) -> str:
-    return f"deleted {topic_id.hex()}"
 
 
 def _complete(producer_id: int, commit: bool, groups: Groups) -> None:

@@ -16,8 +16,8 @@ from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group import records
 from kafka_shim.group.classic import ClassicGroup
 from kafka_shim.group.client import Client
+from kafka_shim.group.deleted_offsets import REMOVAL, REMOVAL_RETRY_MS
 from kafka_shim.group.groups import Groups
-from kafka_shim.group.offset_requests import REMOVAL, REMOVAL_RETRY_MS
 from kafka_shim.internal_topics import GROUP_METADATA_TOPIC as TOPIC
 from kafka_shim.protocol.messages.heartbeat_request import HeartbeatRequest
 from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest
