@@ -12,7 +12,7 @@ from dataclasses import asdict
 from bench.client_process import ROOT, load, make_topic
 from bench.clients import Shape
 from bench.cost import cpu_s
-from bench.rounds import KAFKA, SHIM, YARDSTICK, Case, Side
+from bench.rounds import ALL, KAFKA, SHIM, YARDSTICK, Case, Side
 from kafka_shim.targets import requests
 from kafka_shim.wire_client import Connection
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from bench.rounds import Figures, Pace
 
 GB = 1_000_000_000
-ALL = (SHIM, KAFKA, YARDSTICK)
 CLIENTS = (1, 4, 16, 64)
 SMALL_BYTES, LARGE_BYTES = 100, 100_000
 # The load that both brokers carry with ease, for latency and CPU beside each other.

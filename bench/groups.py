@@ -10,7 +10,7 @@ import time
 from bench import wire_load
 from bench.compiled import local_port, program
 from bench.cost import cpu_s
-from bench.rounds import KAFKA, SHIM, YARDSTICK, Case, Side
+from bench.rounds import ALL, YARDSTICK, Case, Side
 from bench.wire_load import Work
 from kafka_shim.protocol.headers import encode_request_frame
 from kafka_shim.targets.requests import create_topic, make, protocols, subscription
@@ -110,7 +110,6 @@ def members(side: Side, pace: Pace) -> Figures:
     return {"per_s": total / took_s, "cpu_us": spent * 1e6 / total, "requests": requests / total}
 
 
-ALL = (SHIM, KAFKA, YARDSTICK)
 CASES = (
     Case("offset commits", commits, "per_s"),
     Case("classic heartbeats", heartbeats, "per_s", kinds=ALL),

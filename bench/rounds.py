@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     Figures = dict[str, float]
 
 SHIM, KAFKA, YARDSTICK = "shim", "kafka", "yardstick"
+ALL = (SHIM, KAFKA, YARDSTICK)
 STABLE_STEPS, STABLE_WITHIN = 3, 0.1
 MOST_WARM_UPS = 4
 LEAST_ROUNDS = 3
