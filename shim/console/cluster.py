@@ -104,9 +104,8 @@ class Cluster:
     def metadata(self, names: Iterable[str] | None) -> Any:
         """Return the answer to Metadata for some topics, or for all. Creates none. All topics of a large cluster may be
         as they were a few seconds ago. Raises WireClientError."""
-        kept = self._topics
-        if names is None and kept is not None and time.monotonic() < kept[0]:
-            return kept[1]
+        if names is None and (kept := self.kept_topics()) is not None:
+            return kept
         began_s, changes = time.monotonic(), self._changes
         topics = None if names is None else [MetadataRequestTopic(name=name) for name in names]
         answer = self.ask(MetadataRequest(topics=topics, allow_auto_topic_creation=False))
@@ -123,10 +122,11 @@ class Cluster:
                     self._topics = until_s, answer
         return answer
 
-    def keeps_topics(self) -> bool:
-        """Whether `metadata(None)` is answered without a request."""
+    def kept_topics(self) -> Any | None:
+        """Return the answer to Metadata for all topics if it is still kept: of a large cluster, as it was a few seconds
+        ago."""
         kept = self._topics
-        return kept is not None and time.monotonic() < kept[0]
+        return None if kept is None or time.monotonic() >= kept[0] else kept[1]
 
     def forget(self) -> None:
         """Ask for the topics anew: they were changed from here."""

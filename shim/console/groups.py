@@ -157,12 +157,12 @@ def _end_offsets(cluster: Cluster, partitions: Iterable[TopicPartition]) -> Offs
     wanted = set(partitions)
     if not wanted:
         return {}
-    names = {name for name, _ in wanted}
-    leaders = {
-        (topic.name, one.partition_index): one.leader_id
-        for some in ([None] if cluster.keeps_topics() else some_at_once(sorted(names), TOPICS_AT_ONCE))
-        for topic in cluster.metadata(some).topics
-        for one in topic.partitions
-    }
+    kept = cluster.kept_topics()
+    if kept is None:
+        names = sorted({name for name, _ in wanted})
+        topics = [topic for some in some_at_once(names, TOPICS_AT_ONCE) for topic in cluster.metadata(some).topics]
+    else:
+        topics = kept.topics
+    leaders = {(topic.name, one.partition_index): one.leader_id for topic in topics for one in topic.partitions}
     known = {each: leader for each, leader in leaders.items() if each in wanted}
     return cluster.offsets(dict.fromkeys(known, LATEST), known)
