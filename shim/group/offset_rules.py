@@ -230,11 +230,11 @@ def fetch_in_steps(
     for name, topic_id, partitions in wanted:
         found = by_topic.get(name, {})
         # A zero topic id means unknown, also in what was committed; another is that of a deleted topic of this name.
-        if topic_id_of is None or topic_id != ZERO_UUID:
-            is_any_topic, same_topic = topic_id == ZERO_UUID, (ZERO_UUID, topic_id)
-        else:  # something of deleted topics is left, and who asks by name means the topic that has it now
-            current_id = topic_id_of(name)
-            is_any_topic, same_topic = current_id == ZERO_UUID, (ZERO_UUID, current_id)
+        meant_id = topic_id
+        if topic_id_of is not None and topic_id == ZERO_UUID:
+            # Something of deleted topics is left, and who asks by name means the topic that has it now.
+            meant_id = topic_id_of(name)
+        is_any_topic, same_topic = meant_id == ZERO_UUID, (ZERO_UUID, meant_id)
         answers = []
         for partition in partitions:
             if is_large:
