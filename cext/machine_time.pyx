@@ -5,7 +5,9 @@ from posix.time cimport CLOCK_MONOTONIC, CLOCK_REALTIME, clock_gettime, clockid_
 
 cdef enum:
     MS_PER_S = 1_000
+    US_PER_S = 1_000_000
     NS_PER_MS = 1_000_000
+    NS_PER_US = 1_000
 
 
 cdef inline int64_t _read_ms(clockid_t clock) except -1:
@@ -21,3 +23,9 @@ cdef class MachineTime:
 
     def monotonic_ms(self):
         return _read_ms(CLOCK_MONOTONIC)
+
+    def monotonic_us(self):
+        cdef timespec now
+        if clock_gettime(CLOCK_MONOTONIC, &now) != 0:
+            raise OSError("the machine's clock cannot be read")
+        return <int64_t>now.tv_sec * US_PER_S + now.tv_nsec // NS_PER_US

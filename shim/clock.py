@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 
 class Clock:
-    """Time, timers and randomness of one broker. Event-loop thread only, except `now_ms`, `monotonic_ms` and methods
-    that say otherwise."""
+    """Time, timers and randomness of one broker. Event-loop thread only, except `now_ms`, `monotonic_ms`,
+    `monotonic_us` and methods that say otherwise."""
 
     random: Randomness
     is_virtual = False
@@ -39,6 +39,10 @@ class Clock:
 
     def monotonic_ms(self) -> int:
         """Returns milliseconds since an arbitrary start. Never goes backwards. For durations and deadlines."""
+        raise NotImplementedError
+
+    def monotonic_us(self) -> int:
+        """Returns microseconds since that start. For a part of a turn of the loop."""
         raise NotImplementedError
 
     def call_later(self, delay_ms: float, callback: Callable[..., object], *args: Any) -> Timer:
@@ -171,6 +175,9 @@ class VirtualClock(Clock):
 
     def monotonic_ms(self) -> int:
         return int(self._elapsed_ms)
+
+    def monotonic_us(self) -> int:
+        return int(self._elapsed_ms * 1000)
 
     def call_later(self, delay_ms: float, callback: Callable[..., object], *args: Any) -> Timer:
         timer = _VirtualTimer(callback, args)

@@ -56,7 +56,7 @@ class NetworkSend:
         # The index of the next part, and the number of its bytes that were taken.
         self._next = 0
         self._start = 0
-        # How many bytes behind `_start` were read ahead: they are sent without another look.
+        # How many bytes behind `_start` are in the page cache: they are sent without another look.
         self._warm_bytes = 0
         # Whether the file system of the parts has no sendfile.
         self.must_copy = False
@@ -102,16 +102,14 @@ class NetworkSend:
         return taken
 
     def cold_range(self, limit_bytes: int) -> tuple[int, int, int] | None:
-        """Returns (descriptor, position, size) of what must be read from the disk before the next part can be sent
-        without blocking; None if it is no part of a file, is in the page cache, or was read ahead. Raises OSError."""
+        """Returns (descriptor, position, size) of what must be read from the disk before the next `limit_bytes` can be
+        sent without blocking; None if it is no part of a file, is in the page cache, or was read ahead. So many bytes
+        are sent without another look then. Raises OSError."""
         part = self._parts[self._next]
         if self._warm_bytes or part.__class__ is not FileRecords:
             return None
-        size_bytes = min(part.size_bytes - self._start, limit_bytes)
-        if not part.is_cold(self._start, size_bytes):
-            return None
-        self._warm_bytes = size_bytes
-        return part.range_of(self._start, size_bytes)
+        self._warm_bytes = size_bytes = min(part.size_bytes - self._start, limit_bytes)
+        return part.range_of(self._start, size_bytes) if part.is_cold(self._start, size_bytes) else None
 
     def send_file(self, socket_fd: int, limit_bytes: int) -> int:
         """Send at most `limit_bytes` of the next part, which is of a file, with sendfile. Returns how many bytes the

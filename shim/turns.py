@@ -28,10 +28,10 @@ if TYPE_CHECKING:
         def wait(self) -> None: ...
 
 
-# The share of a turn (`scheduler.SLICE_MS` says why so short), and the most steps that are taken between two looks at
-# the clock: a step can be anything from a microsecond to a new partition's files. A virtual clock stands still
-# meanwhile, so that the looks are bounded too.
-SHARE_MS = 1
+# The share of a turn: somebody who produces a record at a time waits for it, and an ordinary request takes less. The
+# most steps that are taken between two looks at the clock: a step can be anything from a microsecond to a new
+# partition's files. A virtual clock stands still meanwhile, so that the looks are bounded too.
+SHARE_US = 250
 STEPS_BETWEEN_LOOKS = 8
 MOST_LOOKS = 128
 
@@ -72,19 +72,19 @@ class Turns:
     def _take_share(self, steps: Steps[Any]) -> None:
         """Raises StopIteration at the end of the steps."""
         next(steps)  # the only one of most requests, which look at no clock
-        monotonic_ms = self._clock.monotonic_ms
-        before_ms = monotonic_ms()
-        ends_ms = before_ms + SHARE_MS
+        monotonic_us = self._clock.monotonic_us
+        before_us = monotonic_us()
+        ends_us = before_us + SHARE_US
         count = 1
         for _ in range(MOST_LOOKS):
             for _ in range(count):
                 next(steps)
-            now_ms = monotonic_ms()
-            if now_ms >= ends_ms:
+            now_us = monotonic_us()
+            if now_us >= ends_us:
                 return
-            is_slow = (now_ms - before_ms) * 4 > SHARE_MS
+            is_slow = (now_us - before_us) * 4 > SHARE_US
             count = 1 if is_slow else min(2 * count, STEPS_BETWEEN_LOOKS)
-            before_ms = now_ms
+            before_us = now_us
 
     async def _finish_later(self, steps: Steps[T], throttle: Throttle | None) -> T:
         result: asyncio.Future[T] = asyncio.get_running_loop().create_future()

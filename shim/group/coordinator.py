@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from kafka_shim.metadata.store import MetadataStore
     from kafka_shim.outcome import Flush, Flushes
     from kafka_shim.storage.logs import Logs
+    from kafka_shim.turns import Steps
 
 logger = logging.getLogger("kafka_shim.group")
 
@@ -136,14 +137,18 @@ class GroupCoordinator:
 
     # --- administration
 
-    def all_groups(self) -> list[Group]:
+    def all_groups(self) -> Steps[list[Group]]:
         """Returns all groups, in Kafka's order: partitions as in a Java map, and the groups of each as in Kafka's own.
-        Raises COORDINATOR_LOAD_IN_PROGRESS."""
+        Those of a partition are of one moment. Raises COORDINATOR_LOAD_IN_PROGRESS."""
         if GROUP_METADATA_TOPIC not in self._runtime.metadata.image.topics:
             return []
         partitions = order_partitions(GROUP_METADATA_TOPIC, range(self._runtime.partition_count()))
         found = self._runtime.loader.all_groups(partitions)
-        return [groups.by_id[group_id] for groups in found for group_id in _in_order(groups.by_id)]
+        in_order: list[Group] = []
+        for groups in found:
+            in_order += [groups.by_id[group_id] for group_id in _in_order(groups.by_id)]
+            yield
+        return in_order
 
     def loaded(self) -> list[Groups]:
         """Returns the groups of each partition that was read, for metrics: unlike `all_groups` it reads nothing."""

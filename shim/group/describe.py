@@ -18,24 +18,30 @@ if TYPE_CHECKING:
     from kafka_shim.group.consumer_member import ConsumerMember
     from kafka_shim.group.kind import Group
     from kafka_shim.group.metadata_image import CoordinatorMetadataImage
+    from kafka_shim.turns import Steps
 
 
-def listed(groups: Iterable[Group], states: Iterable[str], types: Iterable[str]) -> list[ListedGroup]:
+def listed(groups: Iterable[Group], states: Iterable[str], types: Iterable[str]) -> Steps[list[ListedGroup]]:
     """Returns the groups in one of these states and of one of these types. An empty filter matches all (KIP-518,
     848)."""
     wanted_states = {state.lower().strip() for state in states}
     wanted_types = {kind.lower() for kind in types}
-    return [
-        ListedGroup(
-            group_id=group.group_id,
-            protocol_type=group.protocol_type or "",
-            group_state=group.state_name,
-            group_type=group.TYPE,
-        )
-        for group in groups
-        if (not wanted_states or _filter_name(group.state_name) in wanted_states)
-        and (not wanted_types or group.TYPE in wanted_types)
-    ]
+    found = []
+    for group in groups:
+        state = group.state_name
+        if (not wanted_states or _filter_name(state) in wanted_states) and (
+            not wanted_types or group.TYPE in wanted_types
+        ):
+            found.append(
+                ListedGroup(
+                    group_id=group.group_id,
+                    protocol_type=group.protocol_type or "",
+                    group_state=state,
+                    group_type=group.TYPE,
+                )
+            )
+        yield
+    return found
 
 
 def _filter_name(state: str) -> str:

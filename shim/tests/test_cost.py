@@ -14,6 +14,7 @@ import pytest
 import uvloop
 
 from bench import instructions
+from kafka_shim import turns
 from kafka_shim.embedded import Broker
 from kafka_shim.wire_client import Connection
 
@@ -31,9 +32,9 @@ MOST = {
     "heartbeat": 290,
     "consumer heartbeat": 360,
     "offset commit": 567,
-    "latest offsets of 20 topics": 4_880,
-    "offset fetch of 5 groups": 5_220,
-    "transaction of 20 partitions": 5_270,
+    "latest offsets of 20 topics": 4_030,
+    "offset fetch of 5 groups": 5_020,
+    "transaction of 20 partitions": 5_220,
 }
 # Other versions of Python have other instructions.
 LEEWAY = 1.0 if sys.version_info[:2] == (3, 11) else 1.3
@@ -73,7 +74,9 @@ def test_every_kind_that_the_bench_counts_has_a_bound():
     assert MOST.keys() == instructions.KINDS.keys()
 
 
-def test_a_request_costs_no_more_than_it_did():
+def test_a_request_costs_no_more_than_it_did(monkeypatch: pytest.MonkeyPatch):
+    # The tracer makes a request so slow that it would be over only some turns later, how many depends on the machine.
+    monkeypatch.setattr(turns, "SHARE_US", 10**9)
     found = {}
     with (
         Broker(loop_factory=uvloop.new_event_loop) as broker,

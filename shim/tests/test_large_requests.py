@@ -49,7 +49,7 @@ from kafka_shim.protocol.messages.produce_request import PartitionProduceData, P
 from kafka_shim.session import Session
 from kafka_shim.tests.produced import batch, make_topic
 from kafka_shim.tests.waiting import PATIENCE_S
-from kafka_shim.turns import MOST_LOOKS, SHARE_MS, STEPS_BETWEEN_LOOKS, Turns, at_once
+from kafka_shim.turns import MOST_LOOKS, SHARE_US, STEPS_BETWEEN_LOOKS, Turns, at_once
 from kafka_shim.wire_client import Connection
 
 MANY = 20_000
@@ -261,15 +261,15 @@ def test_requests_take_turns() -> None:
     asyncio.run(run())
 
 
-@pytest.mark.parametrize(("quick", "slow_ms"), [(0, 5), (1, 5), (0, 2), (40, 5), (40, 2)])
-def test_slow_steps_are_not_taken_many_at_a_time(quick: int, slow_ms: int) -> None:
+@pytest.mark.parametrize(("quick", "slow_us"), [(0, 5000), (1, 5000), (0, 200), (40, 5000), (40, 200)])
+def test_slow_steps_are_not_taken_many_at_a_time(quick: int, slow_us: int) -> None:
     """The first append to each of 10,000 partitions makes its files: 16 of them held the loop for 46 ms."""
 
     class Clock(VirtualClock):
-        now_ms_ = 0.0
+        now_us = 0
 
-        def monotonic_ms(self) -> float:
-            return self.now_ms_
+        def monotonic_us(self) -> int:
+            return self.now_us
 
     async def run() -> None:
         clock = Clock()
@@ -277,7 +277,7 @@ def test_slow_steps_are_not_taken_many_at_a_time(quick: int, slow_ms: int) -> No
 
         def steps() -> Generator[None, None, None]:
             for number in range(quick + 200):
-                clock.now_ms_ += 0.001 if number < quick else slow_ms
+                clock.now_us += 1 if number < quick else slow_us
                 shares[-1] += number >= quick
                 yield
 
@@ -292,7 +292,7 @@ def test_slow_steps_are_not_taken_many_at_a_time(quick: int, slow_ms: int) -> No
         assert finished is not None
         await finished
         # One that nobody looks at, and those in whose middle or at whose end the share is over.
-        most = 1 + -(-SHARE_MS // slow_ms)
+        most = 1 + -(-SHARE_US // slow_us)
         assert max(shares[1:]) <= most
         # Those that follow quick ones come as many at a time as these did.
         assert shares[0] <= max(STEPS_BETWEEN_LOOKS, most) if quick > 1 else shares[0] <= most

@@ -10,6 +10,7 @@ from typing import Any
 from kafka_shim.group.client import Client
 from kafka_shim.group.consumer_protocol import PROTOCOL_TYPE
 from kafka_shim.group.coordinator import GroupCoordinator
+from kafka_shim.group.describe import listed
 from kafka_shim.group.loader import CoordinatorLoader
 from kafka_shim.group.timers import Timers
 from kafka_shim.internal_topics import GROUP_METADATA_TOPIC as TOPIC
@@ -25,8 +26,10 @@ from kafka_shim.protocol.messages import (
     sync_group_request,
     txn_offset_commit_request,
 )
+from kafka_shim.protocol.messages.list_groups_response import ListedGroup
 from kafka_shim.targets.requests import struct
 from kafka_shim.tests import node
+from kafka_shim.turns import at_once
 
 SESSION_MS = 10_000
 REBALANCE_MS = 20_000
@@ -259,6 +262,13 @@ class Node(node.Node):
     def state(self, group: str) -> str:
         found = self.groups.find(group)
         return "none" if found is None else found.state_name
+
+    def all_groups(self) -> list[Any]:
+        return at_once(self.groups.all_groups())
+
+    def listed(self, states: list[str], types: list[str]) -> list[ListedGroup]:
+        """What ListGroups says of all groups, with these filters."""
+        return at_once(listed(self.all_groups(), states, types))
 
 
 class Later:

@@ -162,7 +162,7 @@ def test_a_corrupt_batch_costs_what_it_holds_and_nothing_else(node: Node, field:
     node.advance(1000)
     assert node.committed("g", "t") == (1, 0)
     assert node.committed("other", "t") == (7, 0)
-    assert {group.group_id for group in node.groups.all_groups()} == {"g", "other"}
+    assert {group.group_id for group in node.all_groups()} == {"g", "other"}
     assert node.commit("g", "t", 3) == 0
 
 
@@ -295,7 +295,7 @@ def test_a_large_partition_is_read_in_steps_and_says_so(
     assert partition not in node.loader.by_partition
     for ask in (
         lambda: node.groups.find("g"),
-        node.groups.all_groups,
+        node.all_groups,
         lambda: node.groups.delete_group("g"),
         lambda: node.groups.offsets.fetch(_fetch_all("g"), False),
         lambda: node.groups.offsets.delete(OffsetDeleteRequest(group_id="g")),
@@ -336,7 +336,7 @@ def test_a_deleted_topic_is_not_read_any_further(node: Node, monkeypatch: pytest
     node.metadata.delete_topic(TOPIC)
     for _ in range(100):
         node.advance(1000)
-    assert node.groups.all_groups() == []
+    assert node.all_groups() == []
     assert node.loader.reading == {}
 
 
@@ -348,7 +348,7 @@ def test_groups_of_an_offline_partition_are_not_taken_for_empty(node: Node) -> N
     node.logs.get(TOPIC, node.groups.partition_for("g")).fail(OSError(errno.EIO, "the disk"))
     for _ in range(2):
         assert _code_on_loop(node, lambda: node.groups.offsets.fetch(_fetch_all("g"), False)) is E.NOT_COORDINATOR
-        assert [group.group_id for group in node.call(node.groups.all_groups)] == [small]
+        assert [group.group_id for group in node.call(node.all_groups)] == [small]
         node.advance(10_000)  # nor by the background
     assert node.committed(small, "t") == (7, 0)
 
@@ -405,10 +405,10 @@ def test_expiry_stops_every_now_and_then(node: Node, monkeypatch: pytest.MonkeyP
         node.commit(f"g{number}", "t", 1)
     node.clock.set_wall(node.clock.now_ms() + 8 * DAY_MS)
     steps = node.groups.offsets.expire(node.groups._remove)
-    left = [len(node.groups.all_groups()) for _ in steps]
+    left = [len(node.all_groups()) for _ in steps]
     assert left == sorted(left, reverse=True)
     assert len(left) >= 7
-    assert not node.groups.all_groups()
+    assert not node.all_groups()
 
 
 def test_compaction_keeps_the_newest_of_each_key_and_nothing_else(node: Node) -> None:

@@ -13,7 +13,6 @@ from kafka_shim.errors import ErrorCode as E
 from kafka_shim.errors import KafkaError
 from kafka_shim.group.assignors import GroupSpec, MemberSpec
 from kafka_shim.group.client import Client
-from kafka_shim.group.describe import listed
 from kafka_shim.group.share import ShareGroup
 from kafka_shim.group.share_assignor import assign_simple
 from kafka_shim.group.share_describe import described_share
@@ -356,7 +355,7 @@ def test_description_and_list(node: ShareNode) -> None:
     (assigned,) = member.assignment.topic_partitions
     assert (member.member_id, member.member_epoch, assigned.topic_name, assigned.partitions) == ("a", 3, "t", [0, 1])
     assert described_share("x", None, node.groups.image).error_code == E.GROUP_ID_NOT_FOUND
-    (entry,) = listed(node.groups.all_groups(), [], ["share"])
+    (entry,) = node.listed([], ["share"])
     assert (entry.group_id, entry.protocol_type, entry.group_state, entry.group_type) == (G, "share", "Stable", "share")
 
 

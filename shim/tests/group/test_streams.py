@@ -9,7 +9,6 @@ import pytest
 
 from kafka_shim.errors import ErrorCode as E
 from kafka_shim.errors import KafkaError
-from kafka_shim.group.describe import listed
 from kafka_shim.group.streams.group import StreamsGroup
 from kafka_shim.group.streams.member import STABLE, UNKNOWN, UNRELEASED, UNREVOKED
 from kafka_shim.group.streams.requests import MOST_ERRORS, TopicErrors
@@ -271,9 +270,8 @@ def test_missing_topics_are_said_until_they_are_there(at_once: Node) -> None:
 
 def test_a_filter_finds_groups_that_are_not_ready_as_kafkas_does(at_once: Node) -> None:
     at_once.streams("g", "a", topology=shape("nowhere"))
-    groups = at_once.groups.all_groups()
-    assert [each.group_state for each in listed(groups, ["not_ready"], ["streams"])] == ["NotReady"]
-    assert listed(groups, ["NotReady"], []) == []
+    assert [each.group_state for each in at_once.listed(["not_ready"], ["streams"])] == ["NotReady"]
+    assert at_once.listed(["NotReady"], []) == []
 
 
 # --- the first target
@@ -419,9 +417,9 @@ def test_only_an_empty_group_changes_its_kind(at_once: Node) -> None:
     at_once.streams("g", "a", -1)
     assert code_of(at_once.modern, "g", "m", subscribed_topic_names=["t"]) is E.GROUP_ID_NOT_FOUND
     assert at_once.stable("g").error_code == 0
-    assert [group.TYPE for group in at_once.groups.all_groups()] == ["classic"]
+    assert [group.TYPE for group in at_once.all_groups()] == ["classic"]
     at_once.crash()
-    assert [group.TYPE for group in at_once.groups.all_groups()] == ["classic"]
+    assert [group.TYPE for group in at_once.all_groups()] == ["classic"]
 
 
 # --- endpoints, shutdown

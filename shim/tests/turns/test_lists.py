@@ -1,0 +1,48 @@
+"""Lists of all groups and of all transactional ids: their work grows with the broker, not with the request."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafka_shim.embedded import Broker
+from kafka_shim.targets.requests import make
+from kafka_shim.tests.turns.harness import answer_when, begun, producer, steps_of, topics
+from kafka_shim.wire_client import Connection
+
+MANY = 60
+PARTITIONS = 50  # of __consumer_offsets
+
+
+def is_done(answer: Any) -> bool:
+    return not any(part.error_code for topic in answer.topics for part in topic.partitions)
+
+
+def test_groups_are_listed_in_steps(broker: Broker) -> None:
+    topics(broker, t=1)
+    names = [f"group-{number}" for number in range(MANY)]
+    entry = {"name": "t", "partitions": [{"partition_index": 0, "committed_offset": 1}]}
+    with Connection(broker.bootstrap_servers, timeout_s=60) as client:
+        client.request(make("FindCoordinator", key_type=0, coordinator_keys=names), 4)
+        for name in names:
+            answer_when(client, make("OffsetCommit", group_id=name, topics=[entry]), 8, is_done)
+        # Between two steps a group goes: it was there when its partition's groups were looked at.
+        listing = broker.call(lambda: [begun(broker.state, make("ListGroups", types_filter=["classic"]), 5, MANY)])
+        assert client.request(make("DeleteGroups", groups_names=names[:1]), 2).results[0].error_code == 0
+        answer, count = broker.call(lambda: steps_of(listing[0]))
+        assert sorted(one.group_id for one in answer.groups) == sorted(names)
+        # A step for each partition of the groups' topic and one for each group.
+        assert MANY + count >= PARTITIONS + MANY
+        listed = client.request(make("ListGroups", types_filter=["classic"]), 5)
+        assert sorted(one.group_id for one in listed.groups) == sorted(names[1:])
+
+
+def test_transactions_are_listed_in_steps(broker: Broker) -> None:
+    with Connection(broker.bootstrap_servers, timeout_s=60) as client:
+        for number in range(MANY):
+            producer(client, f"id-{number}")
+        request = make("ListTransactions", duration_filter=-1)
+        answer, count = broker.call(lambda: steps_of(begun(broker.state, request, 1, 0)))
+        assert sorted(one.transactional_id for one in answer.transaction_states) == sorted(
+            f"id-{number}" for number in range(MANY)
+        )
+        assert count >= MANY
