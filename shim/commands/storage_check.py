@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from kafka_shim.commands.directories import fail, opened, reason_of, replayed
+from kafka_shim.commands.options import counted
 from kafka_shim.internal_topics import CLUSTER_METADATA_TOPIC
 from kafka_shim.storage.data_dir import META_PROPERTIES
 from kafka_shim.storage.names import partition_of
@@ -126,8 +127,9 @@ def _held(directory: str) -> Iterator[Any]:
 
 def _print(report: Report) -> None:
     click.echo(
-        f"{report.directory}: {report.partitions} partitions, {report.segments} segments, {report.batches} batches, "
-        f"{report.read_bytes} bytes; the last stop was {'clean' if report.was_clean else 'not clean'}"
+        f"{report.directory}: {counted(report.partitions, 'partition')}, {counted(report.segments, 'segment')}, "
+        f"{counted(report.batches, 'batch', 'batches')}, {counted(report.read_bytes, 'byte')}; "
+        f"the last stop was {'clean' if report.was_clean else 'not clean'}"
     )
     for finding in report.findings:
         click.echo(f"{finding.severity}: {finding.path}: {finding.text}")

@@ -190,7 +190,14 @@ class ShareCoordinator:
             return
         # A partition that is not loaded, or not current, is compared with the topics that exist when it is loaded.
         for partition, shard in self._current():
-            self._bury(partition, shard, shard.delete_topic(topic.topic_id))
+            # Where those of earlier topics are left they go too: `_bury` counts the partition as clean then.
+            is_stale = partition in self._stale
+            known = self._metadata.image.topics_by_id
+            self._bury(
+                partition,
+                shard,
+                shard.delete_unknown_topics(known) if is_stale else shard.delete_topic(topic.topic_id),
+            )
 
     def _bury(self, partition: int, shard: ShareStateShard, tombstones: Sequence[ShareRecord]) -> None:
         """Write the tombstones of deleted topics, now or later."""

@@ -231,6 +231,7 @@ def test_a_directory_is_checked_and_handed_to_kafka(tmp_path, capsys, monkeypatc
     monkeypatch.chdir(tmp_path)
     assert main(["storage", "check", str(path)]) == 0
     out = capsys.readouterr().out
+    assert f"{path}: 2 partitions, 1 segment, " in out
     assert "the last stop was clean" in out
     assert out.endswith("whole\n")
     assert main(["storage", "check", str(path), "--json"]) == 0

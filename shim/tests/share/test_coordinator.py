@@ -221,6 +221,18 @@ def test_tombstones_that_a_full_disk_refused_are_written_later(node: Node, is_lo
     assert not node.state.coordinator._scheduler.is_scheduled("tombstones")
 
 
+def test_refused_tombstones_are_not_forgotten_when_another_topic_is_deleted(node: Node) -> None:
+    topic_id = begun(node)
+    log = node.state_log(G, topic_id, 0)
+    node.topic("other")
+    node.faults.arm("log.before_write", "oserror", "ENOSPC", where={"topic": SHARE_GROUP_STATE_TOPIC})
+    node.metadata.delete_topic("t")
+    node.faults.disarm()
+    node.metadata.delete_topic("other")
+    node.clock.advance(2 * TOMBSTONE_RETRY_MS)
+    assert types(log).count(-1) == 1
+
+
 def test_a_failed_append_changes_nothing(node: Node) -> None:
     topic_id = begun(node)
     before = node.state.read_state(G, topic_id, 0, 0)
