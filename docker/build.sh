@@ -80,13 +80,7 @@ collect_wheels() {
     machine=$(uname -m)
     rm -rf "$cache/wheelhouse"
     mkdir -p "$cache/wheelhouse"
-    "$python" - > "$cache/requirements.txt" <<'PY'
-import tomllib
-with open("pyproject.toml", "rb") as file:
-    data = tomllib.load(file)
-project = data["project"]
-print(*data["build-system"]["requires"], *project["dependencies"], *project["optional-dependencies"]["metrics"], sep="\n")
-PY
+    { "$python" docker/requirements.py build; "$python" docker/requirements.py run; } > "$cache/requirements.txt"
     run_quietly "collecting Python packages" "$python" -m pip download -q -d "$cache/wheelhouse" -r "$cache/requirements.txt" \
         --only-binary=:all: --implementation cp --python-version 3.11 --abi cp311 --abi abi3 --abi none \
         --platform "manylinux_2_28_$machine" --platform "manylinux_2_17_$machine" --platform "manylinux2014_$machine"

@@ -278,6 +278,8 @@ def main(words: list[str]) -> int:
     }
     from kafka_shim.config import ConfigError
 
+    # A volume may be used by other users later (--user UID:0): the group, root's, may write what the user may.
+    os.umask(0o002)
     try:
         return steps[words[0]](words[1:]) or 0
     except (SetupError, ConfigError, OSError) as err:

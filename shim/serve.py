@@ -127,9 +127,9 @@ def configure(
     try:
         config = BrokerConfig.parse(given, from_file)
     except ConfigError as err:
-        if config_file is None or on_command_line:  # then the option may be of either
-            raise
-        raise ConfigError(f"{config_file}: {err}") from err
+        if config_file is None or (on_command_line and _is_right(config_file)):
+            raise _UsageError(str(err)) from err
+        raise ConfigError(str(err) if on_command_line else f"{config_file}: {err}") from err
     if on_command_line:
         from kafka_shim.config import is_password
 
@@ -157,6 +157,18 @@ def configure(
     if data_dir is not None:
         config.log_dirs = (data_dir,)
     return config
+
+
+def _is_right(config_file: str) -> bool:
+    """Whether what is wrong of a file's options and those of the command line is of the latter."""
+    from kafka_shim.config import read_properties
+
+    given = read_properties(config_file)
+    try:
+        BrokerConfig.parse(given, set(given))
+    except ConfigError:
+        return False
+    return True
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:

@@ -172,13 +172,17 @@ class Cluster:
 
     def coordinator(self, key: str, kind: int = GROUP) -> Connection:
         """Returns the connection to the coordinator of a group or a transactional id."""
+        return self.patiently(lambda: self.to(self.coordinator_id(key, kind)))
 
-        def ask() -> Connection:
+    def coordinator_id(self, key: str, kind: int = GROUP) -> int:
+        """Returns the node id of the coordinator of a group or a transactional id."""
+
+        def ask() -> int:
             answer = self.any().request(make("FindCoordinator", key_type=kind, coordinator_keys=[key]))
             (found,) = answer.coordinators
             check(found.error_code, found.error_message, key)
             self._addresses.setdefault(found.node_id, (found.host, found.port))
-            return self.to(found.node_id)
+            return int(found.node_id)
 
         return self.patiently(ask)
 

@@ -49,6 +49,8 @@ def make(
     strange = [name for name in clients if name in ("", ".", "..", "ca", BROKER) or set(name) & set("/\\\0")]
     if strange:
         raise click.BadParameter(f"{strange[0]!r} cannot be the name of a file here", param_hint="--client")
+    if not all(host.strip() for host in hosts):  # as of a variable that is not set
+        raise click.BadParameter("a host has a name or an address, not ''", param_hint="--host")
     names = ["ca", BROKER, *clients]
     paths = {name: directory / f"{name}.pem" for name in names}
     there = [path for path in paths.values() if path.exists()]

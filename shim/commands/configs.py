@@ -8,12 +8,15 @@ import click
 
 from kafka_shim.client.config_sources import SOURCES
 from kafka_shim.client.configs import alter_configs
-from kafka_shim.commands.options import bootstrap_option, connected, json_option, parse_pairs, show_rows
+from kafka_shim.commands.options import bootstrap_option, cluster_of, json_option, parse_pairs, show_rows
 from kafka_shim.wire_client import check
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from kafka_shim.client.cluster import Cluster
+    from kafka_shim.wire_client import Connection
 
 TYPES = {"topics": 2, "brokers": 4, "broker-loggers": 8, "client-metrics": 16, "groups": 32}
 SINGULAR = {
@@ -26,6 +29,7 @@ SINGULAR = {
 # The source of a config that is set on the resource itself.
 OWN_SOURCE = {"topics": 1, "brokers": 2, "broker-loggers": 6, "client-metrics": 7, "groups": 8}
 CLUSTER_SOURCE = 3
+OF_ONE_BROKER = ("brokers", "broker-loggers")
 
 
 @click.group(name="configs", help="Show and change options of topics, brokers and groups.")
@@ -48,7 +52,8 @@ def describe(bootstrap_server: str, entity_type: str, entity_name: str, entity_d
         resource_type=TYPES[entity_type], resource_name=entity_name, configuration_keys=None
     )
     own = OWN_SOURCE[entity_type] if entity_name else CLUSTER_SOURCE
-    with connected(bootstrap_server) as connection:
+    with cluster_of(bootstrap_server) as cluster:
+        connection = _responsible(cluster, entity_type, entity_name)
         result = connection.request(DescribeConfigsRequest(resources=[resource], include_synonyms=True)).results[0]
         check(result.error_code, result.error_message, entity_name)
         entries = [
@@ -98,8 +103,9 @@ def alter(
     pairs = {**_read(file), **parse_pairs(added, "--add-config")}
     if not (pairs or deleted):
         raise click.UsageError("give at least one of --add-config, --add-config-file and --delete-config")
-    with connected(bootstrap_server) as connection:
+    with cluster_of(bootstrap_server) as cluster:
         kind = TYPES[entity_type]
+        connection = _responsible(cluster, entity_type, entity_name)
         alter_configs(connection, kind, entity_name, pairs, deleted, validate_only=validate_only)
         done = "Would update" if validate_only else "Completed updating"
         text = f"{done} config for {SINGULAR[entity_type]} {entity_name}."
@@ -107,6 +113,11 @@ def alter(
             text = f"{done} default config for {entity_type} in the cluster."
         row = entity_type, entity_name or None, [*pairs, *deleted]
         show_rows(("EntityType", "EntityName", "Configs"), [row], lambda: click.echo(text))
+
+
+def _responsible(cluster: Cluster, entity_type: str, name: str) -> Connection:
+    """A broker's own options are known to itself alone, and it refuses those of others (Kafka: ConfigAdminManager)."""
+    return cluster.to(int(name)) if entity_type in OF_ONE_BROKER and name.isdecimal() else cluster.any()
 
 
 def _read(file: str | None) -> dict[str, str]:

@@ -6,6 +6,7 @@ from collections import defaultdict
 
 import click
 
+from kafka_shim.commands.options import counted
 from kafka_shim.errors import ErrorCode
 from kafka_shim.protocol.message import Message
 from kafka_shim.wiretap.calls import Call, calls_of
@@ -32,21 +33,30 @@ def answers(path: str) -> list[Call]:
     return [call for connection in sorted(found) for call in found[connection]]
 
 
-def flat(value: Any, path: str = "", field: str = "") -> Iterator[tuple[str, str]]:
-    """Yields (path, value) of the fields of a message that are compared."""
+def flat(value: Any, version: int, path: str = "", field: str = "") -> Iterator[tuple[str, str]]:
+    """Yields (path, value) of the fields of a message that are compared and that the version has."""
     if isinstance(value, Message):
-        for name in (row[0] for row in value.FIELDS if row[0] not in IGNORED):
-            yield from flat(getattr(value, name), f"{path}.{name}" if path else name, name)
+        for name, _, versions, *_ in value.FIELDS:
+            if name not in IGNORED and _has(versions, version):
+                yield from flat(getattr(value, name), version, f"{path}.{name}" if path else name, name)
     elif isinstance(value, list) and value:
         for at, each in enumerate(value):
-            yield from flat(each, f"{path}[{at}]", field)
+            yield from flat(each, version, f"{path}[{at}]", field)
     else:
         yield path, ErrorCode(value).name if "error_code" in field and isinstance(value, int) else repr(value)
 
 
-def beside(one: Any, two: Any) -> str:
-    """Returns two messages field by field; `!` marks fields that differ."""
-    left, right = dict(flat(one)), dict(flat(two))
+def _has(versions: str, version: int) -> bool:
+    """Whether a version is one of those of a field: 3+, 8-10 or 2."""
+    low, dash, high = versions.partition("-")
+    if low.endswith("+"):
+        return version >= int(low[:-1])
+    return int(low) <= version <= int(high if dash else low)
+
+
+def beside(one: Any, two: Any, versions: tuple[int, int]) -> str:
+    """Returns two messages, each of its version, field by field; `!` marks fields that differ."""
+    left, right = dict(flat(one, versions[0])), dict(flat(two, versions[1]))
     rows = [(path, left.get(path, ""), right.get(path, "")) for path in dict.fromkeys((*left, *right))]
     widths = [min(COLUMN, max(len(row[at]) for row in rows)) for at in (0, 1)]
     return "\n".join(f"  {path:{widths[0]}} {'|' if a == b else '!'} {a:{widths[1]}} | {b}" for path, a, b in rows)
@@ -74,14 +84,14 @@ def group(first: str, second: str) -> int:
             continue
         if answers_differ(one.response, two.response, pairs):
             click.echo(f"answer {number}, {name}:")
-            click.echo(beside(one.response, two.response))
+            click.echo(beside(one.response, two.response, (one.request.version, two.request.version)))
             return 1
     records, found = fetched.compare(is_whole=False)
     if found:
         click.echo(found[0][0])
         return 1
     if len(ours) != len(theirs):
-        click.echo(f"{len(ours)} answers  |  {len(theirs)} answers")
+        click.echo(f"{counted(len(ours), 'answer')}  |  {counted(len(theirs), 'answer')}")
         return 1
-    click.echo(f"{len(ours)} answers and {records} records, no difference")
+    click.echo(f"{counted(len(ours), 'answer')} and {counted(records, 'record')}, no difference")
     return 0

@@ -25,7 +25,7 @@ from kafka_shim.storage.data_dir import DataDir
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
 VOTERS = "controller.quorum.voters"
@@ -80,10 +80,14 @@ class Formatted:
         )
 
 
-def format_all(request: Request) -> Iterator[Formatted]:
-    """Format the directories. Yields one after the other. Raises ConfigError, StorageError, OSError."""
+def format_all(request: Request, warn: Callable[[str], None] | None = None) -> Iterator[Formatted]:
+    """Format the directories. Yields one after the other. `warn` is told of options that are ignored. Raises
+    ConfigError, StorageError, OSError."""
     random = Randomness()
     config = _config(request)
+    if warn is not None:
+        for warning in config.warnings:
+            warn(f"{request.config}: {warning}")
     directories = request.directories or _directories(config)
     if request.config is None and not request.directories:
         raise ConfigError("name the directories to format, or a --config that does")

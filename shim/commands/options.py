@@ -284,11 +284,3 @@ def warn_of_unknown(what: str, given: Iterable[str], known: Iterable[str]) -> No
 def joined(numbers: Any) -> str:
     """Joins numbers with commas, as Kafka's tools print replicas."""
     return ",".join(map(str, numbers or ()))
-
-
-def look_up_coordinators(connection: Connection, key_type: int, keys: Iterable[str]) -> None:
-    """Asks for the coordinators of groups (0) or transactional ids (1), as Kafka's tools do: before the first look-up a
-    broker answers NOT_COORDINATOR for each of them. What is wrong is told by the request that follows."""
-    from kafka_shim.protocol.messages.find_coordinator_request import FindCoordinatorRequest
-
-    connection.request(FindCoordinatorRequest(key_type=key_type, coordinator_keys=list(keys)))

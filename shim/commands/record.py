@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from kafka_shim.commands.options import config_option, given_security, security_option
+from kafka_shim.commands.options import config_option, counted, given_security, security_option
 from kafka_shim.wire_client import WireClientError, parse_address
 from kafka_shim.wiretap.capture import MAGIC, CaptureError, CaptureWriter, Entry, Kind, read_capture
 from kafka_shim.wiretap.recorder import Dial, Recorder, dial_plain
@@ -72,9 +72,9 @@ def tell(outcome: Outcome) -> int:
     """Prints the findings and returns the exit status."""
     for finding in outcome.findings:
         click.echo(str(finding))
-    click.echo(
-        f"{outcome.requests} requests, {outcome.records} records compared, {len(outcome.findings)} answers that differ"
-    )
+    requests, records = counted(outcome.requests, "request"), counted(outcome.records, "record")
+    differ = "1 answer that differs" if len(outcome.findings) == 1 else f"{len(outcome.findings)} answers that differ"
+    click.echo(f"{requests}, {records} compared, {differ}")
     return 1 if outcome.findings else 0
 
 
@@ -158,7 +158,8 @@ async def _record(
         await recorder.stop()
     counts = writer.counts
     _say(
-        f"{counts[Kind.OPENED]} connections, {counts[Kind.REQUEST]} requests, {counts[Kind.RESPONSE]} answers, "
+        f"{counted(counts[Kind.OPENED], 'connection')}, {counted(counts[Kind.REQUEST], 'request')}, "
+        f"{counted(counts[Kind.RESPONSE], 'answer')}, "
         f"{writer.frame_bytes:,} bytes are in {path}"
     )
     if replaying is None:

@@ -79,12 +79,16 @@ def format_directories(
 
     def done() -> Iterator[str]:
         try:
-            yield from map(str, format_all(request))
+            yield from map(str, format_all(request, _warn))
         except (ConfigError, StorageError, OSError) as err:
             fail(reason_of(err))
 
     for line in done():  # an error of the output is none of the directories
         click.echo(line)
+
+
+def _warn(line: str) -> None:
+    click.echo(f"warning: {line}", err=True)
 
 
 @group.command(help="Print identity, features and topics of a data directory that no broker has open.")
@@ -164,15 +168,15 @@ def mend(directories: tuple[str, ...], cluster_id: str | None, node_id: int | No
         cluster_id = cluster_id or next(iter(known), None)
         if known - {cluster_id}:
             fail(f"the directories belong to the cluster {known.pop()}, not to {cluster_id}")
-        if cluster_id is None:
-            cluster_id = random.uuid_text()
-            click.echo(f"No file has the old cluster id: the new one is {cluster_id} (set it with --cluster-id).")
         registered = _registered(found)
         nodes = {int(data_dir.meta["node.id"]) for data_dir in whole if "node.id" in data_dir.meta} or set(registered)
         if node_id is None:
             if len(nodes) != 1:
                 fail("no file has the node id: give it with --node-id")
             (node_id,) = nodes
+        if cluster_id is None:
+            cluster_id = random.uuid_text()
+            click.echo(f"No file has the old cluster id: the new one is {cluster_id} (set it with --cluster-id).")
         lost = [one for one in registered.get(node_id, ()) if one not in {data_dir.directory_id for data_dir in whole}]
         broken = [data_dir for data_dir in found if data_dir.meta_fault]
         for data_dir in broken:

@@ -12,25 +12,20 @@ import click
 from kafka_shim.commands.options import (
     bootstrap_option,
     cluster_of,
-    connected,
     json_option,
-    look_up_coordinators,
     show_rows,
     warn_of_unknown,
 )
 from kafka_shim.commands.times import shown_time
-from kafka_shim.errors import ErrorCode
 from kafka_shim.own_tags import EXPLAIN_TAG
-from kafka_shim.wire_client import Connection, RequestError, WireClientError, check
+from kafka_shim.wire_client import RequestError, WireClientError, check
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from typing import Any
+    from collections.abc import Sequence
 
     from kafka_shim.client.cluster import Cluster, TopicPartition
 
-TRANSACTION = 1
 # States in which partitions wait for the markers of a transaction.
 OPEN_STATES = ("Ongoing", "PrepareCommit", "PrepareAbort")
 
@@ -49,29 +44,22 @@ def group() -> None:
 def list_transactions(
     bootstrap_server: str, duration_filter: int, transactional_id_pattern: str | None, states: tuple[str, ...]
 ) -> None:
-    from kafka_shim.protocol.messages.list_transactions_request import ListTransactionsRequest
+    from kafka_shim.client.transactions import list_transactions as ask
     from kafka_shim.txn.transaction import STATES_BY_NAME
 
     # Unlike those of groups, brokers take them in Kafka's case alone.
     names = {name.lower(): name for name in STATES_BY_NAME}
-    with connected(bootstrap_server) as connection:
-        node_id = _node_id(connection)
-        answer = connection.request(
-            ListTransactionsRequest(
-                state_filters=[names.get(state.lower(), state) for state in states],
-                duration_filter=duration_filter,
-                transactional_id_pattern=transactional_id_pattern,
-            )
+    with cluster_of(bootstrap_server) as cluster:
+        found, unknown = ask(
+            cluster,
+            state_filters=[names.get(state.lower(), state) for state in states],
+            duration_filter=duration_filter,
+            transactional_id_pattern=transactional_id_pattern,
         )
-        is_of_pattern = answer.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
-        check(answer.error_code, subject=str(transactional_id_pattern) if is_of_pattern else "")
-        warn_of_unknown("state", answer.unknown_state_filters, STATES_BY_NAME)
+        warn_of_unknown("state", unknown, STATES_BY_NAME)
         _print_table(
             ("TransactionalId", "Coordinator", "ProducerId", "TransactionState"),
-            [
-                (txn.transactional_id, node_id, txn.producer_id, txn.transaction_state)
-                for txn in answer.transaction_states
-            ],
+            [(txn.transactional_id, node_id, txn.producer_id, txn.transaction_state) for node_id, txn in found],
         )
 
 
@@ -80,11 +68,13 @@ def list_transactions(
 @bootstrap_option
 @json_option
 def describe(transactional_ids: tuple[str, ...], bootstrap_server: str) -> None:
-    with connected(bootstrap_server) as connection:
-        node_id = _node_id(connection)
+    from kafka_shim.client.transactions import describe_transaction
+
+    with cluster_of(bootstrap_server) as cluster:
         now_ms = time.time_ns() // 1_000_000
         rows = []
-        for txn in _describe(connection, transactional_ids):
+        for name in transactional_ids:
+            node_id, txn = describe_transaction(cluster, name)
             check(txn.error_code, subject=txn.transactional_id)
             started = txn.transaction_start_time_ms
             rows.append(
@@ -122,7 +112,9 @@ def describe(transactional_ids: tuple[str, ...], bootstrap_server: str) -> None:
 @click.option("--partition", type=int, required=True)
 @json_option
 def describe_producers(bootstrap_server: str, topic: str, partition: int) -> None:
-    with connected(bootstrap_server) as connection:
+    from kafka_shim.client.transactions import producers_of
+
+    with cluster_of(bootstrap_server) as cluster:
         rows = [
             (
                 producer.producer_id,
@@ -132,7 +124,7 @@ def describe_producers(bootstrap_server: str, topic: str, partition: int) -> Non
                 producer.last_timestamp,
                 producer.current_txn_start_offset if producer.current_txn_start_offset >= 0 else "None",
             )
-            for _, _, producer in _producers(connection, {topic: [partition]})
+            for _, _, producer in producers_of(cluster, [(topic, partition)])
         ]
         _print_table(
             (
@@ -156,16 +148,18 @@ def describe_producers(bootstrap_server: str, topic: str, partition: int) -> Non
 def find_hanging(bootstrap_server: str, topic: str | None, partition: int | None, max_transaction_timeout: int) -> None:
     if partition is not None and topic is None:
         raise click.UsageError("--partition needs --topic")
-    with connected(bootstrap_server) as connection:
+    from kafka_shim.client.transactions import producers_of
+
+    with cluster_of(bootstrap_server) as cluster:
         now_ms = time.time_ns() // 1_000_000
-        partitions = {topic: [partition]} if topic is not None and partition is not None else None
+        wanted = _partitions(cluster, topic) if topic is None or partition is None else [(topic, partition)]
         old = [
             (name, index, producer)
-            for name, index, producer in _producers(connection, partitions or _partitions(connection, topic))
+            for name, index, producer in producers_of(cluster, wanted)
             if producer.current_txn_start_offset >= 0
             and producer.last_timestamp < now_ms - max_transaction_timeout * 60_000
         ]
-        alive = _ongoing(connection, {producer.producer_id for _, _, producer in old})
+        alive = _ongoing(cluster, {producer.producer_id for _, _, producer in old})
         _print_table(
             (
                 "Topic",
@@ -200,31 +194,17 @@ def find_hanging(bootstrap_server: str, topic: str | None, partition: int | None
 @click.option("--partition", type=int, required=True)
 @click.option("--start-offset", type=int, required=True, help="where the transaction starts in the partition")
 def abort(bootstrap_server: str, topic: str, partition: int, start_offset: int) -> None:
-    from kafka_shim.protocol.messages.write_txn_markers_request import (
-        WritableTxnMarker,
-        WritableTxnMarkerTopic,
-        WriteTxnMarkersRequest,
-    )
+    from kafka_shim.client.transactions import abort as end
+    from kafka_shim.client.transactions import producers_of
 
-    with connected(bootstrap_server) as connection:
-        for _, _, producer in _producers(connection, {topic: [partition]}):
+    with cluster_of(bootstrap_server) as cluster:
+        for _, _, producer in producers_of(cluster, [(topic, partition)]):
             if producer.current_txn_start_offset == start_offset:
                 break
         else:
             click.echo(f"error: no open transaction starts at {topic}-{partition}:{start_offset}", err=True)
             sys.exit(1)
-        marker = WritableTxnMarker(
-            producer_id=producer.producer_id,
-            producer_epoch=producer.producer_epoch,
-            transaction_result=False,
-            coordinator_epoch=max(producer.coordinator_epoch, 0),
-            topics=[WritableTxnMarkerTopic(name=topic, partition_indexes=[partition])],
-        )
-        answer = connection.request(WriteTxnMarkersRequest(markers=[marker]))
-        for result in answer.markers:
-            for named in result.topics:
-                for part in named.partitions:
-                    check(part.error_code, subject=f"{topic}-{partition}")
+        end(cluster, (topic, partition), producer)
         click.echo(f"Aborted what producer id {producer.producer_id} had open in {topic}-{partition}.")
 
 
@@ -251,8 +231,10 @@ def force_terminate(transactional_id: str, bootstrap_server: str) -> None:
 @bootstrap_option
 @json_option
 def explain(transactional_id: str, bootstrap_server: str) -> None:
+    from kafka_shim.client.transactions import describe_transaction
+
     with cluster_of(bootstrap_server) as cluster:
-        (txn,) = _describe(cluster.any(), [transactional_id], explain=True)
+        _, txn = describe_transaction(cluster, transactional_id, {EXPLAIN_TAG: b""})
         text = (txn.unknown_tags or {}).get(EXPLAIN_TAG)
         if text is None:
             raise WireClientError("this broker keeps no history: transactions describe works on any")
@@ -304,61 +286,25 @@ def held_back(cluster: Cluster, partitions: set[TopicPartition]) -> list[str]:
     return lines
 
 
-def _describe(connection: Connection, transactional_ids: Iterable[str], explain: bool = False) -> list[Any]:
-    from kafka_shim.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
-
-    names = list(transactional_ids)
-    look_up_coordinators(connection, TRANSACTION, names)
-    request = DescribeTransactionsRequest(transactional_ids=names)
-    if explain:
-        request.unknown_tags = {EXPLAIN_TAG: b""}
-    return list(connection.request(request).transaction_states)
-
-
-def _metadata(connection: Connection, topic: str | None) -> Any:
-    from kafka_shim.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
-
-    topics = None if topic is None else [MetadataRequestTopic(name=topic)]
-    return connection.request(MetadataRequest(topics=topics, allow_auto_topic_creation=False))
-
-
-def _node_id(connection: Connection) -> int:
-    return int(_metadata(connection, None).controller_id)
-
-
-def _partitions(connection: Connection, topic: str | None) -> dict[str, list[int]]:
-    found = {}
-    for known in _metadata(connection, topic).topics:
-        check(known.error_code, subject=known.name)
-        found[known.name] = sorted(part.partition_index for part in known.partitions)
-    return found
-
-
-def _producers(connection: Connection, partitions: dict[str, list[int]]) -> list[tuple[str, int, Any]]:
-    """Returns (topic, partition, producer) of every producer with state in these partitions."""
-    from kafka_shim.protocol.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
-
-    topics = [TopicRequest(name=name, partition_indexes=indexes) for name, indexes in partitions.items()]
+def _partitions(cluster: Cluster, topic: str | None) -> list[TopicPartition]:
     found = []
-    for topic in connection.request(DescribeProducersRequest(topics=topics)).topics:
-        for part in topic.partitions:
-            check(part.error_code, part.error_message, f"{topic.name}-{part.partition_index}")
-            found += [(topic.name, part.partition_index, producer) for producer in part.active_producers]
+    for known in cluster.metadata(None if topic is None else [topic]).topics:
+        check(known.error_code, subject=known.name)
+        found += [(known.name, part.partition_index) for part in known.partitions]
     return found
 
 
-def _ongoing(connection: Connection, producer_ids: set[int]) -> set[tuple[int, str, int]]:
+def _ongoing(cluster: Cluster, producer_ids: set[int]) -> set[tuple[int, str, int]]:
     """Returns (producer id, topic, partition) of every partition in an open transaction that a coordinator knows."""
+    from kafka_shim.client.transactions import describe_transaction, list_transactions
+
     if not producer_ids:
         return set()
-    from kafka_shim.protocol.messages.list_transactions_request import ListTransactionsRequest
-
-    listed = connection.request(ListTransactionsRequest(producer_id_filters=sorted(producer_ids)))
-    check(listed.error_code)
-    names = [txn.transactional_id for txn in listed.transaction_states]
+    listed, _ = list_transactions(cluster, producer_id_filters=sorted(producer_ids))
+    described = [describe_transaction(cluster, one.transactional_id)[1] for _, one in listed]
     return {
         (txn.producer_id, topic.topic, partition)
-        for txn in (_describe(connection, names) if names else ())
+        for txn in described
         for topic in txn.topics
         for partition in topic.partitions
     }

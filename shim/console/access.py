@@ -1,4 +1,5 @@
-"""`/api/acls`, `/api/users`, `/api/quotas`: who may do what, who can log in with SCRAM, and who is throttled."""
+"""`/api/own`: what the person may do; `/api/acls`, `/api/users`, `/api/quotas`: who may do what, who can log in with
+SCRAM, and who is throttled. A part that the person may not see is empty, and its note says which ACL that takes."""
 
 from __future__ import annotations
 
@@ -17,6 +18,31 @@ if TYPE_CHECKING:
     from kafka_shim.console.parameters import Query
 
 MOST_ROWS = 1000
+# Metadata, where it says nothing of them.
+UNKNOWN_OPERATIONS = -(1 << 31)
+
+
+def own(cluster: Cluster, query: Query) -> dict[str, Any]:
+    """Return the topics that the person may describe and what else they may do with each, of those whose names hold
+    `filter`. Raises BadRequestError, RequestError, WireClientError."""
+    wanted = query.text("filter", "").lower()
+    answer = cluster.ask(
+        make("Metadata", topics=None, allow_auto_topic_creation=False, include_topic_authorized_operations=True)
+    )
+    rows = [
+        {"topic": topic.name, "operations": _operations(topic.topic_authorized_operations)}
+        for topic in answer.topics
+        if not topic.error_code and wanted in topic.name.lower()
+    ]
+    rows.sort(key=lambda row: str(row["topic"]))
+    return {"own": rows[:MOST_ROWS], "count": len(rows), "note": ""}
+
+
+def _operations(bits: int) -> list[str]:
+    """The names of the operations whose bits are set."""
+    if bits == UNKNOWN_OPERATIONS:
+        return []
+    return [one.name for one in AclOperation if one > AclOperation.ALL and bits >> one & 1]
 
 
 def acls(cluster: Cluster, query: Query) -> dict[str, Any]:
@@ -33,6 +59,8 @@ def acls(cluster: Cluster, query: Query) -> dict[str, Any]:
         permission_type=PermissionType.ANY,
     )
     answer = cluster.ask(request)
+    if answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+        return _refused("acls", "the ACLs", AclOperation.DESCRIBE)
     if answer.error_code == ErrorCode.SECURITY_DISABLED:
         return {"acls": [], "count": 0, "note": "The broker has no authorizer: everybody may do everything."}
     check(answer.error_code, answer.error_message)
@@ -54,6 +82,13 @@ def acls(cluster: Cluster, query: Query) -> dict[str, Any]:
     return {"acls": rows[:MOST_ROWS], "count": len(rows), "note": ""}
 
 
+def _refused(part: str, what: str, operation: AclOperation) -> dict[str, Any]:
+    """A part that the person may not see."""
+    name = operation.name.title().replace("_", "")
+    takes = f"kafka-shim acls add --allow-principal User:NAME --cluster --operation {name}"
+    return {part: [], "count": 0, "refused": True, "note": f"You may not see {what}. An ACL would let you: {takes}"}
+
+
 def _name(kind: type[IntEnum], value: int) -> str:
     """The name of a number of Kafka's; the number itself if a newer broker sent it."""
     try:
@@ -66,6 +101,8 @@ def users(cluster: Cluster, query: Query) -> dict[str, Any]:
     """Return the users with SCRAM credentials, never the credentials. Raises like `acls`."""
     wanted = query.text("filter", "").lower()
     answer = cluster.ask(make("DescribeUserScramCredentials", users=None))
+    if answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+        return _refused("users", "the users", AclOperation.DESCRIBE)
     check(answer.error_code, answer.error_message)
     rows = [
         {
@@ -79,13 +116,15 @@ def users(cluster: Cluster, query: Query) -> dict[str, Any]:
         if not one.error_code and wanted in one.user.lower()
     ]
     rows.sort(key=lambda row: str(row["name"]))
-    return {"users": rows[:MOST_ROWS], "count": len(rows)}
+    return {"users": rows[:MOST_ROWS], "count": len(rows), "note": ""}
 
 
 def quotas(cluster: Cluster, query: Query) -> dict[str, Any]:
     """Return the quotas of users, clients and addresses. Raises like `acls`."""
     wanted = query.text("filter", "").lower()
     answer = cluster.ask(make("DescribeClientQuotas", components=[], strict=False))
+    if answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+        return _refused("quotas", "the quotas", AclOperation.DESCRIBE_CONFIGS)
     check(answer.error_code, answer.error_message)
     rows = [
         {
@@ -99,4 +138,4 @@ def quotas(cluster: Cluster, query: Query) -> dict[str, Any]:
     ]
     rows = [row for row in rows if wanted in str(row["entity"]).lower()]
     rows.sort(key=lambda row: str(row["entity"]))
-    return {"quotas": rows[:MOST_ROWS], "count": len(rows)}
+    return {"quotas": rows[:MOST_ROWS], "count": len(rows), "note": ""}

@@ -102,6 +102,7 @@ class Console:
             "/api/held": transactions.held,
             "/api/producers": transactions.producers,
             "/api/configs": configs.described,
+            "/api/own": access.own,
             "/api/acls": access.acls,
             "/api/users": access.users,
             "/api/quotas": access.quotas,

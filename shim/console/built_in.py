@@ -38,10 +38,11 @@ def console_of(
         )
     host = EVERYWHERE.get(listener.host, listener.host)
     bootstrap = f"[{host}]:{listener.port}" if ":" in host else f"{host}:{listener.port}"
+    offered = listener.security.sasl_settings().mechanisms if protocol.startswith("SASL_") and listener.security else ()
     names = [one.advertised_host for one in listeners if one.advertised_host]
     try:
         return Console(
-            Sessions(bootstrap, {"security.protocol": listener.security_protocol}),
+            Sessions(bootstrap, {"security.protocol": listener.security_protocol}, offered),
             hosts=names,
             public_url=public_url,
             read_metrics=read_metrics,

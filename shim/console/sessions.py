@@ -15,7 +15,7 @@ from kafka_shim.wire_client import WireClientError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
 MOST_SESSIONS = 64
 IDLE_S, LONGEST_S = 30 * 60, 8 * 3600
@@ -44,9 +44,9 @@ class Session:
 class Sessions:
     """The sessions of one console. Thread-safe."""
 
-    def __init__(self, bootstrap: str, properties: Mapping[str, str]) -> None:
+    def __init__(self, bootstrap: str, properties: Mapping[str, str], offered: Collection[str] = ()) -> None:
         """`properties`: those of a Kafka client. With SASL and without a login (sasl.jaas.config) everybody logs in.
-        Raises ConfigError."""
+        `offered`: the mechanisms that the listener has, where that is known without asking. Raises ConfigError."""
         self.bootstrap = bootstrap
         self._properties = dict(properties)
         protocol = properties.get("security.protocol", "PLAINTEXT").strip().upper()
@@ -63,6 +63,7 @@ class Sessions:
                     f"sasl.mechanism {self._mechanism} needs sasl.jaas.config: on the page people log in with "
                     f"{', '.join(MECHANISMS)}"
                 )
+            self._mechanism = self._mechanism or next((one for one in MECHANISMS if one in offered), "")
             # Reads what TLS needs: a mistake in it is told at the start.
             plain = protocol.removeprefix("SASL_")
             self._transport = ClientSecurity({**properties, "security.protocol": plain})

@@ -121,7 +121,7 @@ class FutureLog:
         # Empty index files, because Kafka logs an error for a .log file without them.
         for name in (names.LOG, names.INDEX, names.TIME_INDEX):
             path = self._path(segment.base_offset, name)
-            os.close(os.open(path, NEW_FILE, 0o644))
+            os.close(os.open(path, NEW_FILE, 0o666))
             self._unsynced.add(path)
         self._segment = segment
         self._position = 0
@@ -170,7 +170,7 @@ class FutureLog:
                 content = file.read()
         except FileNotFoundError:
             return
-        fd = os.open(target, NEW_FILE, 0o644)
+        fd = os.open(target, NEW_FILE, 0o666)
         try:
             append(fd, (content,))
         finally:

@@ -12,8 +12,9 @@ import stat
 
 def open_regular(path: str, flags: int) -> int:
     """Open a file, which `flags` may create, and return its descriptor. Raises OSError, which names the file."""
+    # Who else may write is for the umask to say, as in Java.
     # O_NONBLOCK: the open of a pipe waits for its other end. On a regular file it has no effect.
-    fd = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
+    fd = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
     try:
         is_regular = stat.S_ISREG(os.fstat(fd).st_mode)
     except BaseException:  # MemoryError too

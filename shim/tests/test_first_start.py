@@ -199,6 +199,23 @@ def test_an_option_without_name_or_value_is_told(option: str) -> None:
     assert error_of("--memory", "-o", option, status=2) == f"-o takes key=value, not {option!r}"
 
 
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("num.partitions=0", "Invalid value 0 for configuration num.partitions: Value must be at least 1"),
+        ("num.partition=1", "num.partition is not an option of Kafka; did you mean num.partitions?"),
+    ],
+)
+def test_a_wrong_option_of_the_command_line_is_a_wrong_call(tmp_path: Path, option: str, said: str) -> None:
+    """It ended as a start that failed does."""
+    path = tmp_path / "server.properties"
+    path.write_text("num.partitions=3\n")
+    assert error_of("--memory", "-o", option, status=2) == said
+    assert error_of("--memory", "--config", path, "-o", option, status=2) == said
+    path.write_text("num.io.threads=0\n")
+    assert error_of("--memory", "--config", path, "-o", option).startswith(("Invalid value 0", said))
+
+
 def test_a_directory_without_a_name_is_not_the_working_one(tmp_path: Path) -> None:
     """As of a variable of the shell that is not set."""
     assert error_of("--data-dir", "", status=2, cwd=tmp_path) == "--data-dir takes a directory, not ''"

@@ -111,14 +111,25 @@ class TransactionCoordinator:
             if transactional_id is None:
                 flushes: list[Flush] = []
                 return Outcome((self.producer_ids.next(flushes), 0), flushes)
-            return self._initialise(transactional_id, timeout_ms, expected, now_ms)
+            slot, txn, flushes = self._decide_initialise(transactional_id, timeout_ms, expected, now_ms)
+            if not txn.is_prepared:
+                flush = self._log.write(slot, txn)
+                if flush is not None:
+                    flushes.append(flush)
+                return Outcome((txn.producer_id, txn.producer_epoch), flushes)
+            # The history has the request before the transitions that it causes.
+            fencing = KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS, "an open transaction is fenced and aborted first")
+            self.explanations.refused("InitProducerId", transactional_id, fencing, now_ms, expected)
+            self._completion.finish(slot, txn)
         except KafkaError as error:
             self.explanations.refused("InitProducerId", transactional_id, error, now_ms, expected)
             raise
+        raise fencing
 
-    def _initialise(
+    def _decide_initialise(
         self, transactional_id: str, timeout_ms: int, expected: tuple[int, int] | None, now_ms: int
-    ) -> Outcome[tuple[int, int]]:
+    ) -> tuple[Slot, Transaction, list[Flush]]:
+        """Returns what is to be written, nothing of which is yet, with the fsyncs of a new block of producer ids."""
         if transactional_id:  # `find` refuses an empty id before its timeout is checked, as in Kafka
             self._check_timeout(timeout_ms)
         slot = self._log.find(transactional_id)
@@ -135,13 +146,7 @@ class TransactionCoordinator:
         )
         if slot is None:
             slot = Slot(transactional_id, self._log.partition_for(transactional_id))
-        if txn.is_prepared:
-            self._completion.finish(slot, txn)
-            raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS, "an open transaction was fenced and aborted")
-        flush = self._log.write(slot, txn)
-        if flush is not None:
-            flushes.append(flush)
-        return Outcome((txn.producer_id, txn.producer_epoch), flushes)
+        return slot, txn, flushes
 
     def _check_timeout(self, timeout_ms: int) -> None:
         longest_ms = self._config.transaction_max_timeout_ms

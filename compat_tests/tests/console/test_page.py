@@ -228,6 +228,23 @@ def test_a_refused_login_keeps_the_name_and_wants_the_password(tmp_path: Path) -
         page.wait("<h1>Topics</h1>", "<span>bob</span>")
 
 
+def test_access_of_a_person_without_acls_on_the_cluster(tmp_path: Path) -> None:
+    acls = [{"principal": "User:alice", "operation": "READ", "topic": "t"}]
+    with (
+        Broker(sasl="PLAIN", users={"bob": "b-secret"}, acls=acls) as broker,
+        shown(broker.bootstrap_servers, tmp_path, **{"security.protocol": "SASL_PLAINTEXT"}) as view,
+        view.open("access", width=400) as page,
+    ):
+        page.wait("<h1>Log in</h1>")
+        page.type("bob")
+        page.press("Tab")
+        page.type("b-secret")
+        page.press("Enter")
+        page.wait("<h1>Access</h1>", "You may not see the ACLs", ">Quotas</a>")
+        page.value("location.hash = '#/access/own'")
+        page.wait("There is no topic that you may see.")
+
+
 def test_a_console_that_reads_offers_no_change(view: View) -> None:
     view.console._allows_changes = False
     try:

@@ -205,6 +205,27 @@ def test_any_user_may_run_the_image(containers: None) -> None:
     assert done.stdout.startswith("Usage: kafka-shim topics")
 
 
+def test_a_volume_of_one_user_serves_another(containers: None) -> None:
+    volume = f"kafka-shim-test-{os.getpid()}"
+    try:
+        for user in ("12345:0", "1000:0"):
+            line = ["docker", "run", "--rm", "--detach", "--user", user, "-v", f"{volume}:/var/lib/kafka/data"]
+            started = subprocess.run(
+                [*line, images.shim_image()], capture_output=True, text=True, check=True, timeout=60
+            )
+            name = started.stdout.strip()
+            try:
+                admin = ["docker", "exec", name, "kafka-topics", "--bootstrap-server", "localhost:9092"]
+                making = [*admin, "--create", "--if-not-exists", "--topic", "t"]
+                assert within(
+                    30, lambda words=making: subprocess.run(words, capture_output=True, check=False).returncode == 0
+                )
+            finally:
+                subprocess.run(["docker", "stop", name], capture_output=True, check=True)
+    finally:
+        subprocess.run(["docker", "volume", "rm", "--force", volume], capture_output=True, check=False)
+
+
 @pytest.mark.parametrize(
     ("options", "advice"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import stat
 import subprocess
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
@@ -15,8 +16,10 @@ import pytest
 from kafka_shim.config import ConfigError, read_properties
 from kafka_shim.targets.base import free_ports
 from kafka_shim.targets.kafka_container import KafkaContainer
+from kafka_shim.targets.requests import create_topic
 from kafka_shim.targets.shim_container import ShimContainer
 from kafka_shim.targets.waiting import wait_until
+from kafka_shim.wire_client import Connection
 
 DOCKER = Path(__file__).resolve().parents[3] / "docker"
 
@@ -30,7 +33,7 @@ def load(name: str) -> ModuleType:
     return module
 
 
-entrypoint, health = load("entrypoint"), load("health")
+entrypoint, health, requirements = load("entrypoint"), load("health"), load("requirements")
 
 
 @pytest.mark.parametrize(
@@ -183,6 +186,39 @@ def test_only_a_new_directory_gets_the_cluster_id(tmp_path: Path) -> None:
     assert entrypoint.cluster_id(given, {}) == entrypoint.CLUSTER_ID
     (tmp_path / "meta.properties").touch()
     assert entrypoint.cluster_id(given, {"CLUSTER_ID": "x"}) is None
+
+
+def test_others_of_the_group_may_write_what_is_in_the_volume(tmp_path: Path) -> None:
+    """A volume of `docker run --user 12345:0` is of no use to the image's own user else."""
+    data, target = tmp_path / "data", tmp_path / "server.properties"
+    (port,) = free_ports(1)
+    target.write_text(f"listeners=PLAINTEXT://127.0.0.1:{port}\nlog.dirs={data}\n")
+    line = [sys.executable, str(DOCKER / "entrypoint.py"), "launch", str(target)]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, umask=0o022) as program:
+        assert program.stdout is not None
+        try:
+            assert any("Kafka Server started" in said for said in program.stdout)
+            with Connection(f"127.0.0.1:{port}") as client:
+                create_topic(client, "t")
+        finally:
+            program.terminate()
+            program.stdout.read()
+    written = [data, *data.rglob("*")]
+    assert {path.name for path in written} >= {"data", "meta.properties", ".lock", "t-0", "00000000000000000000.log"}
+    assert [path for path in written if not path.stat().st_mode & stat.S_IWGRP] == []
+
+
+def test_an_image_may_have_further_extras() -> None:
+    project = DOCKER.parent / "pyproject.toml"
+    own = requirements.requirements(project, "run", [])
+    assert [line.partition(">")[0] for line in own if line.startswith(("click", "gssapi", "prometheus"))] == [
+        "click",
+        "prometheus-client",
+    ]
+    more = requirements.requirements(project, "run", ["gssapi", "console"])
+    assert [line.partition(">")[0] for line in more if line not in own] == ["gssapi", "fastavro", "protobuf"]
+    with pytest.raises(SystemExit, match="error: no extra is called kerberos: there are "):
+        requirements.requirements(project, "run", ["kerberos"])
 
 
 def test_what_stands_in_for_zookeeper_accepts_connections(tmp_path: Path) -> None:

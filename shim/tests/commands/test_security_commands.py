@@ -140,6 +140,13 @@ def test_certificates_serve_a_broker_and_the_commands(capsys: pytest.CaptureFixt
         assert "Traceback" not in advice
 
 
+@pytest.mark.parametrize("host", ["", " "])
+def test_a_certificate_is_made_for_no_empty_host(capsys: pytest.CaptureFixture[str], tmp_path: Path, host: str) -> None:
+    assert run(["certs", "make", str(tmp_path / "certs"), "--host", "localhost", "--host", host]) == 2
+    assert "a host has a name or an address, not ''" in capsys.readouterr().err
+    assert not (tmp_path / "certs").exists()
+
+
 def test_commands_log_in(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     authorizer = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
     with Broker(

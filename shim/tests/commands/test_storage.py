@@ -122,6 +122,22 @@ def test_a_cluster_id_that_is_nowhere_is_made_anew_and_said(tmp_path, capsys):
     assert "No file has the old cluster id" in capsys.readouterr().out
 
 
+def test_what_is_missing_is_told_before_a_new_id_is_made(tmp_path, capsys):
+    (tmp_path / "t-0").mkdir()
+    assert main(["storage", "mend", str(tmp_path)]) == 1
+    assert capsys.readouterr() == ("", "error: no file has the node id: give it with --node-id\n")
+
+
+def test_options_that_a_broker_would_ignore_are_said_when_its_directory_is_formatted(tmp_path, capsys):
+    file = tmp_path / "server.properties"
+    file.write_text(f"log.dirs={tmp_path / 'data'}\nlog.retention.houres=1\n")
+    assert main(["storage", "format", "--config", str(file)]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("Formatted ")
+    assert err.startswith(f"warning: {file}: log.retention.houres is not an option of Kafka")
+    assert err.count("\n") == 1
+
+
 CLUSTER = "AAAAAAAAQACAAAAAAAAAAQ"
 DIRECTORY = "JEXY6aqzQY-32P5TStzaFg"
 

@@ -91,6 +91,18 @@ def test_on_a_broker_with_sasl_everybody_logs_in() -> None:
             assert answer.status == 200
 
 
+def test_a_login_with_the_only_mechanism_of_the_broker_leaves_no_warning(caplog: pytest.LogCaptureFixture) -> None:
+    """The console asked for a better one first, which the broker refused."""
+    options = {"kafka_shim_http_listener": HTTP, "kafka_shim_http_console": True}
+    with Broker(sasl="PLAIN", users={"bob": "secret"}, **options) as broker:
+        address = broker.state.http_address
+        body = json.dumps({"user": "bob", "password": "secret"}).encode()
+        headers = {"Origin": address, "Content-Type": "application/json"}
+        with urllib.request.urlopen(urllib.request.Request(f"{address}/api/session", body, headers)) as answer:
+            assert answer.status == 200
+    assert "failed to authenticate" not in caplog.text
+
+
 def test_a_start_says_what_it_needs() -> None:
     with pytest.raises(ConfigError, match=r"needs kafka\.shim\.http\.listener"):
         Broker(kafka_shim_http_console=True).start()

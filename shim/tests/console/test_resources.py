@@ -145,7 +145,7 @@ def test_who_may_do_what(console: Console, client: Connection, monkeypatch: pyte
     monkeypatch.setattr("kafka_shim.console.access.MOST_ROWS", 1)
     note = get(console, "acls")["note"]
     assert "no authorizer" in note
-    assert get(console, "users") == {"users": [], "count": 0}
+    assert get(console, "users") == {"users": [], "count": 0, "note": ""}
     entity = [{"entity_type": "user", "entity_name": None}]
     quota = {"entity": entity, "ops": [{"key": "producer_byte_rate", "value": 1024.0, "remove": False}]}
     assert client.request(make("AlterClientQuotas", entries=[quota])).entries[0].error_code == 0

@@ -6,6 +6,7 @@ import json
 import re
 import time
 from collections.abc import Iterator
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -246,6 +247,27 @@ def test_a_person_sees_what_their_acls_allow(secured: Console) -> None:
     listed = json.loads(request(secured, "/api/topics", Cookie=cookie).body)
     assert [one["name"] for one in listed["topics"]] == ["hers"]
     assert read(secured, "hers", cookie_of(log_in(secured, "bob", "b-secret")))[0] == 403
+
+
+def test_a_person_sees_which_parts_of_access_they_may_not_see_and_what_that_takes(secured: Console) -> None:
+    alice, root = cookie_of(log_in(secured, "alice", 'a"\\secret')), cookie_of(log_in(secured, "root", "r-secret"))
+
+    def part(name: str, cookie: str) -> dict[str, Any]:
+        answer = request(secured, f"/api/{name}", Cookie=cookie)
+        assert answer.status == 200
+        told: dict[str, Any] = json.loads(answer.body)
+        return told
+
+    for name, operation in (("acls", "Describe"), ("users", "Describe"), ("quotas", "DescribeConfigs")):
+        told = part(name, alice)
+        assert (told[name], told["refused"]) == ([], True)
+        assert told["note"].startswith(f"You may not see the {'ACLs' if name == 'acls' else name}. ")
+        assert told["note"].endswith(f" --cluster --operation {operation}")
+        assert "refused" not in part(name, root)
+    assert part("own", alice)["own"] == [{"topic": "hers", "operations": ["READ", "DESCRIBE"]}]
+    (of_root,) = [one for one in part("own", root)["own"] if one["topic"] == "others"]
+    assert {"READ", "WRITE", "ALTER_CONFIGS"} <= set(of_root["operations"])
+    assert request(secured, "/api/own").status == 401
 
 
 def test_nobody_reads_without_a_session(secured: Console) -> None:

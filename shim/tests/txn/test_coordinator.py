@@ -737,6 +737,20 @@ def test_every_refusal_is_explained(node: Node, caplog: pytest.LogCaptureFixture
     assert "last transitions: Ongoing epoch 0, PrepareCommit epoch 1, CompleteCommit epoch 1" in caplog.text
 
 
+def test_a_request_that_fences_stands_before_the_transitions_that_it_causes(node: Node) -> None:
+    node.produce("app", node.init("app"), "orders", 0, "a")
+    assert code_of(node.init, "app") is ErrorCode.CONCURRENT_TRANSACTIONS
+    node.init("app")
+    assert [line.split(" ", 1)[1].split(" producer")[0] for line in node.coordinator.explanations.lines("app")] == [
+        "-> Empty",
+        "-> Ongoing",
+        "InitProducerId refused with CONCURRENT_TRANSACTIONS: an open transaction is fenced and aborted first",
+        "-> PrepareAbort",
+        "-> CompleteAbort",
+        "-> Empty",
+    ]
+
+
 def test_the_history_is_bounded(node: Node) -> None:
     from kafka_shim.txn import explain
 
