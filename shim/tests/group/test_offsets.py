@@ -22,7 +22,11 @@ from kafka_shim.internal_topics import GROUP_METADATA_TOPIC as TOPIC
 from kafka_shim.protocol.messages.heartbeat_request import HeartbeatRequest
 from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest
 from kafka_shim.protocol.messages.leave_group_request import LeaveGroupRequest
-from kafka_shim.protocol.messages.offset_commit_request import OffsetCommitRequest
+from kafka_shim.protocol.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from kafka_shim.protocol.messages.offset_delete_request import OffsetDeleteRequest
 from kafka_shim.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
 from kafka_shim.protocol.records.offset_commit_key import OffsetCommitKey
@@ -265,11 +269,80 @@ def test_offsets_without_a_topic_id_of_the_next_topic_are_kept(node: Node) -> No
     node.faults.disarm()
     node.topic("t")
     other = next(name for name in "abcdef" if node.groups.partition_for(name) == node.groups.partition_for("g"))
-    node.commit_in_transaction(other, "t", 3, PRODUCER)
-    node.end_transaction(other, PRODUCER, True)
+    part = OffsetCommitRequestPartition(committed_offset=3)
+    topic = OffsetCommitRequestTopic(name="t", partitions=[part])
+    node.call(node.groups.offsets.commit, OffsetCommitRequest(group_id=other, topics=[topic]), 9)
     node.advance(REMOVAL_RETRY_MS)
     assert (node.committed("g", "t"), node.committed(other, "t")) == (NO_OFFSET, (3, 0))
     assert node.groups.offsets.fetch(_fetch_all("g"), False).topics == []
+
+
+def _delete_on_a_full_disk(node: Node, topic: str) -> None:
+    """Delete a topic, whose offsets stay, and make the next of its name."""
+    node.faults.arm("log.before_write", "oserror", "ENOSPC", where={"topic": TOPIC})
+    node.metadata.delete_topic(topic)
+    node.faults.disarm()
+    node.topic(topic)
+
+
+@pytest.mark.parametrize("is_ended_before", [True, False])
+@pytest.mark.parametrize("restarts", [True, False])
+def test_offsets_of_a_transaction_are_not_those_of_the_next_topic_of_the_name(
+    node: Node, is_ended_before: bool, restarts: bool
+) -> None:
+    """TxnOffsetCommit names topics only; the offset may be committed after the deletion."""
+    node.commit_in_transaction("g", "t", 9, PRODUCER)
+    if is_ended_before:
+        node.end_transaction("g", PRODUCER, True)
+        assert node.committed("g", "t") == (9, 0)
+    _delete_on_a_full_disk(node, "t")
+    if restarts:
+        node.crash()
+    if not is_ended_before:
+        assert node.committed("g", "t") == NO_OFFSET
+        node.end_transaction("g", PRODUCER, True)
+    assert node.committed("g", "t") == NO_OFFSET
+    node.advance(REMOVAL_RETRY_MS)
+    assert node.groups.offsets.fetch(_fetch_all("g"), False).topics == []
+    node.commit_in_transaction("g", "t", 1, PRODUCER)
+    node.end_transaction("g", PRODUCER, True)
+    assert node.committed("g", "t") == (1, 0)
+    node.crash()
+    assert node.committed("g", "t") == (1, 0)
+
+
+@pytest.mark.parametrize("restarts", [True, False])
+@pytest.mark.parametrize("commit", [True, False])
+def test_a_transaction_is_not_lost_with_the_offset_of_a_deleted_topic(node: Node, restarts: bool, commit: bool) -> None:
+    """A tombstone removes pending offsets too, and the transaction was already told that its offset is there."""
+    node.commit("g", "t", 9)
+    _delete_on_a_full_disk(node, "t")
+    node.commit_in_transaction("g", "t", 3, PRODUCER)
+    if restarts:
+        node.crash()
+        assert node.committed("g", "t") == NO_OFFSET
+    node.advance(REMOVAL_RETRY_MS)
+    assert node.committed("g", "t") == NO_OFFSET
+    node.end_transaction("g", PRODUCER, commit)
+    assert node.committed("g", "t") == ((3, 0) if commit else NO_OFFSET)
+    node.advance(REMOVAL_RETRY_MS)
+    assert node.committed("g", "t") == ((3, 0) if commit else NO_OFFSET)
+    assert not node.groups._runtime.scheduler.is_scheduled(REMOVAL)
+    assert [each.name for each in node.groups.offsets.fetch(_fetch_all("g"), False).topics] == ["t"] * commit
+
+
+def test_a_commit_is_not_lost_with_the_pending_offset_of_a_deleted_topic(node: Node) -> None:
+    node.commit_in_transaction("g", "t", 9, PRODUCER)
+    _delete_on_a_full_disk(node, "t")
+    node.commit("g", "t", 3)
+    node.advance(REMOVAL_RETRY_MS)
+    assert node.committed("g", "t") == (3, 0)
+    node.end_transaction("g", PRODUCER, True)
+    node.advance(REMOVAL_RETRY_MS)
+    assert node.committed("g", "t") == (3, 0)
+    assert not node.groups._runtime.scheduler.is_scheduled(REMOVAL)
+    node.crash()
+    assert node.committed("g", "t") == (3, 0)
 
 
 def _fetch_all(group: str):
