@@ -513,6 +513,21 @@ def test_a_directory_is_recorded_later_if_memory_ended_when_it_was_to_be(node, m
     assert node.store.topic("t").partitions[0].directories == (node.raw_id("a"),)
 
 
+def test_a_directory_is_recorded_later_if_there_was_no_memory_for_the_timer_either(node, monkeypatch):
+    def no_memory(*_: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Assignments, "_records", no_memory)
+        patch.setattr(Scheduler, "after", no_memory)
+        node.store.create_topic("t", 1, 1, SMALL)
+        with suppress(MemoryError):
+            node.clock.advance(100)
+    node.clock.advance(RETRY_MS)
+    assert node.store.topic("t").partitions[0].directories == (node.raw_id("a"),)
+    assert not node.store.assignments._scheduler.is_scheduled("assign")
+
+
 def test_directory_named_before_the_topic_exists_gets_its_partition(node):
     with refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
         node.move("b")
