@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Coroutine
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -233,6 +234,17 @@ def test_offsets_that_a_full_disk_kept_are_not_those_of_the_next_topic_and_are_r
     assert node.committed("g", "t") == NO_OFFSET
 
 
+def test_nothing_of_deleted_topics_is_left_to_do_when_all_offsets_go(node: Node) -> None:
+    node.commit("g", "t", 9)
+    _delete_on_a_full_disk(node, "t")
+    deleted = node.groups.offsets.deleted
+    assert deleted.are_left
+    node.metadata.delete_topic(TOPIC)
+    node.advance(0)
+    assert not deleted.are_left
+    assert not node.groups._runtime.scheduler.is_scheduled(REMOVAL)
+
+
 def test_a_deleted_topic_leaves_nothing_behind_for_partitions_that_nobody_uses(node: Node) -> None:
     """Most of the offsets topic's partitions are never asked about: what waits for their load waits for ever."""
     node.commit("g", "t", 9)
@@ -395,6 +407,22 @@ def test_a_large_partition_is_read_in_steps_and_says_so(
     assert node.committed("g", "t", stable=True) == expected
     node.advance(SESSION_MS)
     assert node.state("g") == "Empty", "its session began with the reading"
+
+
+def test_the_partition_that_was_asked_for_last_is_read_first(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kafka_shim.group.replay.STEP_RECORDS", 10)
+    monkeypatch.setattr("kafka_shim.group.loader.READ_AT_ONCE_BYTES", 5_000)
+    other = next(name for name in "abcdef" if node.groups.partition_for(name) != node.groups.partition_for("g"))
+    for offset in range(100):
+        for group in ("g", other):
+            node.commit(group, "t", offset)
+    node.crash()
+    found: list[int] = []
+    node.groups.call_after_steps(lambda: found.extend(one for one in node.loader.by_partition if one not in found))
+    for group in ("g", other):
+        assert _code_on_loop(node, partial(node.groups.find, group)) is E.COORDINATOR_LOAD_IN_PROGRESS
+    node.advance(1000)
+    assert found == [node.groups.partition_for(other), node.groups.partition_for("g")]
 
 
 def test_a_deleted_topic_is_not_read_any_further(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
