@@ -32,7 +32,10 @@ class Closing:
         """Count a connection that closes in this turn. Returns False, and counts nothing, if it must wait for a
         later one."""
         if self._left == CLOSES_PER_TURN:
-            self._scheduler.after("turn", 0, self._next_turn)
+            try:
+                self._scheduler.after("turn", 0, self._next_turn)
+            except MemoryError:
+                return True  # nobody would close what waits, and what closes gives memory back
         if self._left == 0:
             return False
         self._left -= 1

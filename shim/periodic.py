@@ -27,7 +27,11 @@ class Repeating:
         # That of the next run, and the spare ones. None: there was no memory for it.
         self._timers: list[Any] = [None] * len(self._delays_ms)
         self._timers[0] = call_later(first_ms, self._fire, 0)
-        self._start()
+        try:
+            self._start()
+        except MemoryError:
+            self.cancel()  # else it would run, and nobody could stop it
+            raise
 
     def _start(self) -> None:
         for number, timer in enumerate(self._timers):

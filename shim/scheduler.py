@@ -57,12 +57,19 @@ class Scheduler:
     def every(self, name: str, interval_ms: float, action: Callable[[], object], first_ms: float | None = None) -> None:
         """Run `action` each time the interval has passed; the first time after `first_ms`, if that is given."""
         self.cancel(name)
-        self._tasks[name] = self._clock.every(interval_ms, action, first_ms)
+        self._keep(name, self._clock.every(interval_ms, action, first_ms))
 
     def after(self, name: str, delay_ms: float, action: Callable[..., object], *args: Any) -> None:
         """Run `action(*args)` once, after the delay."""
         self.cancel(name)
-        self._tasks[name] = self._clock.call_later(delay_ms, self._run, name, action, args)
+        self._keep(name, self._clock.call_later(delay_ms, self._run, name, action, args))
+
+    def _keep(self, name: str, timer: Timer) -> None:
+        try:
+            self._tasks[name] = timer
+        except MemoryError:
+            timer.cancel()  # else it would run, and nobody could stop it
+            raise
 
     def _run(self, name: str, action: Callable[..., object], args: tuple[Any, ...]) -> None:
         del self._tasks[name]
@@ -71,13 +78,16 @@ class Scheduler:
     def in_slices(self, name: str, slices: Iterator[object], pause_ms: float = 0) -> None:
         """Run an iterator to its end: one slice at once, each further slice on a later turn of the loop, or after a
         pause that leaves time for other work. A pause is at least as long as the slice before it took: a client with
-        one request under way is served once a turn, so that slices with short pauses on a slow disk would leave it a
-        few requests a second."""
+        few requests a second. If memory ends in a slice, they are over, as after any other error of theirs."""
         self.cancel(name)
         began_ms = self._clock.monotonic_ms()
-        if next(slices, self) is not self:
+        while next(slices, self) is not self:
             wait_ms = max(pause_ms, self._clock.monotonic_ms() - began_ms) if pause_ms else 0
-            self.after(name, wait_ms, self.in_slices, name, slices, pause_ms)
+            try:
+                self.after(name, wait_ms, self.in_slices, name, slices, pause_ms)
+            except MemoryError:
+                continue  # at once, without memory for a timer: nobody else would go on
+            return
 
     async def finish(self, name: str, slices: Generator[object, None, T]) -> T:
         """As `in_slices`, for one who waits for the end. Returns or raises what the slices do. They run to their end

@@ -50,8 +50,16 @@ class DeletedOffsets:
 
         known = self._runtime.metadata.image.topics_by_id
         for number, group_id in enumerate(list(groups.offsets.group_ids()), 1):
-            for topic_id, name in offset_rules.unknown_topics(groups, group_id, known):
-                self._note(topic_id, name, (partition,))
+            for name, found in groups.offsets.of_group(group_id).items():
+                for committed in found.values():
+                    if offset_rules.is_of_unknown_topic(committed, known):
+                        self._note(committed.topic_id, name, (partition,))
+            if number % GROUPS_PER_STEP == 0:
+                yield
+        # Those of open transactions are committed later.
+        for number, (_, name, _, committed) in enumerate(groups.offsets.pending_topics(), 1):
+            if offset_rules.is_of_unknown_topic(committed, known):
+                self._note(committed.topic_id, name, (partition,))
             if number % GROUPS_PER_STEP == 0:
                 yield
 
@@ -96,13 +104,16 @@ class DeletedOffsets:
             try:
                 # Without an id an offset may be one of a newer topic of the name.
                 is_named_again = topic in self._runtime.metadata.image.topics
-                found = offset_rules.of_deleted_topic(groups, topic, topic_id, may_lack_id=not is_named_again)
+                found, must_stay = offset_rules.of_deleted_topic(
+                    groups, topic, topic_id, may_lack_id=not is_named_again
+                )
                 self._runtime.remove_offsets(groups, found, self._runtime.clock.now_ms())
             except KafkaError as error:
                 refusals = self._runtime.logs.services.refusals
                 refusals.write("the offsets of deleted topic %s are removed later: %s", topic, error)
             else:
-                left.discard(partition)
+                if not must_stay:
+                    left.discard(partition)
                 if not left:
                     self._topics.pop(topic_id, None)
 

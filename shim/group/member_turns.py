@@ -72,8 +72,12 @@ class MemberTurns:
         self._is_over = self._has_turn = False
         if not waiting:
             return
-        self._begin(self._clock.monotonic_ms())
-        while waiting and not self._is_over:
+        has_next = True
+        try:
+            self._begin(self._clock.monotonic_ms())
+        except MemoryError:
+            has_next = False  # all of them now: nobody else would serve them until another request comes
+        while waiting and not (self._is_over and has_next):
             delayed, work, arguments = waiting.popleft()
             if delayed.outcome is not None:
                 continue  # the broker stops, or the group is loaded anew

@@ -134,7 +134,10 @@ def commit_transactional(
     now_ms: int,
     check_count: Callable[[int, int], None],
 ) -> tuple[Changes, TxnOffsetCommitResponse]:
-    """One TxnOffsetCommit of a verified transaction. Raises the group's error. `check_count` as for `commit`."""
+    """One TxnOffsetCommit of a verified transaction. Raises the group's error. `check_count` as for `commit`.
+
+    The request names topics only. Kafka keeps no topic id of them, and depends on their removal with the topic alone.
+    """
     from kafka_shim.protocol.messages.txn_offset_commit_response import (
         TxnOffsetCommitResponse,
         TxnOffsetCommitResponsePartition,
@@ -164,6 +167,7 @@ def commit_transactional(
                     partition.committed_leader_epoch,
                     metadata,
                     now_ms,
+                    topic_id=topic_id,
                 )
                 changes.append((topic.name, partition.partition_index, committed))
             answers.append(TxnOffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code))
@@ -264,11 +268,9 @@ def _no_offset(partition: int, code: ErrorCode) -> OffsetFetchResponsePartitions
     return OffsetFetchResponsePartitions(partition_index=partition, committed_offset=-1, error_code=code)
 
 
-def unknown_topics(groups: Groups, group_id: str, known: Container[bytes]) -> set[tuple[bytes, str]]:
-    """Returns the ids, and the names, of topics that are not known and of which the group has offsets."""
-    of_topics = groups.offsets.of_group(group_id).items()
-    ids = {(one.topic_id, name) for name, found in of_topics for one in found.values()}
-    return {(topic_id, name) for topic_id, name in ids if topic_id != ZERO_UUID and topic_id not in known}
+def is_of_unknown_topic(committed: Committed, known: Container[bytes]) -> bool:
+    """Returns whether the topic that the offset was committed for is not known. Without an id it may be any."""
+    return committed.topic_id != ZERO_UUID and committed.topic_id not in known
 
 
 def delete(groups: Groups, request: OffsetDeleteRequest) -> tuple[Changes, OffsetDeleteResponse]:
@@ -337,18 +339,25 @@ def _is_expired(base_ms: int | None, committed: Committed, retention_ms: int, no
     return now_ms - base_ms >= retention_ms
 
 
-def of_deleted_topic(groups: Groups, topic: str, topic_id: bytes, *, may_lack_id: bool) -> dict[str, Changes]:
-    """Returns by group the offsets to remove with a deleted topic; with `may_lack_id` also those of its name that were
-    committed without a topic id."""
+def of_deleted_topic(
+    groups: Groups, topic: str, topic_id: bytes, *, may_lack_id: bool
+) -> tuple[dict[str, Changes], bool]:
+    """Returns (by group the offsets to remove with a deleted topic, whether others have to stay for now). With
+    `may_lack_id`, those of its name without a topic id are removed too.
+
+    A tombstone removes all that a partition has, committed and pending. One with an offset of the next topic of the
+    name keeps both until the open transaction has ended: then one of them is left.
+    """
     ids = (ZERO_UUID, topic_id) if may_lack_id else (topic_id,)
-    found: dict[str, Changes] = {}
+    deleted: set[tuple[str, int]] = set()
+    others: set[tuple[str, int]] = set()
     for group_id in list(groups.offsets.group_ids()):
         for partition, committed in groups.offsets.of_group(group_id).get(topic, {}).items():
-            if committed.topic_id in ids:
-                found.setdefault(group_id, []).append((topic, partition, None))
+            (deleted if committed.topic_id in ids else others).add((group_id, partition))
     for group_id, name, partition, committed in groups.offsets.pending_topics():
-        if name == topic and committed.topic_id in ids:
-            change = (topic, partition, None)
-            if change not in found.setdefault(group_id, []):
-                found[group_id].append(change)
-    return found
+        if name == topic:
+            (deleted if committed.topic_id in ids else others).add((group_id, partition))
+    found: dict[str, Changes] = {}
+    for group_id, partition in sorted(deleted - others):
+        found.setdefault(group_id, []).append((topic, partition, None))
+    return found, not deleted.isdisjoint(others)

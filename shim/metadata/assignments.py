@@ -70,7 +70,7 @@ class Assignments:
         if len(self._logs.log_dirs.live) > 1:
             self._unrecorded[key] = None
             if not self._scheduler.is_scheduled("assign"):
-                self._scheduler.after("assign", COLLECT_MS, self.assign_all)
+                self._scheduler.every("assign", RETRY_MS, self.assign_all, first_ms=COLLECT_MS)
 
     def find_unrecorded(self) -> None:
         """Look for partitions whose directory is not recorded, at a start: another broker had no directory ids, or a
@@ -97,10 +97,12 @@ class Assignments:
             except (KafkaError, OSError, MemoryError) as err:
                 reason = str(err) or "there is no memory"
                 logger.warning("the directories of %d partitions are recorded later: %s", len(self._unrecorded), reason)
-                self._scheduler.after("assign", RETRY_MS, self.assign_all)
+                if not self._scheduler.is_scheduled("assign"):
+                    self._scheduler.every("assign", RETRY_MS, self.assign_all)
                 return
             for key in keys:
                 self._unrecorded.pop(key, None)
+        self._scheduler.cancel("assign")
 
     def _records(self, places: list[tuple[Partition, str]]) -> list[PartitionChangeRecord]:
         """Return the records that name these directories; none for a partition that is gone or has it recorded, or if

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 
+from kafka_shim.clock import RealClock
 from kafka_shim.config import ConfigError, ListenerOptions
 from kafka_shim.monitoring import HTTP_NAME, HTTPS
 from kafka_shim.monitoring.collector import Collector
@@ -17,11 +18,12 @@ if TYPE_CHECKING:
     from ssl import SSLContext
 
     from kafka_shim.broker import Broker
+    from kafka_shim.clock import Timer
     from kafka_shim.config import BrokerConfig
     from kafka_shim.monitoring.request_times import MeasuringDispatcher
 
 # How often the lag of the event loop is measured.
-LAG_INTERVAL_S = 0.1
+LAG_INTERVAL_MS = 100
 # Requests that are answered at the same time where the console is: a browser asks for its parts at once.
 CONSOLE_REQUESTS = 32
 logger = logging.getLogger(__name__)
@@ -54,7 +56,8 @@ class Monitor:
     def __init__(self, broker: Broker, dispatcher: MeasuringDispatcher) -> None:
         self._loop = asyncio.get_running_loop()
         self._lag = Histogram()
-        self._timer: asyncio.TimerHandle | None = None
+        self._due_ns = 0
+        self._timer: Timer | None = None
         collector = Collector(broker, dispatcher.times, self._lag)
         config = broker.config
         self.listener = HttpListener(
@@ -79,7 +82,9 @@ class Monitor:
     def start(self) -> None:
         """Serve: the broker is not ready yet."""
         self.listener.start()
-        self._measure_lag(time.perf_counter_ns())
+        self._due_ns = time.perf_counter_ns()
+        self._measure_lag()
+        self._timer = RealClock(self._loop).every(LAG_INTERVAL_MS, self._measure_lag)
 
     def is_ready(self) -> None:
         """The broker serves clients."""
@@ -100,8 +105,8 @@ class Monitor:
         """Close the listener. The loop turns meanwhile, because a request may wait for it."""
         await asyncio.to_thread(self.listener.stop)
 
-    def _measure_lag(self, due_ns: int) -> None:
+    def _measure_lag(self) -> None:
         now_ns = time.perf_counter_ns()
+        due_ns = self._due_ns
+        self._due_ns = now_ns + LAG_INTERVAL_MS * 1_000_000
         self._lag.observe(max(0, now_ns - due_ns))
-        due_ns = now_ns + round(LAG_INTERVAL_S * 1e9)
-        self._timer = self._loop.call_later(LAG_INTERVAL_S, self._measure_lag, due_ns)

@@ -345,6 +345,28 @@ def test_periodic_work_goes_on_after_memory_ended_when_it_was_started_again(loop
         runner.run(asyncio.wait_for(main(), PATIENCE_S))
 
 
+def test_periodic_work_that_there_was_no_memory_to_begin_never_runs(loop_factory):
+    clock, waits = RealClock(), RealClock()
+    runs, begun = [], []
+
+    def find_no_memory(delay_ms, *arguments):
+        if begun:
+            raise MemoryError
+        begun.append(clock.__class__.call_later(clock, delay_ms, *arguments))
+        return begun[0]
+
+    async def main():
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(clock, "call_later", find_no_memory, raising=False)
+            with pytest.raises(MemoryError):
+                clock.every(1, lambda: runs.append(1))
+        await waits.sleep_ms(10)
+        assert runs == []
+
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        runner.run(asyncio.wait_for(main(), PATIENCE_S))
+
+
 def test_what_never_rests_is_named():
     async def main(monkeypatch):
         monkeypatch.setattr(clock_module, "MOST_TURNS", 100)

@@ -23,6 +23,34 @@ COUNT = 4 * CLOSES_PER_TURN
 ROOM = {"socket.listen.backlog.size": COUNT}
 
 
+def test_what_waits_is_closed_at_once_when_there_is_no_memory_for_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise it waited until the next connection closed."""
+
+    def no_memory(*_: object) -> None:
+        raise MemoryError
+
+    async def main() -> None:
+        clock = VirtualClock(start_ms=0)
+        closing = Closing(clock)
+        closed: list[int] = []
+        for number in range(3 * CLOSES_PER_TURN):
+            closing.run(lambda number=number: closed.append(number))
+        monkeypatch.setattr(clock, "call_later", no_memory)
+        await asyncio.sleep(0)
+        assert closed == list(range(3 * CLOSES_PER_TURN))
+        for number in range(CLOSES_PER_TURN + 1):
+            closing.run(lambda number=number: closed.append(number))
+        assert len(closed) == 4 * CLOSES_PER_TURN + 1
+        monkeypatch.undo()
+        for number in range(CLOSES_PER_TURN + 1):
+            closing.run(lambda number=number: closed.append(number))
+        assert len(closed) == 5 * CLOSES_PER_TURN + 1
+        await asyncio.sleep(0)
+        assert len(closed) == 5 * CLOSES_PER_TURN + 2
+
+    asyncio.run(main())
+
+
 def test_a_turn_closes_its_share_and_the_next_turns_the_rest(loop_factory: Callable[[], Any]) -> None:
     async def main() -> None:
         closing = Closing(VirtualClock(start_ms=0))

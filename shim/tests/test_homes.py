@@ -68,7 +68,6 @@ THREADS = {
 }
 TIMERS = {
     "clock.py": "the home",
-    "monitoring/monitor.py": "measures how late this machine's loop is",
     "scheduler.py": "periodic and sliced work, by name",
     "turns.py": "one share of long requests on each turn of the loop",
     "waiters.py": "a request that waits",

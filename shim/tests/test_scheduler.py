@@ -77,6 +77,47 @@ def test_slices_with_a_pause_take_that_time_each(clock: VirtualClock):
     assert seen == [0, 5, 10]
 
 
+def test_slices_go_on_although_there_is_no_memory_for_a_timer(clock: VirtualClock, monkeypatch: pytest.MonkeyPatch):
+    def no_memory(*_: object) -> None:
+        raise MemoryError
+
+    scheduler = Scheduler(clock)
+    seen = []
+
+    def slices():
+        for number in range(5):
+            if number == 1:
+                monkeypatch.setattr(clock, "call_later", no_memory)
+            if number == 3:
+                monkeypatch.undo()
+            seen.append((number, clock.now_ms()))
+            yield
+
+    scheduler.in_slices("work", slices(), pause_ms=5)
+    clock.advance(100)
+    assert seen == [(0, 0), (1, 5), (2, 5), (3, 5), (4, 10)]
+    assert not scheduler.is_scheduled("work")
+
+
+@pytest.mark.parametrize("method", ["after", "every"])
+def test_what_there_was_no_memory_to_keep_never_runs(clock: VirtualClock, monkeypatch: pytest.MonkeyPatch, method: str):
+    """A timer that nobody has could not be cancelled, and would take the place of the next one of its name."""
+
+    class NoMemory(dict):
+        def __setitem__(self, *_: object) -> None:
+            raise MemoryError
+
+    scheduler = Scheduler(clock)
+    runs = []
+    with monkeypatch.context() as patch:
+        patch.setattr(scheduler, "_tasks", NoMemory())
+        with pytest.raises(MemoryError):
+            getattr(scheduler, method)("a", 10, lambda: runs.append("refused"))
+    scheduler.after("a", 20, runs.append, "kept")
+    clock.advance(100)
+    assert runs == ["kept"]
+
+
 class _BusyClock(VirtualClock):
     """Its time passes also while something runs."""
 

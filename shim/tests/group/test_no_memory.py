@@ -291,6 +291,25 @@ def test_a_partition_that_finds_no_memory_when_it_is_loaded_unasked_is_loaded_by
     assert node.committed("g", "t") == (7, 0)
 
 
+def test_a_change_that_waited_for_a_load_is_made_although_memory_ended_in_it(node: Node) -> None:
+    """A marker, mostly: what is served without it says that its transaction is open."""
+    node.commit("g", "t", 7)
+    partition = node.groups.partition_for("g")
+    node.crash()
+    made: list[str] = []
+
+    def change(_: object) -> None:
+        made.append("once" if made else "without memory")
+        if made == ["without memory"]:
+            raise MemoryError
+
+    node.loader.when_read(partition, change)
+    with pytest.raises(MemoryError):
+        node.committed("g", "t")
+    assert node.committed("g", "t") == (7, 0)
+    assert made == ["without memory", "once"]
+
+
 @pytest.mark.parametrize("failing", ["after_step", "timer", "choice", "replay"])
 def test_partitions_are_loaded_unasked_although_memory_ended_between_two_steps(node: Node, failing: str) -> None:
     joined = node.member("g")

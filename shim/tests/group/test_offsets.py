@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Coroutine
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,11 @@ from kafka_shim.internal_topics import GROUP_METADATA_TOPIC as TOPIC
 from kafka_shim.protocol.messages.heartbeat_request import HeartbeatRequest
 from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest
 from kafka_shim.protocol.messages.leave_group_request import LeaveGroupRequest
-from kafka_shim.protocol.messages.offset_commit_request import OffsetCommitRequest
+from kafka_shim.protocol.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from kafka_shim.protocol.messages.offset_delete_request import OffsetDeleteRequest
 from kafka_shim.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
 from kafka_shim.protocol.records.offset_commit_key import OffsetCommitKey
@@ -229,6 +234,17 @@ def test_offsets_that_a_full_disk_kept_are_not_those_of_the_next_topic_and_are_r
     assert node.committed("g", "t") == NO_OFFSET
 
 
+def test_nothing_of_deleted_topics_is_left_to_do_when_all_offsets_go(node: Node) -> None:
+    node.commit("g", "t", 9)
+    _delete_on_a_full_disk(node, "t")
+    deleted = node.groups.offsets.deleted
+    assert deleted.are_left
+    node.metadata.delete_topic(TOPIC)
+    node.advance(0)
+    assert not deleted.are_left
+    assert not node.groups._runtime.scheduler.is_scheduled(REMOVAL)
+
+
 def test_a_deleted_topic_leaves_nothing_behind_for_partitions_that_nobody_uses(node: Node) -> None:
     """Most of the offsets topic's partitions are never asked about: what waits for their load waits for ever."""
     node.commit("g", "t", 9)
@@ -265,11 +281,80 @@ def test_offsets_without_a_topic_id_of_the_next_topic_are_kept(node: Node) -> No
     node.faults.disarm()
     node.topic("t")
     other = next(name for name in "abcdef" if node.groups.partition_for(name) == node.groups.partition_for("g"))
-    node.commit_in_transaction(other, "t", 3, PRODUCER)
-    node.end_transaction(other, PRODUCER, True)
+    part = OffsetCommitRequestPartition(committed_offset=3)
+    topic = OffsetCommitRequestTopic(name="t", partitions=[part])
+    node.call(node.groups.offsets.commit, OffsetCommitRequest(group_id=other, topics=[topic]), 9)
     node.advance(REMOVAL_RETRY_MS)
     assert (node.committed("g", "t"), node.committed(other, "t")) == (NO_OFFSET, (3, 0))
     assert node.groups.offsets.fetch(_fetch_all("g"), False).topics == []
+
+
+def _delete_on_a_full_disk(node: Node, topic: str) -> None:
+    """Delete a topic, whose offsets stay, and make the next of its name."""
+    node.faults.arm("log.before_write", "oserror", "ENOSPC", where={"topic": TOPIC})
+    node.metadata.delete_topic(topic)
+    node.faults.disarm()
+    node.topic(topic)
+
+
+@pytest.mark.parametrize("is_ended_before", [True, False])
+@pytest.mark.parametrize("restarts", [True, False])
+def test_offsets_of_a_transaction_are_not_those_of_the_next_topic_of_the_name(
+    node: Node, is_ended_before: bool, restarts: bool
+) -> None:
+    """TxnOffsetCommit names topics only; the offset may be committed after the deletion."""
+    node.commit_in_transaction("g", "t", 9, PRODUCER)
+    if is_ended_before:
+        node.end_transaction("g", PRODUCER, True)
+        assert node.committed("g", "t") == (9, 0)
+    _delete_on_a_full_disk(node, "t")
+    if restarts:
+        node.crash()
+    if not is_ended_before:
+        assert node.committed("g", "t") == NO_OFFSET
+        node.end_transaction("g", PRODUCER, True)
+    assert node.committed("g", "t") == NO_OFFSET
+    node.advance(REMOVAL_RETRY_MS)
+    assert node.groups.offsets.fetch(_fetch_all("g"), False).topics == []
+    node.commit_in_transaction("g", "t", 1, PRODUCER)
+    node.end_transaction("g", PRODUCER, True)
+    assert node.committed("g", "t") == (1, 0)
+    node.crash()
+    assert node.committed("g", "t") == (1, 0)
+
+
+@pytest.mark.parametrize("restarts", [True, False])
+@pytest.mark.parametrize("commit", [True, False])
+def test_a_transaction_is_not_lost_with_the_offset_of_a_deleted_topic(node: Node, restarts: bool, commit: bool) -> None:
+    """A tombstone removes pending offsets too, and the transaction was already told that its offset is there."""
+    node.commit("g", "t", 9)
+    _delete_on_a_full_disk(node, "t")
+    node.commit_in_transaction("g", "t", 3, PRODUCER)
+    if restarts:
+        node.crash()
+        assert node.committed("g", "t") == NO_OFFSET
+    node.advance(REMOVAL_RETRY_MS)
+    assert node.committed("g", "t") == NO_OFFSET
+    node.end_transaction("g", PRODUCER, commit)
+    assert node.committed("g", "t") == ((3, 0) if commit else NO_OFFSET)
+    node.advance(REMOVAL_RETRY_MS)
+    assert node.committed("g", "t") == ((3, 0) if commit else NO_OFFSET)
+    assert not node.groups._runtime.scheduler.is_scheduled(REMOVAL)
+    assert [each.name for each in node.groups.offsets.fetch(_fetch_all("g"), False).topics] == ["t"] * commit
+
+
+def test_a_commit_is_not_lost_with_the_pending_offset_of_a_deleted_topic(node: Node) -> None:
+    node.commit_in_transaction("g", "t", 9, PRODUCER)
+    _delete_on_a_full_disk(node, "t")
+    node.commit("g", "t", 3)
+    node.advance(REMOVAL_RETRY_MS)
+    assert node.committed("g", "t") == (3, 0)
+    node.end_transaction("g", PRODUCER, True)
+    node.advance(REMOVAL_RETRY_MS)
+    assert node.committed("g", "t") == (3, 0)
+    assert not node.groups._runtime.scheduler.is_scheduled(REMOVAL)
+    node.crash()
+    assert node.committed("g", "t") == (3, 0)
 
 
 def _fetch_all(group: str):
@@ -322,6 +407,22 @@ def test_a_large_partition_is_read_in_steps_and_says_so(
     assert node.committed("g", "t", stable=True) == expected
     node.advance(SESSION_MS)
     assert node.state("g") == "Empty", "its session began with the reading"
+
+
+def test_the_partition_that_was_asked_for_last_is_read_first(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kafka_shim.group.replay.STEP_RECORDS", 10)
+    monkeypatch.setattr("kafka_shim.group.loader.READ_AT_ONCE_BYTES", 5_000)
+    other = next(name for name in "abcdef" if node.groups.partition_for(name) != node.groups.partition_for("g"))
+    for offset in range(100):
+        for group in ("g", other):
+            node.commit(group, "t", offset)
+    node.crash()
+    found: list[int] = []
+    node.groups.call_after_steps(lambda: found.extend(one for one in node.loader.by_partition if one not in found))
+    for group in ("g", other):
+        assert _code_on_loop(node, partial(node.groups.find, group)) is E.COORDINATOR_LOAD_IN_PROGRESS
+    node.advance(1000)
+    assert found == [node.groups.partition_for(other), node.groups.partition_for("g")]
 
 
 def test_a_deleted_topic_is_not_read_any_further(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import threading
+from concurrent.futures import Future
 from types import SimpleNamespace
 
 import pytest
@@ -22,6 +23,7 @@ from kafka_shim.protocol.records.config_record import ConfigRecord
 from kafka_shim.protocol.records.end_transaction_record import EndTransactionRecord
 from kafka_shim.protocol.records.user_scram_credential_record import UserScramCredentialRecord
 from kafka_shim.scheduler import Scheduler
+from kafka_shim.targets.waiting import wait_until
 from kafka_shim.tests.metadata.opened import Opened, opened
 from kafka_shim.tests.metadata.test_store import facts
 
@@ -164,6 +166,42 @@ def test_no_snapshot_is_made_by_the_timer_within_a_metadata_transaction(tmp_path
     broker.stop()
 
 
+def test_a_snapshot_is_made_one_interval_after_the_last_not_after_the_last_look(tmp_path):
+    broker = Opened(tmp_path, metadata_log_max_snapshot_interval_ms=1000).start()
+    broker.store.run_periodically()
+    broker.store.commit([BeginTransactionRecord(name="test")])
+    broker.clock.advance(1300)
+    broker.store.commit([EndTransactionRecord()])
+    broker.store.await_snapshot()
+    assert len(checkpoints(tmp_path)) == 1
+    broker.store.create_topic("two")
+    broker.clock.advance(999)
+    broker.store.await_snapshot()
+    assert int(checkpoints(tmp_path)[-1][:20]) < broker.store.next_offset
+    broker.clock.advance(1)
+    broker.store.await_snapshot()
+    assert int(checkpoints(tmp_path)[-1][:20]) == broker.store.next_offset
+    broker.stop()
+
+
+def test_a_snapshot_waits_until_its_records_are_on_the_disk(tmp_path, monkeypatch):
+    """A power cut could leave a snapshot of what the log does not have."""
+    broker = Opened(tmp_path, metadata_log_max_snapshot_interval_ms=1000).start()
+    flushing = Future()
+    with monkeypatch.context() as patch:
+        patch.setattr(MetadataLog, "flushing", lambda log: flushing)
+        broker.clock.advance(1000)
+        broker.store.create_topic("one")
+    writer = broker.store._snapshots._writer
+    writer.join(0.2)
+    assert writer.is_alive()
+    assert checkpoints(tmp_path) == []
+    flushing.set_result(None)
+    broker.store.await_snapshot()
+    assert len(checkpoints(tmp_path)) == 1
+    broker.stop()
+
+
 def test_a_commit_whose_snapshot_cannot_start_is_done_all_the_same(tmp_path, monkeypatch, caplog):
     """Its records are on the disk: a topic without its logs, or an answer with an error, would be a lie."""
     broker = Opened(tmp_path, metadata_log_max_record_bytes_between_snapshots=100).start()
@@ -182,6 +220,7 @@ def test_a_commit_whose_snapshot_cannot_start_is_done_all_the_same(tmp_path, mon
     assert line.message.endswith("can't start new thread")
     assert broker.logs.find("t", 0) is not None
     assert len(checkpoints(tmp_path)) == count
+    wait_until(lambda: not broker.clock._work, "the end of all work: the clock waits for no thread that did not start")
     broker.clock.advance(snapshots.RETRY_MS)
     broker.store.create_topic("u", 3, 1)
     broker.store.await_snapshot()
@@ -312,6 +351,26 @@ def test_a_snapshot_that_failed_is_due_again_without_new_records_of_its_size(tmp
     broker.store.next_producer_id_block()
     broker.store.await_snapshot()
     assert len(checkpoints(tmp_path)) == count + 1
+    broker.stop()
+
+
+def test_a_snapshot_that_was_due_by_time_and_failed_does_not_wait_for_another_interval(tmp_path, monkeypatch):
+    interval_ms = 10 * snapshots.RETRY_MS
+    broker = Opened(tmp_path, metadata_log_max_snapshot_interval_ms=interval_ms).start()
+
+    def no_memory(*_):
+        raise MemoryError
+
+    broker.clock.advance(interval_ms)
+    with monkeypatch.context() as patch:
+        patch.setattr(snapshots, "image_records", no_memory)
+        broker.store.create_topic("one")
+        broker.store.await_snapshot()
+    assert checkpoints(tmp_path) == []
+    broker.clock.advance(snapshots.RETRY_MS)
+    broker.store.create_topic("two")
+    broker.store.await_snapshot()
+    assert len(checkpoints(tmp_path)) == 1
     broker.stop()
 
 

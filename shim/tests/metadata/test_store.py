@@ -247,6 +247,18 @@ def test_two_directories_record_the_place_when_the_partition_is_there(tmp_path):
         assert store._logs.get("one", 3).partition == 3
 
 
+def test_the_place_of_a_partition_that_a_crash_left_unrecorded_is_recorded_at_the_start(tmp_path):
+    broker = Opened(tmp_path / "a", tmp_path / "b").start()
+    topic = broker.store.create_topic("one", 4)
+    for number in range(4):
+        broker.logs.get("one", number)
+    assert {one.directories for one in topic.partitions} == {(UNASSIGNED,)}
+    broker.crash()
+    with opened(tmp_path / "a", tmp_path / "b") as store:
+        places = [urlsafe_b64decode(store._logs.directory_id("one", number) + "==") for number in range(4)]
+        assert [one.directories for one in store.image.topics["one"].partitions] == [(place,) for place in places]
+
+
 def test_a_missing_directory_stops_the_start_instead_of_losing_its_records(tmp_path):
     first, second = tmp_path / "a", tmp_path / "b"
     with opened(first, second) as store:

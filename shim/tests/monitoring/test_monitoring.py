@@ -12,6 +12,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from prometheus_client import ProcessCollector
@@ -23,7 +24,7 @@ from kafka_shim.client_security import ClientSecurity
 from kafka_shim.config import ConfigError
 from kafka_shim.embedded import Broker
 from kafka_shim.http import server
-from kafka_shim.monitoring import http_listener
+from kafka_shim.monitoring import http_listener, monitor
 from kafka_shim.monitoring.collector import _histogram
 from kafka_shim.monitoring.families import Family, counter
 from kafka_shim.monitoring.process import process
@@ -35,6 +36,7 @@ from kafka_shim.protocol.messages.offset_commit_request import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from kafka_shim.targets.waiting import PATIENCE_S, wait_until
 from kafka_shim.tests.api.test_fetch_committed import Producer
 from kafka_shim.tests.produced import batch, fetch, fetch_request, make_topic, produce, produce_request
 from kafka_shim.tests.share.share_member import ShareMember, open_share
@@ -272,6 +274,25 @@ def test_health_says_whether_the_loop_turns(watched: Broker, monkeypatch: pytest
         holder.join()
     monkeypatch.setattr(http_listener, "PATIENCE_S", 60)
     assert get(watched, "/health/live")[0] == 200
+
+
+def test_the_lag_of_the_loop_is_measured_on_after_memory_ended_in_it(
+    watched: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = threading.Event()
+
+    def no_memory(*_: object) -> None:
+        ended.set()
+        raise MemoryError
+
+    def count() -> float:
+        return of(scrape(watched), "kafka_shim_loop_lag_seconds_count")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(monitor, "time", SimpleNamespace(perf_counter_ns=no_memory))
+        assert ended.wait(PATIENCE_S)
+    before = count()
+    wait_until(lambda: count() > before + 1, "two more measurements")
 
 
 def test_a_stop_closes_the_port_and_a_start_says_a_bad_address() -> None:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import errno
 import os
+import shutil
 import subprocess
 import sys
 import tracemalloc
@@ -371,6 +372,17 @@ def test_a_deleted_directory_is_renamed_although_memory_ended_twice(
     assert "t-0" not in os.listdir(disk.path)
     disk.clock.advance(5000 + RECOVER_EVERY_MS)
     assert deleted_names(disk) == []
+
+
+def test_a_directory_that_somebody_else_removed_is_not_renamed_for_ever(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk()
+    log = disk.open()
+    put(log, b"old")
+    shutil.rmtree(disk.path / "t-0")
+    disk.logs.delete("t", 0)
+    assert disk.logs.partitions.to_retire == {}
+    put(disk.logs.create("t", TOPIC_ID, 0, log.config), b"new")
+    assert records(disk.logs.get("t", 0)) == [(0, b"new")]
 
 
 def test_a_late_rename_leaves_the_next_topic_of_its_name_alone(

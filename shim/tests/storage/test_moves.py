@@ -500,17 +500,35 @@ def test_what_cannot_be_moved(node):
         node.move("b")
 
 
-def test_a_directory_is_recorded_later_if_memory_ended_when_it_was_to_be(node, monkeypatch):
-    def no_memory(*_: object) -> None:
-        raise MemoryError
+@pytest.mark.parametrize(
+    "error", [MemoryError(), OSError(errno.ENOSPC, "full"), KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)]
+)
+def test_a_directory_is_recorded_later_if_it_could_not_be_when_it_was_to_be(node, monkeypatch, error):
+    def fail(*_: object) -> None:
+        raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr(Assignments, "_records", no_memory)
+        patch.setattr(Assignments, "_records", fail)
         node.store.create_topic("t", 1, 1, SMALL)
         node.clock.advance(100)
     assert node.store.topic("t").partitions[0].directories != (node.raw_id("a"),)
     node.clock.advance(RETRY_MS)
     assert node.store.topic("t").partitions[0].directories == (node.raw_id("a"),)
+
+
+def test_a_directory_is_recorded_later_if_there_was_no_memory_for_the_timer_either(node, monkeypatch):
+    def no_memory(*_: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Assignments, "_records", no_memory)
+        patch.setattr(Scheduler, "after", no_memory)
+        node.store.create_topic("t", 1, 1, SMALL)
+        with suppress(MemoryError):
+            node.clock.advance(100)
+    node.clock.advance(RETRY_MS)
+    assert node.store.topic("t").partitions[0].directories == (node.raw_id("a"),)
+    assert not node.store.assignments._scheduler.is_scheduled("assign")
 
 
 def test_directory_named_before_the_topic_exists_gets_its_partition(node):

@@ -28,6 +28,7 @@ from kafka_shim.telemetry.prometheus_reporter import (
 )
 from kafka_shim.telemetry.receivers import Push, make_receivers
 from kafka_shim.tests.api.admin import DELETE, METRICS, SET, alter
+from kafka_shim.uuids import uuid_text
 from kafka_shim.wire_client import Connection
 
 ID = bytes(range(16))
@@ -244,6 +245,30 @@ def test_clients_are_forgotten_at_their_disconnection_and_after_three_intervals(
     broker.clock.advance(3 * 300_000 + client_metrics.SWEEP_MS)
     assert known.instance_count == 0
     assert len(Receiver.last.gone) == 6
+
+
+def test_the_client_that_said_nothing_for_longest_is_forgotten_first(client, monkeypatch):
+    monkeypatch.setattr(client_metrics, "MOST_INSTANCES", 2)
+    first, second, third = (bytes([number]) * 16 for number in (1, 2, 3))
+    for instance_id in (first, second, first, third):
+        ask(client, instance_id)
+    assert [uuid_text(second)] == Receiver.last.gone
+
+
+def test_a_client_that_comes_back_after_its_time_is_taken_for_a_new_one(broker, client):
+    """Its name may have changed; until then, it is the client of its first request."""
+    known = broker.state.client_metrics
+    with Connection(broker.bootstrap_servers, client_id="second") as second:
+        ask(client)
+        ask(second)
+        (one,) = known._instances.values()
+        first_id = one.attributes["client_id"]
+        assert first_id != "second"
+        broker.call(broker.state.clock.set_wall, broker.clock.now_ms() + 3 * 300_000)
+        ask(second)
+        (other,) = known._instances.values()
+        assert other is not one
+        assert other.attributes["client_id"] == "second"
 
 
 def test_clients_are_forgotten_although_memory_ended_when_they_were_to_be(broker, client, monkeypatch):

@@ -105,6 +105,31 @@ def test_a_turn_whose_end_found_no_memory_holds_up_nobody_for_long(monkeypatch: 
     asyncio.run(main())
 
 
+def test_requests_that_wait_are_served_although_there_is_no_memory_for_the_next_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Otherwise they waited for the next request of a member, which may never come."""
+
+    def no_memory(*_: object) -> None:
+        raise MemoryError
+
+    async def main() -> None:
+        clock = VirtualClock()
+        turns, served = MemberTurns(clock), []
+        count = 3 * MOST_PER_TURN
+        for number in range(count):
+            turns.serve(delayed(), lambda _, number: served.append(number), number)
+        assert len(served) == MOST_PER_TURN
+        with monkeypatch.context() as patch:
+            patch.setattr(clock, "call_later", no_memory)
+            await asyncio.sleep(0)
+        assert served == list(range(count))
+        turns.serve(delayed(), lambda _: served.append(count))
+        assert served[-1] == count
+
+    asyncio.run(main())
+
+
 def test_errors_of_requests_that_waited_are_theirs_alone() -> None:
     class OwnError(Exception):
         def __init__(self) -> None:
