@@ -78,6 +78,7 @@ class Scheduler:
     def in_slices(self, name: str, slices: Iterator[object], pause_ms: float = 0) -> None:
         """Run an iterator to its end: one slice at once, each further slice on a later turn of the loop, or after a
         pause that leaves time for other work. A pause is at least as long as the slice before it took: a client with
+        one request under way is served once a turn, so that slices with short pauses on a slow disk would leave it a
         few requests a second. If memory ends in a slice, they are over, as after any other error of theirs."""
         self.cancel(name)
         began_ms = self._clock.monotonic_ms()
