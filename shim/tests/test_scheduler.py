@@ -99,13 +99,16 @@ def test_slices_go_on_although_there_is_no_memory_for_a_timer(clock: VirtualCloc
     assert not scheduler.is_scheduled("work")
 
 
+def failing(*_: object) -> None:
+    raise MemoryError
+
+
 @pytest.mark.parametrize("method", ["after", "every"])
 def test_what_there_was_no_memory_to_keep_never_runs(clock: VirtualClock, monkeypatch: pytest.MonkeyPatch, method: str):
     """A timer that nobody has could not be cancelled, and would take the place of the next one of its name."""
 
     class NoMemory(dict):
-        def __setitem__(self, *_: object) -> None:
-            raise MemoryError
+        __setitem__ = failing
 
     scheduler = Scheduler(clock)
     runs = []
