@@ -211,17 +211,21 @@ def test_what_is_to_be_typed_has_the_focus_in_a_dialog_with_a_table(view: View) 
         assert page.value("document.activeElement.placeholder") == SCRIPT
 
 
+def log_in(page: Page, user: str, password: str) -> None:
+    page.wait("<h1>Log in</h1>")
+    page.type(user)
+    page.press("Tab")
+    page.type(password)
+    page.press("Enter")
+
+
 def test_a_refused_login_keeps_the_name_and_wants_the_password(tmp_path: Path) -> None:
     with (
         Broker(sasl="PLAIN", users={"bob": "b-secret"}) as broker,
         shown(broker.bootstrap_servers, tmp_path, **{"security.protocol": "SASL_PLAINTEXT"}) as view,
         view.open("topics", width=400) as page,
     ):
-        page.wait("<h1>Log in</h1>")
-        page.type("bob")
-        page.press("Tab")
-        page.type("wrong")
-        page.press("Enter")
+        log_in(page, "bob", "wrong")
         page.wait("Invalid username or password")
         page.type("b-secret")
         page.press("Enter")
@@ -235,11 +239,7 @@ def test_access_of_a_person_without_acls_on_the_cluster(tmp_path: Path) -> None:
         shown(broker.bootstrap_servers, tmp_path, **{"security.protocol": "SASL_PLAINTEXT"}) as view,
         view.open("access", width=400) as page,
     ):
-        page.wait("<h1>Log in</h1>")
-        page.type("bob")
-        page.press("Tab")
-        page.type("b-secret")
-        page.press("Enter")
+        log_in(page, "bob", "b-secret")
         page.wait("<h1>Access</h1>", "You may not see the ACLs", ">Quotas</a>")
         page.value("location.hash = '#/access/own'")
         page.wait("There is no topic that you may see.")
