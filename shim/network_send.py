@@ -24,6 +24,8 @@ SMALL_CHUNK_BYTES = 64 * 1024
 SEND_LIMIT_BYTES = 32 * 1024 * 1024
 # The size of the piece that the transport gets when the socket is full: it tells when that is sent, and there is room.
 FULL_SOCKET_BYTES = 16 * 1024
+# The most that a thread reads ahead from the disk at a time: more than a turn sends, because a hand-over costs more.
+AHEAD_BYTES = 2 * 1024 * 1024
 
 HAS_SENDFILE = hasattr(os, "sendfile")
 # A file system whose files the kernel cannot send: some of 9p and FUSE. Java then copies too (FileChannel.transferTo).
@@ -56,7 +58,7 @@ class NetworkSend:
         # The index of the next part, and the number of its bytes that were taken.
         self._next = 0
         self._start = 0
-        # How many bytes behind `_start` are in the page cache: they are sent without another look.
+        # How many bytes behind `_start` were read ahead: they are sent without another look.
         self._warm_bytes = 0
         # Whether the file system of the parts has no sendfile.
         self.must_copy = False
@@ -103,13 +105,16 @@ class NetworkSend:
 
     def cold_range(self, limit_bytes: int) -> tuple[int, int, int] | None:
         """Returns (descriptor, position, size) of what must be read from the disk before the next `limit_bytes` can be
-        sent without blocking; None if it is no part of a file, is in the page cache, or was read ahead. So many bytes
-        are sent without another look then. Raises OSError."""
+        sent without blocking: more than these, which are sent without another look then. None if the next part is no
+        part of a file, is in the page cache, or was read ahead. Raises OSError."""
         part = self._parts[self._next]
         if self._warm_bytes or part.__class__ is not FileRecords:
             return None
-        self._warm_bytes = size_bytes = min(part.size_bytes - self._start, limit_bytes)
-        return part.range_of(self._start, size_bytes) if part.is_cold(self._start, size_bytes) else None
+        left_bytes = part.size_bytes - self._start
+        if not part.is_cold(self._start, min(left_bytes, limit_bytes)):
+            return None
+        self._warm_bytes = min(left_bytes, AHEAD_BYTES)
+        return part.range_of(self._start, self._warm_bytes)
 
     def send_file(self, socket_fd: int, limit_bytes: int) -> int:
         """Send at most `limit_bytes` of the next part, which is of a file, with sendfile. Returns how many bytes the

@@ -30,8 +30,6 @@ logger = logging.getLogger("kafka_shim.connection")
 # The most that one connection sends per turn of the event loop. On loopback the call that sends is also the one that
 # receives: about 0.1 ms of work, for which every other connection waits. Half as many take a tenth more CPU a byte.
 TURN_BYTES = 512 * 1024
-# The most that a thread reads ahead from the disk at a time.
-AHEAD_BYTES = 2 * 1024 * 1024
 # The least that a system call counts: a response may have thousands of small parts.
 CALL_BYTES = 16 * 1024
 
@@ -83,7 +81,7 @@ class ResponseSender(FrameReceiver):
                 asyncio.get_running_loop().call_soon(self._go_on_sending)
                 return
             try:
-                cold = send.cold_range(AHEAD_BYTES)
+                cold = send.cold_range(left_bytes)
                 if cold is not None and self._read_ahead(*cold):
                     return
                 if send.must_copy or (socket_fd := self._sendfile_fd()) < 0:
