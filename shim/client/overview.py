@@ -6,11 +6,12 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
-from kafka_shim.client.cluster import PASSING, TRANSACTION, some_at_once
+from kafka_shim.client.cluster import PASSING, some_at_once
 from kafka_shim.client.groups import list_groups, share_offsets
 from kafka_shim.client.offsets import committed_offsets_of
 from kafka_shim.client.reading import EARLIEST, LATEST, list_offsets
 from kafka_shim.client.requests import NAMES, make
+from kafka_shim.client.transactions import describe_transaction, list_transactions
 from kafka_shim.errors import ErrorCode
 from kafka_shim.wire_client import RequestError, check
 
@@ -27,6 +28,7 @@ BATCH = 20
 MOST_GROUPS = 200
 # How long the starts of partitions are kept from one look to the next: they move when old records are removed.
 STARTS_KEPT_S = 15.0
+OPEN_STATES = ("Ongoing", "PrepareCommit", "PrepareAbort")
 TRANSACTIONS_AT_ONCE = 100
 
 
@@ -215,31 +217,18 @@ def _lag(
 def open_transactions(cluster: Cluster) -> list[OpenTransaction]:
     """Returns the transactions that are not ended, the oldest first."""
     found: list[OpenTransaction | None] = []
-    for broker in cluster.metadata(()).brokers:
-        request = make("ListTransactions", state_filters=["Ongoing", "PrepareCommit", "PrepareAbort"])
-        answer = cluster.to(broker.node_id).request(request)
-        check(answer.error_code)
-        names = [one.transactional_id for one in answer.transaction_states]
-        for start in range(0, len(names), TRANSACTIONS_AT_ONCE):
-            some = names[start : start + TRANSACTIONS_AT_ONCE]
-            described = cluster.to(broker.node_id).request(make("DescribeTransactions", transactional_ids=some))
+    names: dict[int, list[str]] = {}
+    for node_id, listed in list_transactions(cluster, state_filters=OPEN_STATES)[0]:
+        names.setdefault(node_id, []).append(listed.transactional_id)
+    for node_id, of_node in names.items():
+        for start in range(0, len(of_node), TRANSACTIONS_AT_ONCE):
+            some = of_node[start : start + TRANSACTIONS_AT_ONCE]
+            described = cluster.to(node_id).request(make("DescribeTransactions", transactional_ids=some))
             for one in described.transaction_states:
-                moved = one.error_code in PASSING
-                found.append(_describe(cluster, one.transactional_id) if moved else _opened(one))
+                # Of one whose coordinator is being moved the next one is asked.
+                has_moved = one.error_code in PASSING
+                found.append(_opened(describe_transaction(cluster, one.transactional_id)[1] if has_moved else one))
     return sorted((one for one in found if one is not None), key=lambda one: one.started_ms)
-
-
-def _describe(cluster: Cluster, name: str) -> OpenTransaction | None:
-    """One whose coordinator is being moved."""
-    request = make("DescribeTransactions", transactional_ids=[name])
-
-    def ask() -> Any:
-        (one,) = cluster.coordinator(name, TRANSACTION).request(request).transaction_states
-        if one.error_code in PASSING:
-            check(one.error_code, subject=name)
-        return one
-
-    return _opened(cluster.patiently(ask))
 
 
 def _opened(one: Any) -> OpenTransaction | None:
