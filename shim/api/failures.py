@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import sys
 
+from kafka_shim.protocol.message import has_version
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -85,11 +87,3 @@ def _set_first(answer: Message, own: dict[str, str], candidates: tuple[str, ...]
         if name in own:
             setattr(answer, name, value)
             return
-
-
-def has_version(versions: str, version: int) -> bool:
-    """Returns whether `version` is in a range of the field tables: "3+", "0-2", "5", or "" for none."""
-    if versions.endswith("+"):
-        return version >= int(versions[:-1])
-    first, dash, last = versions.partition("-")
-    return bool(first) and int(first) <= version <= int(last if dash else first)

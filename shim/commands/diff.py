@@ -8,7 +8,7 @@ import click
 
 from kafka_shim.commands.options import counted
 from kafka_shim.errors import ErrorCode
-from kafka_shim.protocol.message import Message
+from kafka_shim.protocol.message import Message, has_version
 from kafka_shim.wiretap.calls import Call, calls_of
 from kafka_shim.wiretap.capture import CaptureError, read_capture
 from kafka_shim.wiretap.compare import IGNORED, Pairs, answers_differ
@@ -37,21 +37,13 @@ def flat(value: Any, version: int, path: str = "", field: str = "") -> Iterator[
     """Yields (path, value) of the fields of a message that are compared and that the version has."""
     if isinstance(value, Message):
         for name, _, versions, *_ in value.FIELDS:
-            if name not in IGNORED and _has(versions, version):
+            if name not in IGNORED and has_version(versions, version):
                 yield from flat(getattr(value, name), version, f"{path}.{name}" if path else name, name)
     elif isinstance(value, list) and value:
         for at, each in enumerate(value):
             yield from flat(each, version, f"{path}[{at}]", field)
     else:
         yield path, ErrorCode(value).name if "error_code" in field and isinstance(value, int) else repr(value)
-
-
-def _has(versions: str, version: int) -> bool:
-    """Whether a version is one of those of a field: 3+, 8-10 or 2."""
-    low, dash, high = versions.partition("-")
-    if low.endswith("+"):
-        return version >= int(low[:-1])
-    return int(low) <= version <= int(high if dash else low)
 
 
 def beside(one: Any, two: Any, versions: tuple[int, int]) -> str:

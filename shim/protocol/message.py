@@ -35,7 +35,7 @@ else:
         return lambda cls: cls
 
 
-__all__ = ["EMPTY", "NEVER", "ZERO_UUID", "Buffer", "Message", "Records"]
+__all__ = ["EMPTY", "NEVER", "ZERO_UUID", "Buffer", "Message", "Records", "has_version"]
 
 ZERO_UUID = bytes(16)
 # A field's default that means "a new empty list, or a new struct".
@@ -81,3 +81,11 @@ class Message:
     def __repr__(self) -> str:
         fields = ", ".join(f"{row[0]}={getattr(self, row[0])!r}" for row in self.FIELDS)
         return f"{self.__class__.__name__}({fields})"
+
+
+def has_version(versions: str, version: int) -> bool:
+    """Returns whether `version` is in a range of the field tables: "3+", "0-2", "5", or "" for none."""
+    if versions.endswith("+"):
+        return version >= int(versions[:-1])
+    first, dash, last = versions.partition("-")
+    return bool(first) and int(first) <= version <= int(last if dash else first)

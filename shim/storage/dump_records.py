@@ -8,7 +8,7 @@ from base64 import b64encode
 from kafka_shim.cext.messages import UnsupportedVersionError, WireError, decode_prefix
 from kafka_shim.config import is_secret
 from kafka_shim.protocol import record_frames
-from kafka_shim.protocol.message import Message
+from kafka_shim.protocol.message import Message, has_version
 from kafka_shim.protocol.record_frames import ControlType, UnknownRecordError
 from kafka_shim.protocol.record_types import METADATA_RECORDS
 from kafka_shim.uuids import uuid_text
@@ -157,8 +157,8 @@ def as_json(message: Message, version: int) -> dict[str, Any]:
     node = {}
     for name, kind, versions, default, *more in message.FIELDS:
         value = getattr(message, name)
-        tagged = len(more) > 3 and _holds(more[3], version)
-        if not _holds(versions, version) or (tagged and _is_default(value, default)):
+        tagged = len(more) > 3 and has_version(more[3], version)
+        if not has_version(versions, version) or (tagged and _is_default(value, default)):
             continue
         node[_camel(name)] = _value(message, kind, value, version)
     return node
@@ -180,15 +180,6 @@ def _value(owner: Message, kind: str, value: Any, version: int) -> Any:
     if kind == "uuid":
         return uuid_text(value)
     return as_json(value, version) if isinstance(value, Message) else value
-
-
-def _holds(versions: str, version: int) -> bool:
-    if not versions:
-        return False
-    low, dash, high = versions.partition("-")
-    if not dash:
-        return version >= int(low[:-1]) if low.endswith("+") else version == int(low)
-    return int(low) <= version <= int(high)
 
 
 def _camel(name: str) -> str:

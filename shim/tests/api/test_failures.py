@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from kafka_shim.api import APIS, Api
-from kafka_shim.api.failures import failure, has_version
+from kafka_shim.api.failures import failure
 from kafka_shim.cext.messages import encode
 from kafka_shim.errors import DisconnectError, ErrorCode
+from kafka_shim.protocol.message import has_version
 from kafka_shim.protocol.messages import (
     create_partitions_request,
     delete_records_request,
