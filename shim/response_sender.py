@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kafka_shim.connection")
 
-# The most that one connection sends per turn of the event loop. On loopback the call that sends is also the one that
-# receives: about 0.1 ms of work, for which every other connection waits. Half as many take a tenth more CPU a byte.
+# The most that one connection sends from files per turn of the event loop; what must be copied, as with TLS, goes by
+# the chunk. On loopback the call that sends is also the one that receives: about 0.1 ms of work, for which every other
+# connection waits. Half as many take a tenth more CPU a byte.
 TURN_BYTES = 512 * 1024
 # The least that a system call counts: a response may have thousands of small parts.
 CALL_BYTES = 16 * 1024
