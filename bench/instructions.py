@@ -186,11 +186,32 @@ class Workload:
 
     def transaction(self) -> None:
         """One record to each of 20 partitions, offsets, and the commit, as a client of transactions version 2."""
-        self._transaction(20)
+        self._begin()
+        self._produce_transactional(20, SMALL, 0)
+        self._commit_offsets()
+        self._commit()
 
-    def _transaction(self, partition_count: int) -> None:
+    def sold_by_many(self) -> None:
+        """One record to each of 20 partitions, and the commit."""
+        self._records_transaction(20, 1, 1)
+
+    def sold_in_bulk(self) -> None:
+        """1,000 records to one partition, in the 14 requests that Java's client makes of them, and the commit."""
+        self._records_transaction(1, 14, 71)
+
+    def sold_in_bulk_everywhere(self) -> None:
+        """1,000 records to 20 partitions, in the 5 requests that Java's client makes of them, and the commit."""
+        self._records_transaction(20, 5, 10)
+
+    def _records_transaction(self, partition_count: int, request_count: int, record_count: int) -> None:
+        self._begin()
+        for number in range(request_count):
+            self._produce_transactional(partition_count, SMALL * record_count, number * record_count)
+        self._commit()
+
+    def _begin(self) -> None:
         if self._transactional is None:
-            requests.create_topic(self.client, "sold", partition_count, {})
+            requests.create_topic(self.client, "sold", 20, {})
             for kind in (0, 1):
                 ask = requests.make("FindCoordinator", key_type=kind, coordinator_keys=["t"])
                 give_up = time.monotonic() + LOADING_S
@@ -203,18 +224,34 @@ class Workload:
             )
             _check(given.error_code)
             self._transactional = [given.producer_id, given.producer_epoch]
-        producer_id, epoch = self._transactional
-        batch = build(SMALL, producer_id=producer_id, producer_epoch=epoch, base_sequence=0, transactional=True)
+
+    def _producer(self) -> list[int]:
+        assert self._transactional is not None
+        return self._transactional
+
+    def _produce_transactional(
+        self, partition_count: int, records: list[tuple[bytes, bytes, int, tuple[()]]], sequence: int
+    ) -> None:
+        producer_id, epoch = self._producer()
+        batch = build(
+            records, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence, transactional=True
+        )
         rows = [{"index": number, "records": batch} for number in range(partition_count)]
         topics = [{"name": "sold", "partition_data": rows}]
         ask = requests.make("Produce", transactional_id="t", acks=-1, timeout_ms=30_000, topic_data=topics)
         answer = self.client.request(ask, 12)
         _check(max(row.error_code for row in answer.responses[0].partition_responses))
+
+    def _commit_offsets(self) -> None:
+        producer_id, epoch = self._producer()
         part = {"partition_index": 0, "committed_offset": 1, "committed_metadata": ""}
         offsets = {"topics": [{"name": "counted", "partitions": [part]}], "group_id": "t", "member_id": ""}
         who = {"transactional_id": "t", "producer_id": producer_id, "producer_epoch": epoch}
         told = self.client.request(requests.make("TxnOffsetCommit", generation_id=-1, **who, **offsets), 5)
         _check(told.topics[0].partitions[0].error_code)
+
+    def _commit(self) -> None:
+        producer_id, epoch = self._producer()
         ended = self.client.request(
             requests.make(
                 "EndTxn", transactional_id="t", producer_id=producer_id, producer_epoch=epoch, committed=True
@@ -242,6 +279,9 @@ KINDS: dict[str, Callable[[Workload], None]] = {
     "latest offsets of 20 topics": Workload.latest_offsets,
     "offset fetch of 5 groups": Workload.offset_fetch,
     "transaction of 20 partitions": Workload.transaction,
+    "transaction of 20 partitions without offsets": Workload.sold_by_many,
+    "transaction of 1,000 records": Workload.sold_in_bulk,
+    "transaction of 1,000 records, 20 partitions": Workload.sold_in_bulk_everywhere,
 }
 
 

@@ -1,6 +1,11 @@
 from libc.stdint cimport int64_t, uint8_t
 
 
+cdef class IndexEnd:
+    cdef public bytearray tail
+    cdef public int64_t stored_bytes
+
+
 cdef class SegmentEnd:
     cdef public int64_t base_offset
     cdef public int64_t size_bytes
@@ -14,7 +19,11 @@ cdef class SegmentEnd:
     cdef public int64_t _most_bytes
     cdef public int64_t _interval_bytes
     cdef public int64_t _longest_wait_ms
+    cdef public int64_t _most_index_bytes
     cdef public bint _is_index_full
+    # None: not loaded.
+    cdef public IndexEnd _offset_index
+    cdef public IndexEnd _time_index
 
     # What `append_plain` asks, and what it does then.
     # Whether a batch of this size may go here without a new segment. `takes` asks the rest too, and sees to what an
@@ -26,3 +35,6 @@ cdef class SegmentEnd:
         self, object put, object whole, Py_ssize_t start, uint8_t* p, int64_t size_bytes, int64_t last_offset,
         int64_t max_timestamp_ms
     ) except -1
+    # Whether the next index entries are only added to what is in memory.
+    cdef bint _has_index_tails(self) except -1
+    cdef int _index_plain(self, int64_t last_offset, int64_t position) except -1

@@ -17,6 +17,14 @@ def append(fd: int, buffers: Sequence[Buffer]) -> int:
     must truncate it.
     """
 
+class IndexEnd:
+    """What is known of the end of an index, where entries are added; the base of `storage.index.IndexFile`."""
+
+    tail: bytearray
+    """The newest entries, which are not in the file."""
+    stored_bytes: int
+    """How many bytes of entries are in the file."""
+
 class SegmentEnd:
     """What is known of the end of a segment, where batches are appended; the base of `storage.segments.Segment`."""
 
@@ -32,7 +40,10 @@ class SegmentEnd:
     _most_bytes: int
     _interval_bytes: int
     _longest_wait_ms: int
+    _most_index_bytes: int
     _is_index_full: bool
+    _offset_index: Any
+    _time_index: Any
 
     def append_plain(
         self,
@@ -51,9 +62,10 @@ class SegmentEnd:
         - it has room: in bytes, in the relative offsets of its indexes, in their entries, in the age of its records.
 
         `_set_limits` notes the limits in `_most_bytes` and the next fields where they are not those of `config`. Where
-        an index entry is due, `_load_indexes` is called before the write and `_index` behind it. `put` writes, as
-        `append` does; the caller names it so that a test can let the write fail. If it raises, `_cut_back` is called
-        with the old size and the state in memory is unchanged."""
+        an index entry is due, the `tail` of both indexes gets it. If they are not in memory, or a tail is to be stored
+        then, `_load_indexes` is called before the write and `_index` behind it. `put` writes, as `append` does; the
+        caller names it so that a test can let the write fail. If it raises, `_cut_back` is called with the old size and
+        the state in memory is unchanged."""
 
     def _cut_back(self, position: int) -> None:
         """Truncate the file to `position`. Abstract: a segment defines it."""

@@ -2,10 +2,11 @@
 
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE, PyByteArray_Resize
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.exc cimport PyErr_CheckSignals, PyErr_SetFromErrno
 from libc.errno cimport EINTR, errno
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from posix.types cimport off_t
 from posix.unistd cimport pread, write
@@ -24,7 +25,7 @@ from kafka_shim.cext.batch cimport (
     check_header,
     read_header,
 )
-from kafka_shim.cext.bigendian cimport load_i32, load_i64, load_u32
+from kafka_shim.cext.bigendian cimport load_i32, load_i64, load_u32, store_i32, store_i64
 from kafka_shim.cext.crc32c cimport crc32c_update
 
 from kafka_shim.cext.batch import Verdict as _Verdict
@@ -50,6 +51,7 @@ cdef enum:
     WALK_READ_BYTES = 256 << 10
     OFFSET_ENTRY_SIZE = 8
     TIME_ENTRY_SIZE = 12
+    INDEX_CHUNK_BYTES = 16 << 10    # as `WRITE_CHUNK_BYTES` of storage/index.py: a tail of so many bytes is stored
     MAX_RELATIVE_OFFSET = 0x7FFFFFFF
 
 
@@ -178,6 +180,17 @@ def append(int fd, buffers):
 cdef object _append = append
 
 
+cdef class IndexEnd:
+    pass
+
+
+cdef uint8_t* _grown(bytearray tail, Py_ssize_t entry_bytes) except NULL:
+    """Returns where the new last entry of a tail is written."""
+    cdef Py_ssize_t at = PyByteArray_GET_SIZE(tail)
+    PyByteArray_Resize(tail, at + entry_bytes)
+    return <uint8_t*>PyByteArray_AS_STRING(tail) + at
+
+
 cdef class SegmentEnd:
     cdef bint has_room(self, int64_t size_bytes, object config) except -1:
         cdef int64_t position = self.size_bytes
@@ -199,7 +212,7 @@ cdef class SegmentEnd:
         first_ms = self.first_timestamp_ms
         if first_ms < 0 or max_timestamp_ms - first_ms > self._longest_wait_ms:
             return False
-        if self.bytes_since_index > self._interval_bytes:
+        if self.bytes_since_index > self._interval_bytes and not self._has_index_tails():
             self._load_indexes()
         return self._fd >= 0        # last, because opening other files may have closed it to stay within the budget
 
@@ -222,8 +235,47 @@ cdef class SegmentEnd:
             self.max_timestamp_offset = last_offset
         self.size_bytes = position + size_bytes
         if self.bytes_since_index > self._interval_bytes:
-            self._index(last_offset, position)
+            if self._has_index_tails() and position <= MAX_RELATIVE_OFFSET:
+                self._index_plain(last_offset, position)
+            else:
+                self._index(last_offset, position)
         self.bytes_since_index += size_bytes
+        return 0
+
+    cdef bint _has_index_tails(self) except -1:
+        cdef IndexEnd offsets = self._offset_index
+        cdef IndexEnd times = self._time_index
+        return (
+            offsets is not None
+            and times is not None
+            and (PyByteArray_GET_SIZE(times.tail) > 0 or times.stored_bytes == 0)
+            and PyByteArray_GET_SIZE(offsets.tail) < INDEX_CHUNK_BYTES - OFFSET_ENTRY_SIZE
+            and PyByteArray_GET_SIZE(times.tail) < INDEX_CHUNK_BYTES - TIME_ENTRY_SIZE
+        )
+
+    cdef int _index_plain(self, int64_t last_offset, int64_t position) except -1:
+        cdef bytearray offsets = self._offset_index.tail
+        cdef bytearray times = self._time_index.tail
+        cdef Py_ssize_t times_bytes = PyByteArray_GET_SIZE(times)
+        cdef int64_t max_timestamp_ms = self.max_timestamp_ms
+        cdef int64_t last_ms = -1
+        cdef uint8_t* p = _grown(offsets, OFFSET_ENTRY_SIZE)
+        store_i32(p, <int32_t>(last_offset - self.base_offset))
+        store_i32(p + 4, <int32_t>position)
+        if times_bytes:
+            last_ms = load_i64(<const uint8_t*>PyByteArray_AS_STRING(times) + times_bytes - TIME_ENTRY_SIZE)
+        if max_timestamp_ms > last_ms:
+            p = _grown(times, TIME_ENTRY_SIZE)
+            store_i64(p, max_timestamp_ms)
+            store_i32(p + 8, <int32_t>(self.max_timestamp_offset - self.base_offset))
+        # Only what `_set_limits` would find anew.
+        self._is_index_full = (
+            (self._offset_index.stored_bytes + PyByteArray_GET_SIZE(offsets)) // OFFSET_ENTRY_SIZE
+            >= self._most_index_bytes // OFFSET_ENTRY_SIZE
+            or (self._time_index.stored_bytes + PyByteArray_GET_SIZE(times)) // TIME_ENTRY_SIZE
+            >= self._most_index_bytes // TIME_ENTRY_SIZE - 1
+        )
+        self.bytes_since_index = 0
         return 0
 
     def append_plain(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kafka_shim.cext.batch import Verdict, scan, stamp
 from kafka_shim.cext.records import build
-from kafka_shim.cext.segment import SegmentEnd, Walk, append, find_batch, lookup_offset, lookup_time, read
+from kafka_shim.cext.segment import IndexEnd, SegmentEnd, Walk, append, find_batch, lookup_offset, lookup_time, read
 from kafka_shim.cext.tests.exact import exact
 
 
@@ -354,6 +354,63 @@ def test_an_index_is_loaded_before_the_write_and_gets_its_entry_behind_it():
     assert end.put(lambda *what: end.indexed.append("written"))
     assert end.indexed == ["loaded", "written", (105, 500, 580)]
     assert end.bytes_since_index == 80
+
+
+class Index(IndexEnd):
+    def __init__(self, tail=b"", stored_bytes=0):
+        self.tail, self.stored_bytes = bytearray(tail), stored_bytes
+
+
+def indexed(**changes):
+    """A segment with both indexes in memory, where the next batch gets an entry."""
+    facts = {"_interval_bytes": 59, "_offset_index": Index(), "_time_index": Index(), "_most_index_bytes": 100}
+    return End(**facts | changes)
+
+
+def test_indexes_in_memory_get_their_entries_without_a_call():
+    end = indexed()
+    assert end.put(lambda *what: end.indexed.append("written"))
+    assert end.indexed == ["written"]
+    assert end._offset_index.tail == struct.pack(">ii", 5, 500)
+    assert end._time_index.tail == struct.pack(">qi", 3000, 5)
+    assert end.bytes_since_index == 80
+    assert end.put(lambda *what: None, last_offset=109, max_timestamp_ms=3000, config=object())
+    assert end._offset_index.tail == struct.pack(">iiii", 5, 500, 9, 580)
+    assert end._time_index.tail == struct.pack(">qi", 3000, 5)
+
+
+@pytest.mark.parametrize(
+    ("name", "index"),
+    [
+        ("_offset_index", None),
+        ("_time_index", None),
+        ("_time_index", Index(stored_bytes=12)),  # its last time is in the file alone
+        ("_offset_index", Index(bytes((16 << 10) - 8))),  # the entry makes a chunk, which is written
+        ("_time_index", Index(bytes((16 << 10) - 12))),
+    ],
+)
+def test_what_else_an_index_asks_is_for_the_segment(name, index):
+    before = None if index is None else bytes(index.tail)
+    end = indexed(**{name: index})
+    assert end.put(lambda *what: end.indexed.append("written"))
+    assert end.indexed == ["loaded", "written", (105, 500, 580)]
+    assert index is None or index.tail == before
+
+
+@pytest.mark.parametrize(
+    ("offsets", "times", "is_full"),
+    [
+        (Index(bytes(80)), Index(bytes(60)), False),  # 11 of 12 entries, 6 of 7
+        (Index(bytes(88)), Index(), True),
+        (Index(stored_bytes=88), Index(), True),
+        (Index(), Index(bytes(72)), True),
+        (Index(), Index(bytes(48), stored_bytes=24), True),
+    ],
+)
+def test_an_index_is_full_with_its_last_entry(offsets, times, is_full):
+    end = indexed(_most_index_bytes=100, _offset_index=offsets, _time_index=times)
+    assert end.put(lambda *what: None)
+    assert end._is_index_full == is_full
 
 
 def test_a_file_that_the_load_of_an_index_closed_is_left_to_the_caller():

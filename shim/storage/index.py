@@ -12,7 +12,7 @@ from contextlib import suppress
 from struct import Struct
 from struct import error as StructError
 
-from kafka_shim.cext.segment import Mapping, lookup_offset, lookup_time
+from kafka_shim.cext.segment import IndexEnd, Mapping, lookup_offset, lookup_time
 from kafka_shim.storage.open_files import OpenFiles
 
 TYPE_CHECKING = False
@@ -26,11 +26,11 @@ WRITE_CHUNK_BYTES = 16 * 1024
 MAX_RELATIVE_OFFSET = 0x7FFFFFFF
 
 
-class IndexFile:
+class IndexFile(IndexEnd):
     """Entries of a fixed size: the first `stored_bytes` are in the file, which is mapped for a search; the tail is in
     memory."""
 
-    __slots__ = ("_files", "_map", "file_bytes", "path", "stored_bytes", "tail")
+    __slots__ = ("_files", "_map", "file_bytes", "path")
     entry: Struct
 
     def __init__(self, path: str, files: OpenFiles | None = None) -> None:

@@ -23,9 +23,7 @@ class SegmentFiles(SegmentEnd):
     __slots__ = (
         "_files",
         "_is_abandoned",
-        "_offset_index",
         "_retained",
-        "_time_index",
         "_txn_index",
         "directory",
         "suffix",
@@ -44,8 +42,8 @@ class SegmentFiles(SegmentEnd):
         # How many FileRecords refer to the file. While there is one, an abandoned segment stays readable.
         self._retained = 0
         self._is_abandoned = False
-        self._offset_index: OffsetIndex | None = None
-        self._time_index: TimeIndex | None = None
+        self._offset_index = None
+        self._time_index = None
         self._txn_index: TxnIndex | None = None
 
     def path(self, suffix: str) -> str:
@@ -72,23 +70,25 @@ class SegmentFiles(SegmentEnd):
     @property
     def offset_index(self) -> OffsetIndex:
         """Loaded at its first use; empty when its file is missing. Raises OSError if it is damaged."""
-        if self._offset_index is None:
+        index: OffsetIndex | None = self._offset_index
+        if index is None:
             index = OffsetIndex(self.path(names.INDEX), self._files)
             index.load()
             last_offset, last_position = index.at(index.count - 1) if index.count else (0, 0)
             if last_offset < 0 or not 0 <= last_position <= self.size_bytes:
                 raise OSError(errno.EIO, "the index is damaged", index.path)
             self._offset_index = index
-        return self._offset_index
+        return index
 
     @property
     def time_index(self) -> TimeIndex:
         """Loaded at its first use; empty when its file is missing."""
-        if self._time_index is None:
+        index: TimeIndex | None = self._time_index
+        if index is None:
             index = TimeIndex(self.path(names.TIME_INDEX), self._files)
             index.load()
             self._time_index = index
-        return self._time_index
+        return index
 
     @property
     def txn_index(self) -> TxnIndex:

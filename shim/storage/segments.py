@@ -113,7 +113,7 @@ class Segment(SegmentFiles):
         limit_ms = min(config.segment_ms, config.max_compaction_lag_ms) if config.compact else config.segment_ms
         self._longest_wait_ms = limit_ms - self._jitter_ms(config)
         self._most_bytes, self._interval_bytes = config.segment_bytes, config.index_interval_bytes
-        limit = config.segment_index_bytes
+        limit = self._most_index_bytes = config.segment_index_bytes
         self._is_index_full = (
             self.offset_index.count >= limit // OFFSET_ENTRY.size
             or self.time_index.count >= limit // TIME_ENTRY.size - 1

@@ -21,6 +21,7 @@ from kafka_shim.cext.tests import oracle
 from kafka_shim.config import BrokerConfig, TopicConfig
 from kafka_shim.errors import KafkaError
 from kafka_shim.storage import validation
+from kafka_shim.storage.index import OFFSET_ENTRY, WRITE_CHUNK_BYTES
 from kafka_shim.storage.log import PartitionLog
 from kafka_shim.storage.plain_log import PlainLog
 from kafka_shim.storage.producers import ProducerEntry
@@ -165,6 +166,25 @@ def test_the_files_of_a_partition_are_those_of_the_long_way(
     assert sum(name.endswith(".log") for name in left[0][1]) > 5
     assert ways["append_plain", True] > 100
     assert ways["append_plain", False] > 10
+
+
+def test_entries_of_indexes_are_stored_in_the_chunks_of_the_long_way(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch
+):
+    left = []
+    for is_short in (True, False):
+        choose_way(monkeypatch, is_short, Counter())
+        log, chance = make_disk({"index.interval.bytes": "0"}).open(), random.Random(1)
+        for number in range(WRITE_CHUNK_BYTES // OFFSET_ENTRY.size + 10):
+            put(log, b"v", timestamp=NOW_MS + chance.randrange(number + 1), now_ms=NOW_MS + number)
+        (segment,) = log.segments
+        indexes = segment.offset_index, segment.time_index
+        left.append([(bytes(index.stored()), bytes(index.tail)) for index in indexes])
+    assert left[0] == left[1]
+    (stored, tail), (_, times) = left[0]
+    assert len(stored) == WRITE_CHUNK_BYTES
+    assert tail
+    assert times
 
 
 WAYS: dict[str, object] = {"append_plain": appends, "append_own": PlainLog, "mark_plain": PlainLog}
