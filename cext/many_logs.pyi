@@ -106,8 +106,8 @@ def commit_each(
     coordinator_epoch: int,
     transaction_version: int,
     now_ms: int,
-    hooks: list[Callable[[Any, int, int, bool, int], None]],
+    hooks: list[tuple[str | None, Callable[[Any, int, int, bool, int], None]]],
 ) -> dict[tuple[str, int], Any]:
-    """Append the commit marker by `LogEnd.commit_plain` to each log of `unmarked`, call `hooks`, and take the partition
-    out. Returns those whose append failed, with what `LogEnd.not_appended` made of it; they stay. What a hook raises is
-    raised: the partition stays then too, and so do those after it."""
+    """Append the commit marker by `LogEnd.commit_plain` to each log of `unmarked`, call the `hooks` of its topic and of
+    any (None), and take the partition out. Returns those whose append failed, with what `LogEnd.not_appended` made of
+    it; they stay. What a hook raises is raised: the partition stays then too, and so do those after it."""

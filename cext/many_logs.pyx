@@ -233,8 +233,9 @@ def commit_each(
             continue
         if appended is None:
             continue
-        for hook in hooks:
-            hook(log, producer_id, producer_epoch, True, base_offset)
+        for topic, hook in hooks:
+            if topic is None or topic == (<tuple>log.key)[0]:
+                hook(log, producer_id, producer_epoch, True, base_offset)
         # Only now: after an exception the marker may be missing, and a duplicate marker does no harm.
         del unmarked[partition]
     return failures

@@ -86,7 +86,7 @@ class GroupCoordinator:
     def start(self) -> None:
         """Subscribe to markers and topic changes, and start the timers. Groups are loaded when they are needed."""
         metadata = self._runtime.metadata
-        self._runtime.logs.on_marker.append(self.offsets.on_marker)
+        self._runtime.logs.on_marker.append((GROUP_METADATA_TOPIC, self.offsets.on_marker))
         metadata.on_topic_created.append(self._on_topic_created)
         metadata.on_partitions_added.append(self._on_partitions_added)
         metadata.on_topic_deleted.append(self._on_topic_deleted)

@@ -291,8 +291,7 @@ class OffsetRequests:
     def on_marker(self, log: PartitionLog, producer_id: int, producer_epoch: int, commit: bool, offset: int) -> None:
         """Hook of `logs.on_marker`: a marker in `__consumer_offsets` commits or aborts pending offsets. A later load of
         the partition may also find the marker in the log; applying it twice has no further effect."""
-        if log.topic == GROUP_METADATA_TOPIC:
-            self._runtime.loader.when_read(log.partition, partial(_complete, producer_id, commit))
+        self._runtime.loader.when_read(log.partition, partial(_complete, producer_id, commit))
 
     # --- expiry
 

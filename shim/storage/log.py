@@ -152,8 +152,9 @@ class PartitionLog(PlainLog):
         B11)."""
         marker, batch = self._services.marker_of(producer_id, producer_epoch, coordinator_epoch, commit, now_ms)
         appended = self.mark_plain(marker, batch, transaction_version) or self._mark(marker, batch, transaction_version)
-        for hook in self._services.on_marker:
-            hook(self, producer_id, producer_epoch, commit, appended.base_offset)
+        for topic, hook in self._services.on_marker:
+            if topic is None or topic == self.topic:
+                hook(self, producer_id, producer_epoch, commit, appended.base_offset)
         return appended
 
     def _mark(self, marker: Marker, batch: bytearray, transaction_version: int) -> Appended:

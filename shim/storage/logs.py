@@ -81,9 +81,10 @@ class Logs:
         self.services.start_offset_raised = self._checkpoints.start_offset_raised
 
     @property
-    def on_marker(self) -> list[MarkerHook]:
-        """Hooks called with (log, producer_id, producer_epoch, commit, offset) after each transaction marker. The group
-        coordinator uses one to complete transactional offset commits."""
+    def on_marker(self) -> list[tuple[str | None, MarkerHook]]:
+        """Hooks called with (log, producer_id, producer_epoch, commit, offset) after each transaction marker in a
+        partition of their topic; None: of any. The group coordinator uses one to complete transactional offset
+        commits."""
         return self.services.on_marker
 
     # --- start

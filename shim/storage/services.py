@@ -56,8 +56,9 @@ class LogServices:
         self.faults = faults
         self.files = OpenFiles()
         self.flusher = Flusher(faults, clock)
-        # Called with (log, producer_id, producer_epoch, commit, offset) after each transaction marker.
-        self.on_marker: list[MarkerHook] = []
+        # Called with (log, producer_id, producer_epoch, commit, offset) after each transaction marker in a partition of
+        # the topic; None: of any.
+        self.on_marker: list[tuple[str | None, MarkerHook]] = []
         # Makes a marker and its batch. The markers of one transaction differ only in what `stamp` writes, so they share
         # one: each is written before the next is stamped.
         self.marker_of = lru_cache(maxsize=1)(_marker)

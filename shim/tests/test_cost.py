@@ -34,10 +34,10 @@ MOST = {
     "offset commit": 567,
     "latest offsets of 20 topics": 4_030,
     "offset fetch of 5 groups": 5_020,
-    "transaction of 20 partitions": 4_690,
-    "transaction of 20 partitions without offsets": 2_600,
-    "transaction of 1,000 records": 2_460,
-    "transaction of 1,000 records, 20 partitions": 2_600,
+    "transaction of 20 partitions": 4_250,
+    "transaction of 20 partitions without offsets": 2_100,
+    "transaction of 1,000 records": 2_100,
+    "transaction of 1,000 records, 20 partitions": 2_100,
 }
 # Other versions of Python have other instructions.
 LEEWAY = 1.0 if sys.version_info[:2] == (3, 11) else 1.3

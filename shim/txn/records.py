@@ -9,10 +9,13 @@ from __future__ import annotations
 from functools import lru_cache
 from struct import Struct, pack
 
-from kafka_shim.txn.transaction import EMPTY, NO_PARTITIONS, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, State, Transaction
+from kafka_shim.cext.transaction_records import encode_value as encode_fields
+from kafka_shim.txn.transaction import EMPTY, NO_PARTITIONS, NO_PRODUCER_EPOCH, State, Transaction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from kafka_shim.txn.transaction import TopicPartition
 
     Buffer = bytes | bytearray | memoryview
@@ -28,10 +31,6 @@ VALUE_VERSIONS = (0, 1)
 _SHORT = Struct(">h")
 _INT = Struct(">i")
 _KEY = Struct(">hh")
-_HEAD = Struct(">hqhib")  # value version, producer id, producer epoch, timeout, status
-_TIMES = Struct(">qq")  # last update, start
-_LONG_TAG = Struct(">BBq")  # tag, size, value
-_SHORT_TAG = Struct(">BBh")
 
 
 class UnknownVersion(ValueError):
@@ -46,29 +45,16 @@ def encode_key(transactional_id: str) -> bytes:
 
 def encode_value(txn: Transaction, version: int) -> bytes:
     """Returns the record value. `version` is 0 if transaction.version is finalised at 0, else 1."""
-    head = _HEAD.pack(version, txn.producer_id, txn.producer_epoch, txn.timeout_ms, txn.state)
-    times = _TIMES.pack(txn.last_update_ms, txn.start_ms)
+    partitions = txn.partitions
     if version == 0:
-        partitions = _NULL_ARRAY if txn.state is EMPTY else _encode_partitions(txn.partitions)
-        return head + partitions + times
-    if txn.state is EMPTY:
-        partitions = b"\0"
-    elif len(txn.partitions) <= CACHED_PARTITIONS:
-        partitions = _cached_compact_partitions(txn.partitions)
+        form = _NULL_ARRAY if txn.state is EMPTY else _encode_partitions(partitions)
+    elif not partitions or txn.state is EMPTY:
+        form = b"\0" if txn.state is EMPTY else b"\1"
+    elif len(partitions) <= CACHED_PARTITIONS:
+        form = _cached_compact_partitions(partitions)
     else:
-        partitions = encode_large(txn.partitions)
-    tag_count = 0
-    tags = b""
-    if txn.previous_producer_id != NO_PRODUCER_ID:
-        tag_count += 1
-        tags = _LONG_TAG.pack(0, 8, txn.previous_producer_id)
-    if txn.next_producer_id != NO_PRODUCER_ID:
-        tag_count += 1
-        tags += _LONG_TAG.pack(1, 8, txn.next_producer_id)
-    if txn.client_version != 0:
-        tag_count += 1
-        tags += _SHORT_TAG.pack(2, 2, txn.client_version)
-    return head + partitions + times + tag_count.to_bytes(1, "big") + tags
+        form = encode_large(partitions)
+    return encode_fields(txn, version, form)
 
 
 _NULL_ARRAY = _INT.pack(-1)
@@ -85,10 +71,10 @@ def _by_topic(partitions: frozenset[TopicPartition]) -> dict[str, list[int]]:
     return {topic: sorted(topics[topic]) for topic in sorted(topics)}
 
 
-def in_order(partitions: frozenset[TopicPartition]) -> list[TopicPartition]:
+def in_order(partitions: frozenset[TopicPartition]) -> Sequence[TopicPartition]:
     """Returns the partitions sorted."""
     if len(partitions) <= CACHED_PARTITIONS:
-        return sorted(partitions)
+        return _cached_in_order(partitions)
     return [(topic, partition) for topic, indexes in _by_topic(partitions).items() for partition in indexes]
 
 
@@ -112,6 +98,9 @@ def _encode_compact_partitions(partitions: frozenset[TopicPartition]) -> bytes:
 
 
 # A steady producer writes the same few partition sets repeatedly. A frozenset caches its hash.
+_cached_in_order: Callable[[frozenset[TopicPartition]], tuple[TopicPartition, ...]] = lru_cache(maxsize=1024)(
+    lambda partitions: tuple(sorted(partitions))
+)
 _cached_compact_partitions = lru_cache(maxsize=1024)(_encode_compact_partitions)
 encode_large = lru_cache(maxsize=CACHED_LARGE)(_encode_compact_partitions)
 

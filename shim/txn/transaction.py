@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from kafka_shim.cext.transaction_records import TransactionEnd
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     TopicPartition = tuple[str, int]
@@ -63,7 +65,23 @@ STATES_BY_NAME = {name: state for state, name in STATE_NAMES.items()}
 NO_PARTITIONS: frozenset[TopicPartition] = frozenset()
 
 
-class Transaction:
+FIELDS = (
+    "client_version",
+    "last_producer_epoch",
+    "last_update_ms",
+    "next_producer_id",
+    "partitions",
+    "previous_producer_id",
+    "producer_epoch",
+    "producer_id",
+    "start_ms",
+    "state",
+    "timeout_ms",
+    "transactional_id",
+)
+
+
+class Transaction(TransactionEnd):
     """The coordinator's state of one transactional id. It is immutable; a transition creates a new one.
 
     `last_producer_epoch` is the epoch before the last bump, kept in memory only (KIP-360; B3). Everything else is in
@@ -71,52 +89,13 @@ class Transaction:
     (B4). `client_version` is the protocol level of the request that made the transition.
     """
 
-    __slots__ = (
-        "client_version",
-        "last_producer_epoch",
-        "last_update_ms",
-        "next_producer_id",
-        "partitions",
-        "previous_producer_id",
-        "producer_epoch",
-        "producer_id",
-        "start_ms",
-        "state",
-        "timeout_ms",
-        "transactional_id",
-    )
-
-    def __init__(
-        self,
-        transactional_id: str,
-        producer_id: int,
-        previous_producer_id: int,
-        next_producer_id: int,
-        producer_epoch: int,
-        last_producer_epoch: int,
-        timeout_ms: int,
-        state: State,
-        partitions: frozenset[TopicPartition],
-        start_ms: int,
-        last_update_ms: int,
-        client_version: int,
-    ) -> None:
-        self.transactional_id = transactional_id
-        self.producer_id = producer_id
-        self.previous_producer_id = previous_producer_id
-        self.next_producer_id = next_producer_id
-        self.producer_epoch = producer_epoch
-        self.last_producer_epoch = last_producer_epoch
-        self.timeout_ms = timeout_ms
-        self.state = state
-        self.partitions = partitions
-        self.start_ms = start_ms
-        self.last_update_ms = last_update_ms
-        self.client_version = client_version
+    __slots__ = ()
+    if TYPE_CHECKING:
+        state: State
 
     def with_partitions(self, partitions: frozenset[TopicPartition]) -> Transaction:
         """Return the value with other partitions, for display."""
-        fields = {name: getattr(self, name) for name in self.__slots__}
+        fields = {name: getattr(self, name) for name in FIELDS}
         fields["partitions"] = partitions
         return Transaction(**fields)
 
@@ -131,12 +110,12 @@ class Transaction:
         return self.state is PREPARE_COMMIT
 
     def __repr__(self) -> str:
-        fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__slots__)
+        fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in FIELDS)
         return f"Transaction({fields})"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Transaction):
             return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+        return all(getattr(self, name) == getattr(other, name) for name in FIELDS)
 
     __hash__ = None  # type: ignore[assignment]

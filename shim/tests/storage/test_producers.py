@@ -291,7 +291,7 @@ def test_marker_hooks_see_log_producer_and_offset(make_disk: Callable[..., Disk]
     log = disk.open()
     seen: list[tuple[str, int, int, bool, int]] = []
     disk.logs.on_marker.append(
-        lambda log, pid, epoch, commit, offset: seen.append((log.name, pid, epoch, commit, offset))
+        (None, lambda log, pid, epoch, commit, offset: seen.append((log.name, pid, epoch, commit, offset)))
     )
     put(log, b"a", pid=1, seq=0, txn=True)
     end(log, 1, 0, commit=False)

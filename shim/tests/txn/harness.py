@@ -29,7 +29,7 @@ class Node(node.Node):
         super().__init__(path, **{**sizes, **options})
 
     def start_coordinator(self) -> None:
-        self.logs.on_marker.append(self._on_marker)
+        self.logs.on_marker.append((None, self._on_marker))
         self.coordinator = TransactionCoordinator(
             clock=self.clock,
             config=self.config,

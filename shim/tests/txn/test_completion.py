@@ -34,6 +34,20 @@ def begin(node: Node, name: str = "app", timeout_ms: int = 60_000) -> tuple[int,
     return producer
 
 
+@pytest.mark.parametrize("commit", [True, False])
+def test_a_hook_of_a_topic_hears_of_the_markers_there_alone(node: Node, commit: bool):
+    heard: list[tuple[str | None, str]] = []
+
+    def hook(of: str | None) -> Callable[..., None]:
+        return lambda log, *facts: heard.append((of, f"{log.topic}-{log.partition} {facts}"))
+
+    node.logs.on_marker.extend((topic, hook(topic)) for topic in ("orders", "elsewhere", None))
+    producer_id, epoch = producer = begin(node)
+    node.end("app", producer, commit)
+    shown = [f"orders-{partition} {(producer_id, epoch + 1, commit, 1)}" for partition in range(2)]
+    assert heard == [(topic, text) for text in shown for topic in ("orders", None)]
+
+
 def visible(node: Node) -> list[str]:
     return node.visible("orders", 0) + node.visible("orders", 1)
 

@@ -161,7 +161,7 @@ def test_a_marker_whose_hook_finds_no_memory_is_not_taken_for_written(node: Node
             raise MemoryError
         heard.append((log.topic, log.partition))
 
-    node.logs.on_marker.append(hear)
+    node.logs.on_marker.append((None, hear))
     node.end("app", producer, True)
     assert node.coordinator.describe("app").state is PREPARE_COMMIT
     node.clock.advance(LATER_MS)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -71,6 +73,23 @@ def test_a_large_transaction_is_encoded_like_a_small_one(count: int, version: in
     partitions = frozenset((f"t{number % 3}", number) for number in range(count))
     txn = Transaction("app", 1, 1, -1, 0, -1, 1000, State.ONGOING, partitions, 5, 6, 2)
     assert records.encode_value(txn, version) == generated(txn, version)
+
+
+@pytest.mark.parametrize(
+    ("epoch", "version", "state", "error"),
+    [(32768, 2, 1, "epoch 32768"), (1, 32768, 1, "client version 32768"), (1, 2, 128, "status 128")],
+)
+def test_what_no_record_holds_is_refused(epoch: int, version: int, state: Any, error: str) -> None:
+    txn = Transaction("app", 1, 1, -1, epoch, -1, 1000, state, frozenset(), 5, 6, version)
+    with pytest.raises(ValueError, match=error):
+        records.encode_value(txn, 1)
+
+
+def test_a_number_beyond_its_field_is_no_transaction() -> None:
+    with pytest.raises(OverflowError):
+        Transaction("app", 1 << 63, 1, -1, 0, -1, 1000, State.ONGOING, frozenset(), 5, 6, 2)
+    with pytest.raises(OverflowError):
+        Transaction("app", 1, 1, -1, 0, -1, 1 << 31, State.ONGOING, frozenset(), 5, 6, 2)
 
 
 @given(transactions())
