@@ -55,6 +55,11 @@ cdef class ProducersEnd:
     ) except -1
 
 
+cdef class EpochsEnd:
+    # -1: there is none.
+    cdef public int64_t latest
+
+
 cdef class LogEnd:
     # (topic, partition)
     cdef public tuple key
@@ -70,7 +75,7 @@ cdef class LogEnd:
     cdef public object sync_error
     cdef public object config
     cdef public list segments
-    cdef public object epochs
+    cdef public EpochsEnd epochs
     cdef public object producers
     cdef public object _readers
     # Of the configuration `_plain_of`.

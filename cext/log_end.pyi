@@ -90,6 +90,12 @@ class ProducersEnd:
 
     def _stale_epoch(self, epoch: int, entry: Any) -> Exception: ...
 
+class EpochsEnd:
+    """The base of `storage.epochs.LeaderEpochs`."""
+
+    latest: int
+    """The newest epoch; -1: there is none."""
+
 class LogEnd:
     """What an append asks of a partition; the fields are explained in `LocalLog`.
 
@@ -121,6 +127,7 @@ class LogEnd:
     config: Any
     segments: list[Any]
     epochs: Any
+    """An `EpochsEnd`."""
     producers: Any
     _readers: Any
     _plain_of: object

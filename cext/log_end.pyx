@@ -152,6 +152,10 @@ cdef class ProducersEnd:
         return 0
 
 
+cdef class EpochsEnd:
+    pass
+
+
 cdef class LogEnd:
     cdef bint _is_ready(self) except -1:
         return (
@@ -161,6 +165,7 @@ cdef class LogEnd:
             and not self.is_offline
             and not self.is_closed
             and len(self.segments) > 0
+            and self.epochs is not None
             and self.epochs.latest == self.leader_epoch
         )
 

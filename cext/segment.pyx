@@ -248,6 +248,8 @@ cdef class SegmentEnd:
         return (
             offsets is not None
             and times is not None
+            and offsets.tail is not None
+            and times.tail is not None
             and (PyByteArray_GET_SIZE(times.tail) > 0 or times.stored_bytes == 0)
             and PyByteArray_GET_SIZE(offsets.tail) < INDEX_CHUNK_BYTES - OFFSET_ENTRY_SIZE
             and PyByteArray_GET_SIZE(times.tail) < INDEX_CHUNK_BYTES - TIME_ENTRY_SIZE

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 
+from kafka_shim.cext.log_end import EpochsEnd
 from kafka_shim.storage import checkpoint
 
 FILE_NAME = "leader-epoch-checkpoint"
 UNKNOWN = (-1, -1)
 
 
-class LeaderEpochs:
+class LeaderEpochs(EpochsEnd):
     """(epoch, start_offset) pairs, both ascending, stored in the file `leader-epoch-checkpoint`.
 
     A change replaces the file without an fsync, which survives a crash of the process. After a power failure, recovery
@@ -18,7 +19,7 @@ class LeaderEpochs:
     or a clean stop: recovery leaves it out, and to replace the file at each deleted segment would hold the event loop
     up for as long as a slow disk writes (Kafka: truncateFromStartAsyncFlush)."""
 
-    __slots__ = ("_directory", "_entries", "_is_saved", "latest")
+    __slots__ = ("_directory", "_entries", "_is_saved")
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
