@@ -5,8 +5,9 @@ Without an argument it writes; ``check`` compares. ``take FILE`` first makes FIL
 committed one; ``merge FILE`` puts the cases of a run of some parts into it, and the page says when they were taken.
 A table stands between ``<!-- bench NAME -->`` and ``<!-- end -->``; NAME is one of
 `bench.report.TABLES`, ``headlines``, ``conditions``, ``instructions``, which is from docs/instructions.json
-(`python -m bench.instructions`), ``share``, from docs/share.json (`python -m bench.share`), or ``curves``, from
-docs/curves.json (`python -m bench.curves`), whose picture `bench.curve_plots` draws.
+(`python -m bench.instructions`), ``share``, from docs/share.json (`python -m bench.share`), ``profile``, from
+docs/profile.json (`python -m bench.profile`), or ``curves``, from docs/curves.json (`python -m bench.curves`), whose
+picture `bench.curve_plots` draws.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bench import curve_plots, curves, instructions, report, share  # noqa: E402
+from bench import curve_plots, curves, instructions, profile, report, share  # noqa: E402
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 FIGURES = ROOT / "docs" / "bench.json"
 INSTRUCTIONS = ROOT / "docs" / "instructions.json"
 SHARE = ROOT / "docs" / "share.json"
+PROFILE = ROOT / "docs" / "profile.json"
 CURVES = ROOT / "docs" / "curves.json"
 PICTURE = ROOT / "docs" / "images" / "curves.svg"
 PAGES = (ROOT / "README.md", ROOT / "docs" / "performance.md")
@@ -46,6 +48,9 @@ def content(name: str, figures: Mapping[str, Any]) -> str:
         return instructions.table(json.loads(INSTRUCTIONS.read_text(encoding="utf-8")))
     if name == "share":
         return share.table(json.loads(SHARE.read_text(encoding="utf-8"))["samples"], share.KINDS)
+    if name == "profile":
+        profiled = json.loads(PROFILE.read_text(encoding="utf-8"))
+        return f"{profile.conditions(profiled)}\n\n{profile.table(profiled)}"
     if name == "curves":
         found = json.loads(CURVES.read_text(encoding="utf-8"))
         return f"{curves.conditions(found)}\n\n{curves.table(found['curves'])}"
