@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import sys
 import tempfile
@@ -17,6 +18,8 @@ import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import psutil
 
 from bench import security
 from bench.client_process import ROOT, make_topic
@@ -48,6 +51,8 @@ TOPIC_PARTITIONS = 500
 RECORD = [(b"key", b"x" * 100, 1, ())]
 BATCH_BYTES = 1_000_000
 LARGEST_BYTES = 10_000_000
+# Of the memory, what the logs of both brokers may have.
+PAGE_CACHE_SHARE = 0.8
 SEGMENT_BYTES, OFFSETS_PER_SEGMENT = 1 << 30, 1_000_000
 LOADING = (
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -303,6 +308,17 @@ def _fill(broker: Growing, before: int, size: int) -> None:
         answer = broker.client.request(requests.produce("grown-0", 0, batch), 11)
         check(answer.responses[0].partition_responses[0].error_code)
     broker.kept["end"] = _end_offset(broker, "grown-0")
+    if len(KINDS) * size * BATCH_BYTES > PAGE_CACHE_SHARE * psutil.virtual_memory().total:
+        _evict(broker.target.data_dir / "grown-0-0")
+
+
+def _evict(folder: Path) -> None:
+    """Has the kernel forget the pages of a log. Of two logs that do not fit into its page cache together the one that
+    was written last would have its pages there, and the other would be read from the disk."""
+    os.sync()
+    for path in folder.glob("*.log"):
+        with path.open("rb") as log:
+            os.posix_fadvise(log.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def _read_somewhere(broker: Growing) -> None:
