@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import sys
 import tempfile
@@ -17,6 +18,8 @@ import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import psutil
 
 from bench import security
 from bench.client_process import ROOT, make_topic
@@ -48,6 +51,9 @@ TOPIC_PARTITIONS = 500
 RECORD = [(b"key", b"x" * 100, 1, ())]
 BATCH_BYTES = 1_000_000
 LARGEST_BYTES = 10_000_000
+# Of the memory, what the logs of both brokers may have.
+PAGE_CACHE_SHARE = 0.8
+SEGMENT_BYTES, OFFSETS_PER_SEGMENT = 1 << 30, 1_000_000
 LOADING = (
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -87,6 +93,8 @@ class Curve:
     grow: Callable[[Growing, int, int], None]
     work: Callable[[Growing], None]
     is_secured: bool = False
+    # `grow` starts the broker anew, so that it has to be warm again.
+    is_restarted: bool = False
 
 
 def _produce(broker: Growing, topic: str) -> None:
@@ -300,6 +308,17 @@ def _fill(broker: Growing, before: int, size: int) -> None:
         answer = broker.client.request(requests.produce("grown-0", 0, batch), 11)
         check(answer.responses[0].partition_responses[0].error_code)
     broker.kept["end"] = _end_offset(broker, "grown-0")
+    if len(KINDS) * size * BATCH_BYTES > PAGE_CACHE_SHARE * psutil.virtual_memory().total:
+        _evict(broker.target.data_dir / "grown-0-0")
+
+
+def _evict(folder: Path) -> None:
+    """Has the kernel forget the pages of a log. Of two logs that do not fit into its page cache together the one that
+    was written last would have its pages there, and the other would be read from the disk."""
+    os.sync()
+    for path in folder.glob("*.log"):
+        with path.open("rb") as log:
+            os.posix_fadvise(log.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def _read_somewhere(broker: Growing) -> None:
@@ -307,6 +326,49 @@ def _read_somewhere(broker: Growing) -> None:
     offset = broker.next("read") * 7_919_003 % broker.kept["end"]
     answer = broker.client.request(requests.fetch("grown-0", 0, offset, max_bytes=1), 12)
     check(answer.responses[0].partitions[0].error_code)
+
+
+def _stretch(broker: Growing, before: int, size: int) -> None:
+    """Makes a log of so many segments of 1 GiB, while the broker is stopped: each is a file with one batch at its
+    beginning and a hole behind it, but for the last one, which is the batch alone."""
+    if not before:
+        make_topic(broker.client, "grown-0", 1)
+        _to_first(broker)
+    broker.client.close()
+    broker.target.stop()
+    folder = broker.target.data_dir / "grown-0-0"
+    for path in folder.iterdir():
+        if path.name != "partition.metadata":
+            path.unlink()
+    (folder / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
+    now_ms = time.time_ns() // 1_000_000
+    for number in range(size):
+        base_offset = number * OFFSETS_PER_SEGMENT
+        batch = build([(b"key", b"x" * 100, now_ms, ())], base_offset=base_offset)
+        with (folder / f"{base_offset:020}.log").open("wb") as log:
+            log.write(batch)
+            if number < size - 1:
+                log.truncate(SEGMENT_BYTES)
+        for suffix in ("index", "timeindex"):
+            (folder / f"{base_offset:020}.{suffix}").touch()
+    # Else Kafka looks for the high watermark of before in a hole.
+    end_offset = (size - 1) * OFFSETS_PER_SEGMENT + 1
+    (folder.parent / "replication-offset-checkpoint").write_text(f"0\n1\ngrown-0 0 {end_offset}\n")
+    broker.target.start()
+    broker.client = Connection(broker.target.bootstrap, timeout_s=120)
+    broker.kept["connections"] = [broker.client]
+    broker.kept["segments"] = size
+
+
+def _read_some_segment(broker: Growing) -> None:
+    """The first batch of a segment, which jumps through the log."""
+    number = broker.next("read") * 7919 % broker.kept["segments"]
+    offset = number * OFFSETS_PER_SEGMENT
+    answer = broker.client.request(requests.fetch("grown-0", 0, offset, max_bytes=1), 12)
+    row = answer.responses[0].partitions[0]
+    check(row.error_code)
+    if int.from_bytes(bytes(row.records[:8])) != offset:
+        raise RuntimeError(f"another batch than that of offset {offset}")
 
 
 def _enlarge(broker: Growing, before: int, size: int) -> None:
@@ -336,6 +398,14 @@ CURVES: dict[str, Curve] = {
     "ids": Curve("transaction of one record", "transactional ids", (1, 10, 100, 1000, 10_000), _add_ids, _transact),
     "acls": Curve("one record of a user with an ACL", "ACLs", (1, 100, 1000, 10_000), _add_acls, _to_first, True),
     "log": Curve("fetch anywhere in the log", "MB of log", (10, 100, 1000, 10_000, 20_000), _fill, _read_somewhere),
+    "sparse": Curve(
+        "first batch of a segment",
+        "GiB of log, most of it holes",
+        (1, 10, 100, 1000),
+        _stretch,
+        _read_some_segment,
+        is_restarted=True,
+    ),
     "record": Curve("one record of a size", "bytes", (10, 1000, 100_000, 1_000_000, LARGEST_BYTES), _enlarge, _send),
 }
 
@@ -388,7 +458,8 @@ def taken(name: str, kinds: Sequence[str], rounds: int, seconds: float) -> dict[
             samples: dict[str, list[Sample]] = {kind: [] for kind in kinds}
             for broker in brokers.values():
                 curve.grow(broker, before, size)
-                measure(broker, curve.work, WARM_UP_S if before else FIRST_WARM_UP_S)
+                is_cold = curve.is_restarted or not before
+                measure(broker, curve.work, FIRST_WARM_UP_S if is_cold else WARM_UP_S)
             for number in range(rounds):
                 for kind in kinds if number % 2 else kinds[::-1]:
                     samples[kind].append(measure(brokers[kind], curve.work, seconds))

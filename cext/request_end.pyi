@@ -37,9 +37,11 @@ class FrameEnd:
         be muted."""
 
     def _consume(self, data: memoryview, size_bytes: int) -> None:
-        """Handle every complete frame of `data` and keep the rest: calls `_handle_now` (`_handle` until the client has
-        authenticated) with each frame, `close` with what `_frame_refusal` says of a length that is refused, and `_keep`
-        with what is left, also while a request waits or a response is not sent."""
+        """Handle every complete frame of `data` and keep the rest: as `_handle_now` with each frame (`_handle` until
+        the client has authenticated), `close` with what `_frame_refusal` says of a length that is refused, and `_keep`
+        with what is left, also while a request waits or a response is not sent. An answer that a whole request to
+        produce follows leaves with the answer to that one, up to 32 answers and 16 KB: a write for each would wake the
+        client for each."""
 
 class Reply:
     """The result of one request, which the connection sends.

@@ -4,7 +4,7 @@ cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from kafka_shim.cext.bigendian cimport load_i32
+from kafka_shim.cext.bigendian cimport load_i16, load_i32
 from kafka_shim.cext.headers cimport RequestHeader, RequestHeaderParser
 from kafka_shim.cext.messages cimport decode_request, encode_response_frame
 from kafka_shim.cext.plain_api cimport PlainApi
@@ -15,7 +15,12 @@ from kafka_shim.cext.messages import LargeRequestError
 
 cdef enum:
     LENGTH_BYTES = 4
+    API_KEY_BYTES = 2
+    # The most answers that wait for the next one, and their bytes.
+    MOST_HELD_ANSWERS = 32
+    MOST_HELD_BYTES = 16 * 1024
     DEBUG = 10                  # of `logging`
+    PRODUCE = 0
     OFFSET_COMMIT = 8
     ADD_PARTITIONS_TO_TXN = 24
     TXN_OFFSET_COMMIT = 28
@@ -42,6 +47,9 @@ cdef class FrameEnd:
     cdef public bint _must_log_in
     cdef public bint _write_paused
     cdef public bint is_closing
+    # Answers that leave together with the next one.
+    cdef list _answers
+    cdef Py_ssize_t _answers_bytes
 
     def get_buffer(self, sizehint):
         return self._memory.probe if self._frame is None and self._held is None else self._get_rest()
@@ -54,26 +62,71 @@ cdef class FrameEnd:
             self._rest_updated(nbytes)
 
     def _handle_now(self, frame):
+        self._serve(frame, False)
+
+    cdef int _serve(self, object frame, bint has_successor) except -1:
+        """With a successor, a request that is surely handled next, the answer may wait for that one's."""
         cdef Reply reply
         try:
             reply = self._dispatcher.handle(self.session, frame)
         except Exception as error:
+            self._send_held()
             self._failed(error)
-            return
+            return 0
         if reply is not None:
             if reply.parts is None:
+                self._send_held()
                 self._wait_for(reply)
-                return
+                return 0
             try:
                 if len(<list?>reply.parts) == 1:
-                    self._transport.write((<list>reply.parts)[0])
+                    self._answer((<list>reply.parts)[0], has_successor and reply.follow_up is None)
                 else:
+                    self._send_held()
                     self._send(reply.parts)
             finally:
                 if reply.follow_up is not None:
                     self._dispatcher.run(reply.follow_up)
+        elif not has_successor:
+            self._send_held()
         if self.session.muted_ms:
+            self._send_held()
             self._mute()
+        return 0
+
+    cdef int _answer(self, object answer, bint may_wait) except -1:
+        cdef Py_ssize_t size_bytes = len(answer)
+        if self._answers is None:
+            if not may_wait or size_bytes > MOST_HELD_BYTES:
+                self._transport.write(answer)
+                return 0
+            self._answers_bytes = 0
+        try:
+            if self._answers is None:
+                self._answers = []
+            self._answers.append(answer)
+        except MemoryError:
+            self._send_held()
+            self._transport.write(answer)
+            return 0
+        self._answers_bytes += size_bytes
+        if not may_wait or len(self._answers) >= MOST_HELD_ANSWERS or self._answers_bytes >= MOST_HELD_BYTES:
+            self._send_held()
+        return 0
+
+    cdef int _send_held(self) except -1:
+        cdef list answers = self._answers
+        if answers is None:
+            return 0
+        self._answers = None
+        try:
+            joined = b"".join(answers)
+        except MemoryError:
+            for answer in answers:
+                self._transport.write(answer)
+            return 0
+        self._transport.write(joined)
+        return 0
 
     def _consume(self, data, Py_ssize_t size_bytes):
         self._cut(data, size_bytes)
@@ -103,12 +156,26 @@ cdef class FrameEnd:
                 if self._must_log_in:
                     self._handle(frame)
                 else:
-                    self._handle_now(frame)
+                    self._serve(frame, self._is_produce_next(<const uint8_t*>view.buf + at, size_bytes - at))
+            self._send_held()
             if at < size_bytes and not self.is_closing:
                 self._keep(data[at:size_bytes])
             return 0
         finally:
             PyBuffer_Release(&view)
+
+    cdef bint _is_produce_next(self, const uint8_t* data, Py_ssize_t size_bytes) noexcept nogil:
+        """Whether a whole request to produce follows, of a client that does not wait for one answer before it sends the
+        next: a write for each would wake it for each. A Produce closes no connection before it has an answer."""
+        cdef int64_t length
+        if size_bytes < LENGTH_BYTES + API_KEY_BYTES:
+            return False
+        length = load_i32(data)
+        return (
+            API_KEY_BYTES <= length <= self._max_frame_bytes
+            and length <= size_bytes - LENGTH_BYTES
+            and load_i16(data + LENGTH_BYTES) == PRODUCE
+        )
 
 
 @cython.final

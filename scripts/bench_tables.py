@@ -4,9 +4,11 @@
 Without an argument it writes; ``check`` compares. ``take FILE`` first makes FILE, a result of `make bench`, the
 committed one; ``merge FILE`` puts the cases of a run of some parts into it, and the page says when they were taken.
 A table stands between ``<!-- bench NAME -->`` and ``<!-- end -->``; NAME is one of
-`bench.report.TABLES`, ``headlines``, ``conditions``, ``instructions``, which is from docs/instructions.json
-(`python -m bench.instructions`), ``share``, from docs/share.json (`python -m bench.share`), or ``curves``, from
-docs/curves.json (`python -m bench.curves`), whose picture `bench.curve_plots` draws.
+`bench.report.TABLES`, ``headlines``, ``conditions``, ``machines``, which also shows docs/bench-other.json, a whole run
+on another machine, ``instructions``, which is from docs/instructions.json
+(`python -m bench.instructions`), ``share``, from docs/share.json (`python -m bench.share`), ``profile``, from
+docs/profile.json (`python -m bench.profile`), or ``curves``, from docs/curves.json (`python -m bench.curves`), whose
+picture `bench.curve_plots` draws.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bench import curve_plots, curves, instructions, report, share  # noqa: E402
+from bench import curve_plots, curves, instructions, profile, report, share  # noqa: E402
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,8 +30,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 FIGURES = ROOT / "docs" / "bench.json"
+OTHER = ROOT / "docs" / "bench-other.json"
 INSTRUCTIONS = ROOT / "docs" / "instructions.json"
 SHARE = ROOT / "docs" / "share.json"
+PROFILE = ROOT / "docs" / "profile.json"
 CURVES = ROOT / "docs" / "curves.json"
 PICTURE = ROOT / "docs" / "images" / "curves.svg"
 PAGES = (ROOT / "README.md", ROOT / "docs" / "performance.md")
@@ -42,10 +46,15 @@ def content(name: str, figures: Mapping[str, Any]) -> str:
         return report.headlines(figures)
     if name == "conditions":
         return report.conditions(figures)
+    if name == "machines":
+        return report.machines(figures, json.loads(OTHER.read_text(encoding="utf-8")))
     if name == "instructions":
         return instructions.table(json.loads(INSTRUCTIONS.read_text(encoding="utf-8")))
     if name == "share":
         return share.table(json.loads(SHARE.read_text(encoding="utf-8"))["samples"], share.KINDS)
+    if name == "profile":
+        profiled = json.loads(PROFILE.read_text(encoding="utf-8"))
+        return f"{profile.conditions(profiled)}\n\n{profile.table(profiled)}"
     if name == "curves":
         found = json.loads(CURVES.read_text(encoding="utf-8"))
         return f"{curves.conditions(found)}\n\n{curves.table(found['curves'])}"

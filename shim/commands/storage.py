@@ -119,7 +119,7 @@ def info(directory: str, as_json: bool) -> None:
         for feature, level in found["features"].items():
             click.echo(f"feature {feature}: {level}")
         for topic, partitions in found["topics"].items():
-            click.echo(f"topic {topic}: {partitions} partitions")
+            click.echo(f"topic {topic}: {partitions} partition{'' if partitions == 1 else 's'}")
 
 
 IDENTITY = ("cluster.id", "node.id", "directory.id", "version")

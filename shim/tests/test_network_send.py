@@ -256,6 +256,23 @@ def test_the_loop_does_not_wait_for_the_disk(loop_factory, tmp_path, monkeypatch
         assert_whole(read_frame(sock), records, 2)
 
 
+def test_all_of_what_is_read_ahead_is_in_the_page_cache(tmp_path):
+    if not supports_nowait(tmp_path):
+        return  # nobody reads ahead there
+    size_bytes = 5 * file_records.READ_AHEAD_BYTES + 1
+    with (tmp_path / "file").open("wb+") as file:
+        file.write(bytes(2 * size_bytes))
+        file.flush()
+        fd = file.fileno()
+        os.fsync(fd)
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        file_records.read_ahead(fd, 4097, size_bytes)
+        for position in (*range(4097, 4097 + size_bytes, 4096), 4096 + size_bytes):
+            assert os.preadv(fd, (bytearray(1),), position, os.RWF_NOWAIT) == 1
+        file_records.read_ahead(fd, 2 * size_bytes, 1)  # behind the end: nothing to read
+    file_records.read_ahead(-1, 0, size_bytes)  # whoever sends meets the error
+
+
 def test_an_answer_gets_through_although_its_pages_leave_the_cache_at_once(looped, client, monkeypatch):
     """What was read ahead is sent, whatever the cache says of it then."""
     records = fill(client, 2)

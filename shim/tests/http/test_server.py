@@ -15,6 +15,7 @@ from kafka_shim.http import server as module
 from kafka_shim.http.server import HttpServer, Request, Response, parse_address
 from kafka_shim.security.tls.authority import CertificateAuthority
 from kafka_shim.security.tls.context import private_file
+from kafka_shim.targets.waiting import wait_until
 
 
 def echo(request: Request) -> Response:
@@ -164,8 +165,10 @@ def test_a_request_that_is_whole_keeps_its_place(held: tuple[HttpServer, threadi
     asking = [socket.create_connection(("127.0.0.1", server.port), timeout=60) for _ in range(module.MOST_REQUESTS)]
     for one in asking:
         one.sendall(b"GET / HTTP/1.1\r\n\r\n")
-    while server._server._silent or len(server._server._deadlines_s) < module.MOST_REQUESTS:
-        pass
+    wait_until(
+        lambda: not server._server._silent and len(server._server._deadlines_s) == module.MOST_REQUESTS,
+        "all requests are whole",
+    )
     with socket.create_connection(("127.0.0.1", server.port), timeout=60) as late:
         assert late.recv(1) == b""  # closed: nobody is left to read its request
     told.set()
@@ -199,8 +202,7 @@ def test_one_that_takes_its_answer_keeps_its_place(monkeypatch: pytest.MonkeyPat
     server.start()
     with socket.create_connection(("127.0.0.1", server.port), timeout=60) as first:
         first.sendall(b"GET / HTTP/1.0\r\n\r\n")
-        while not server._server._taken_s:
-            pass
+        wait_until(lambda: server._server._taken_s, "a part of the answer is taken")
         with socket.create_connection(("127.0.0.1", server.port), timeout=60) as second:
             second.sendall(b"GET / HTTP/1.0\r\n\r\n")
             with first.makefile("rb") as answer:

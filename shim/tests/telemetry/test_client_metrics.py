@@ -247,6 +247,17 @@ def test_clients_are_forgotten_at_their_disconnection_and_after_three_intervals(
     assert len(Receiver.last.gone) == 6
 
 
+def test_a_client_with_a_short_interval_is_known_for_a_minute(broker, client):
+    """Three of its intervals may be shorter than a pause of its process."""
+    subscribe(client, metrics="*", interval_ms="100")
+    assert ask(client).push_interval_ms == 100
+    known = broker.state.client_metrics
+    broker.clock.advance(50_000)
+    assert known.instance_count == 1
+    broker.clock.advance(10_000 + client_metrics.SWEEP_MS)
+    assert known.instance_count == 0
+
+
 def test_the_client_that_said_nothing_for_longest_is_forgotten_first(client, monkeypatch):
     monkeypatch.setattr(client_metrics, "MOST_INSTANCES", 2)
     first, second, third = (bytes([number]) * 16 for number in (1, 2, 3))
