@@ -28,6 +28,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Container
 
+    from kafka_shim.cext.plain_commits import Commit
     from kafka_shim.group.decision import TimerMoves
     from kafka_shim.group.groups import Groups
     from kafka_shim.group.kind import Check, Group
@@ -113,7 +114,9 @@ def commit(
     return changes, response, moves
 
 
-def check_commit(groups: Groups, request: OffsetCommitRequest, version: int, moves: TimerMoves) -> Check | None:
+def check_commit(
+    groups: Groups, request: OffsetCommitRequest | Commit, version: int, moves: TimerMoves
+) -> Check | None:
     """Returns the check of each partition, or None, and adds the timers that the commit moves to `moves`. Raises the
     group's error."""
     group_id = request.group_id

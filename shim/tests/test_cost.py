@@ -31,7 +31,7 @@ MOST = {
     "produce and incremental fetch, 4,000 partitions": 1_320,
     "heartbeat": 290,
     "consumer heartbeat": 360,
-    "offset commit": 567,
+    "offset commit": 202,
     "latest offsets of 20 topics": 4_030,
     "offset fetch of 5 groups": 5_020,
     "transaction of 20 partitions": 5_220,
