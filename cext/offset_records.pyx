@@ -201,3 +201,29 @@ def put_offsets(dict stored not None, list changes not None, int64_t base_offset
         if of_topic is None:
             of_topic = stored[topic] = {}
         of_topic[partition] = committed
+
+
+def fetched(dict by_topic not None, wanted, topic_class, row_class):
+    cdef list topics = []
+    cdef list rows
+    cdef dict found
+    cdef Committed committed
+    cdef object zero = PyBytes_FromStringAndSize(_ZERO_UUID, UUID_BYTES)
+    cdef bint is_any
+    for name, topic_id, partitions in wanted:
+        found = by_topic.get(name)
+        is_any = topic_id == zero
+        rows = []
+        for partition in partitions:
+            committed = None if found is None else found.get(partition)
+            if committed is None or not (
+                is_any or committed.topic_id == topic_id or committed.topic_id == <bytes>zero
+            ):
+                rows.append(row_class(partition_index=partition, committed_offset=-1))
+            else:
+                rows.append(row_class(
+                    partition_index=partition, committed_offset=committed.offset,
+                    committed_leader_epoch=committed.leader_epoch, metadata=committed.metadata,
+                ))
+        topics.append(topic_class(name=name, topic_id=topic_id, partitions=rows))
+    return topics

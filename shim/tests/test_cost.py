@@ -31,9 +31,9 @@ MOST = {
     "produce and incremental fetch, 4,000 partitions": 1_320,
     "heartbeat": 290,
     "consumer heartbeat": 360,
-    "offset commit": 202,
+    "offset commit": 199,
     "latest offsets of 20 topics": 4_030,
-    "offset fetch of 5 groups": 5_020,
+    "offset fetch of 5 groups": 2_600,
     "transaction of 20 partitions": 5_220,
 }
 # Other versions of Python have other instructions.
