@@ -9,11 +9,15 @@ def java_string_hash(str text not None):
 
 
 def internal_partition(str key not None, Py_ssize_t partition_count):
+    return partition_of(key, partition_count)
+
+
+cdef int32_t partition_of(str key, Py_ssize_t partition_count) except? -1:
     # The smallest integer has no absolute value; Kafka makes 0 of it (Utils.abs).
     cdef int32_t value = <int32_t> _hash(key)
     if value == INT_MIN:
         return 0
-    return (-value if value < 0 else value) % partition_count
+    return <int32_t>((-value if value < 0 else value) % partition_count)
 
 
 cdef uint32_t _hash(str text) noexcept:

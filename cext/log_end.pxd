@@ -96,9 +96,12 @@ cdef class LogEnd:
         self, object put, object whole, Py_ssize_t start, uint8_t* p, int64_t size_bytes, int64_t now_ms,
         object verification, Py_ssize_t cached_batches
     ) except -2
-    # `append_data` and `commit_plain` of log_end.pyi.
+    # `append_data`, `put_own` and `commit_plain` of log_end.pyi.
     cdef Appended append_data(
         self, object put, object records, int64_t now_ms, object verification, Py_ssize_t cached_batches
+    )
+    cdef Appended append_own_batch(
+        self, object put, bytearray batch, int64_t now_ms, bint is_limited, Py_ssize_t cached_batches
     )
     cdef Appended append_commit(
         self, object put, bytearray marker, int64_t producer_id, int32_t producer_epoch, int32_t coordinator_epoch,

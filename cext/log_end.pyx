@@ -253,6 +253,11 @@ cdef class LogEnd:
         return base_offset
 
     def put_own(self, put, bytearray batch not None, int64_t now_ms, bint is_limited, Py_ssize_t cached_batches):
+        return self.append_own_batch(put, batch, now_ms, is_limited, cached_batches)
+
+    cdef Appended append_own_batch(
+        self, object put, bytearray batch, int64_t now_ms, bint is_limited, Py_ssize_t cached_batches
+    ):
         cdef uint8_t* p = <uint8_t*><char*>batch
         cdef int64_t size_bytes = len(batch)
         cdef int64_t base_offset = self.log_end_offset

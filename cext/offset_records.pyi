@@ -68,3 +68,12 @@ class PlainCommits:
 
 def put_offsets(stored: dict[str, dict[int, Committed]], changes: list[Any], base_offset: int) -> None:
     """Store a group's offsets, whose records follow each other in the log from `base_offset` on."""
+
+def fetched(
+    by_topic: dict[str, dict[int, Committed]],
+    wanted: Sequence[tuple[str, bytes, Sequence[int]]],
+    topic_class: type[Any],
+    row_class: type[Any],
+) -> list[Any]:
+    """Returns the topics of an OffsetFetch of (topic, topic id, partitions), and in them the rows. Those without an
+    offset have -1, and so have those with an offset of another topic than the id, if neither is zero."""

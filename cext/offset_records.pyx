@@ -21,15 +21,7 @@ cdef const char* _ZERO_UUID = b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
 
 
 cdef class Committed:
-    cdef readonly int64_t offset
-    cdef readonly int32_t leader_epoch
-    cdef readonly str metadata
-    cdef readonly int64_t commit_ms
-    cdef readonly int64_t expire_ms
-    cdef readonly bytes topic_id
-    cdef public int64_t record_offset
-
-    # Not __init__, which a caller may leave out: `_value` reads UUID_BYTES of the topic id unchecked.
+    # Not __init__, which a caller may leave out: `write_offset_value` reads UUID_BYTES of the topic id unchecked.
     def __cinit__(
         self, int64_t offset, int32_t leader_epoch, str metadata not None, int64_t commit_ms,
         int64_t expire_ms=NO_EXPIRY, bytes topic_id not None=bytes(UUID_BYTES), int64_t record_offset=-1
@@ -65,14 +57,40 @@ def encode_offsets(str group_id not None, changes, int64_t now_ms):
     return entries
 
 
+cdef int write_offset_key(Out* out, str group_id, str topic, int32_t partition) except -1:
+    write_i16(out, KEY_TYPE)
+    write_string(out, False, group_id)
+    write_string(out, False, topic)
+    write_i32(out, partition)
+    return 0
+
+
+cdef int write_offset_value(Out* out, Committed committed) except -1:
+    cdef bint expires = committed.expire_ms != NO_EXPIRY
+    cdef const char* topic_id = PyBytes_AS_STRING(committed.topic_id)
+    write_i16(out, EXPIRING_VERSION if expires else VERSION)
+    write_i64(out, committed.offset)
+    if not expires:
+        write_i32(out, committed.leader_epoch)
+    write_string(out, not expires, committed.metadata)
+    write_i64(out, committed.commit_ms)
+    if expires:
+        write_i64(out, committed.expire_ms)
+    elif memcmp(topic_id, _ZERO_UUID, UUID_BYTES) == 0:
+        write_i8(out, 0)                    # no tagged field
+    else:
+        write_i8(out, 1)
+        write_i8(out, TOPIC_ID_TAG)
+        write_i8(out, UUID_BYTES)
+        write_raw(out, topic_id, UUID_BYTES)
+    return 0
+
+
 cdef bytes _key(str group_id, str topic, int32_t partition):
     cdef Out out
     out_init(&out)
     try:
-        write_i16(&out, KEY_TYPE)
-        write_string(&out, False, group_id)
-        write_string(&out, False, topic)
-        write_i32(&out, partition)
+        write_offset_key(&out, group_id, topic, partition)
         return PyBytes_FromStringAndSize(<char*>out.data, out.size_bytes)
     finally:
         out_free(&out)
@@ -80,25 +98,9 @@ cdef bytes _key(str group_id, str topic, int32_t partition):
 
 cdef bytes _value(Committed committed):
     cdef Out out
-    cdef bint expires = committed.expire_ms != NO_EXPIRY
-    cdef const char* topic_id = PyBytes_AS_STRING(committed.topic_id)
     out_init(&out)
     try:
-        write_i16(&out, EXPIRING_VERSION if expires else VERSION)
-        write_i64(&out, committed.offset)
-        if not expires:
-            write_i32(&out, committed.leader_epoch)
-        write_string(&out, not expires, committed.metadata)
-        write_i64(&out, committed.commit_ms)
-        if expires:
-            write_i64(&out, committed.expire_ms)
-        elif memcmp(topic_id, _ZERO_UUID, UUID_BYTES) == 0:
-            write_i8(&out, 0)                   # no tagged field
-        else:
-            write_i8(&out, 1)
-            write_i8(&out, TOPIC_ID_TAG)
-            write_i8(&out, UUID_BYTES)
-            write_raw(&out, topic_id, UUID_BYTES)
+        write_offset_value(&out, committed)
         return PyBytes_FromStringAndSize(<char*>out.data, out.size_bytes)
     finally:
         out_free(&out)
@@ -199,3 +201,29 @@ def put_offsets(dict stored not None, list changes not None, int64_t base_offset
         if of_topic is None:
             of_topic = stored[topic] = {}
         of_topic[partition] = committed
+
+
+def fetched(dict by_topic not None, wanted, topic_class, row_class):
+    cdef list topics = []
+    cdef list rows
+    cdef dict found
+    cdef Committed committed
+    cdef object zero = PyBytes_FromStringAndSize(_ZERO_UUID, UUID_BYTES)
+    cdef bint is_any
+    for name, topic_id, partitions in wanted:
+        found = by_topic.get(name)
+        is_any = topic_id == zero
+        rows = []
+        for partition in partitions:
+            committed = None if found is None else found.get(partition)
+            if committed is None or not (
+                is_any or committed.topic_id == topic_id or committed.topic_id == <bytes>zero
+            ):
+                rows.append(row_class(partition_index=partition, committed_offset=-1))
+            else:
+                rows.append(row_class(
+                    partition_index=partition, committed_offset=committed.offset,
+                    committed_leader_epoch=committed.leader_epoch, metadata=committed.metadata,
+                ))
+        topics.append(topic_class(name=name, topic_id=topic_id, partitions=rows))
+    return topics

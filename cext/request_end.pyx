@@ -7,7 +7,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from kafka_shim.cext.bigendian cimport load_i16, load_i32
 from kafka_shim.cext.headers cimport RequestHeader, RequestHeaderParser
 from kafka_shim.cext.messages cimport decode_request, encode_response_frame
-from kafka_shim.cext.plain_api cimport PlainApi
+from kafka_shim.cext.plain_api cimport IN_STEPS_BYTES, PlainApi
 
 from types import GeneratorType
 
@@ -25,9 +25,6 @@ cdef enum:
     ADD_PARTITIONS_TO_TXN = 24
     TXN_OFFSET_COMMIT = 28
     OFFSET_DELETE = 47
-    # Requests of many small entries that their handlers serve in steps from so many bytes on, although the codec does
-    # not take them for large. 4,000 entries of the smallest kind take some ten milliseconds.
-    IN_STEPS_BYTES = 16 * 1024
 
 cdef str RECEIVED = "request.received"
 cdef str READY = "response.ready"

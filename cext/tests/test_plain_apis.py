@@ -1,5 +1,6 @@
 """What is served from frame to frame reads no byte beyond its frame, whatever is in it. What it answers is compared
-with the handlers in shim/tests/api/test_plain_produce.py and shim/tests/group/test_plain_heartbeats.py."""
+with the handlers in shim/tests/api/test_plain_produce.py, shim/tests/group/test_plain_heartbeats.py and
+shim/tests/group/test_plain_commit_frames.py."""
 
 from __future__ import annotations
 
@@ -11,16 +12,20 @@ from typing import Any
 import pytest
 
 from kafka_shim.cext.headers import RequestHeaderParser
+from kafka_shim.cext.log_end import LogEnd, ProducersEnd
+from kafka_shim.cext.plain_commits import PlainCommit
 from kafka_shim.cext.plain_heartbeats import PlainConsumerHeartbeat, PlainHeartbeat
 from kafka_shim.cext.plain_produce import PlainProduce
 from kafka_shim.cext.request_end import ApiEnd, DispatcherEnd
 from kafka_shim.cext.tests import oracle
 from kafka_shim.cext.tests.exact import exact
 from kafka_shim.protocol.headers import encode_request_frame, request_class
+from kafka_shim.protocol.messages.offset_commit_request import OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from kafka_shim.protocol.messages.produce_request import PartitionProduceData, TopicProduceData
 
 BATCH = oracle.write_batch(oracle.write_record(0, 0, b"key", b"value"), 1)
-FIRST_FLEXIBLE = {0: 9, 12: 4, 68: 0}
+FIRST_FLEXIBLE = {0: 9, 8: 8, 12: 4, 68: 0}
+TOPIC_ID = bytes(range(16))
 HEADER_BYTES = 8
 
 
@@ -51,7 +56,15 @@ def dispatcher(seen: Counter[str]) -> Dispatcher:
         seen["stays"] += 1
         return True
 
+    def prepare(*arguments: Any) -> tuple[Any, LogEnd, list[Any], int]:
+        """A log that has no segment: everything is made but the append."""
+        seen["stays"] += 1
+        log = LogEnd()
+        log.segments, log.producers = [], ProducersEnd()
+        return SimpleNamespace(is_current=True), log, [], 4096
+
     shorts = {
+        8: PlainCommit(SimpleNamespace(append=None), "__other", 5, prepare, left),
         0: PlainProduce(SimpleNamespace(append=None), frozenset(["__other"]), 5, left),
         12: PlainHeartbeat(stays),
         68: PlainConsumerHeartbeat(stays),
@@ -62,6 +75,8 @@ def dispatcher(seen: Counter[str]) -> Dispatcher:
         api.key, api.first, api.last, api.is_loaded = key, 0, 13, True
         api.cluster_operations, api.handle, api.plain = (), left, plain
         api.request = request_class(key)
+    topic = SimpleNamespace(name="topic", topic_id=TOPIC_ID, partitions=[None] * 3)
+    topics = {"topic": topic, "__other": topic}
     broker = SimpleNamespace(
         authorizer=None,
         quotas=None,
@@ -69,7 +84,7 @@ def dispatcher(seen: Counter[str]) -> Dispatcher:
         faults=SimpleNamespace(armed=False, holds=lambda name: False),
         metrics=SimpleNamespace(requests={}, appended_bytes=0),
         logs=SimpleNamespace(partitions=SimpleNamespace(loaded={})),
-        metadata=SimpleNamespace(image=SimpleNamespace(topics_by_id={})),
+        metadata=SimpleNamespace(image=SimpleNamespace(topics_by_id={TOPIC_ID: topic}, topics=topics)),
     )
     return Dispatcher(broker, table, RequestHeaderParser(FIRST_FLEXIBLE), lambda level: False, {})
 
@@ -77,12 +92,17 @@ def dispatcher(seen: Counter[str]) -> Dispatcher:
 def requests() -> list[tuple[bytes, int]]:
     """(frame without its length, API key)."""
     found = []
-    produce, heartbeat, consumer = (request_class(key) for key in (0, 12, 68))
+    produce, commit, heartbeat, consumer = (request_class(key) for key in (0, 8, 12, 68))
     for version in range(3, 14):
         rows = [PartitionProduceData(index=index, records=BATCH) for index in range(3)]
-        topic = TopicProduceData(name="topic", topic_id=bytes(range(16)), partition_data=rows)
+        topic = TopicProduceData(name="topic", topic_id=TOPIC_ID, partition_data=rows)
         message = produce(transactional_id="t", acks=-1, timeout_ms=1, topic_data=[topic])
         found.append((encode_request_frame(message, version, 1, "c")[4:], 0))
+    for version in range(2, 11):
+        rows = [OffsetCommitRequestPartition(partition_index=index, committed_metadata="m") for index in range(3)]
+        topic = OffsetCommitRequestTopic(name="topic", topic_id=TOPIC_ID, partitions=rows)
+        message = commit(group_id="group", generation_id_or_member_epoch=3, member_id="member", topics=[topic])
+        found.append((encode_request_frame(message, version, 1, "c")[4:], 8))
     for version in range(5):
         message = heartbeat(group_id="group", generation_id=3, member_id="member")
         found.append((encode_request_frame(message, version, 1, "c")[4:], 12))
@@ -106,7 +126,7 @@ def test_no_byte_beyond_the_frame_is_read(frame: bytes, key: int) -> None:
     asked = dispatcher(seen)
     answer = ask(asked, frame)
     if key:
-        assert answer is not None
+        assert (answer is not None) == (key != 8)
         assert seen["stays"] == 1
     for end in range(HEADER_BYTES, len(frame)):
         assert ask(asked, frame[:end]) is None

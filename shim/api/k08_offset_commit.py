@@ -8,10 +8,14 @@ names topics by id: UNKNOWN_TOPIC_ID.
 
 from __future__ import annotations
 
+from kafka_shim.api.plain_commits import not_committed, prepare
 from kafka_shim.authorization import authorized, authorized_in_steps, require
+from kafka_shim.cext import segment as cext_segment
+from kafka_shim.cext.plain_commits import PlainCommit
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.large_offsets import merge, parts
 from kafka_shim.group.offset_rules import PLAIN_COMMITS
+from kafka_shim.internal_topics import GROUP_METADATA_TOPIC
 from kafka_shim.outcome import Outcome
 from kafka_shim.protocol.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestTopic
 from kafka_shim.protocol.messages.offset_commit_response import (
@@ -20,6 +24,7 @@ from kafka_shim.protocol.messages.offset_commit_response import (
     OffsetCommitResponseTopic,
 )
 from kafka_shim.security.acl import GROUP, READ, TOPIC
+from kafka_shim.storage.producers import CACHED_BATCHES
 from kafka_shim.turns import at_once
 
 TYPE_CHECKING = False
@@ -35,6 +40,7 @@ if TYPE_CHECKING:
 
 KEY, MIN, MAX = 8, 2, 10
 REQUEST, RESPONSE = OffsetCommitRequest, OffsetCommitResponse
+PLAIN = PlainCommit(cext_segment, GROUP_METADATA_TOPIC, CACHED_BATCHES, prepare, not_committed)
 
 FIRST_WITH_IDS = 10
 PARTITIONS_PER_STEP = 64
@@ -115,6 +121,8 @@ def _commit(context: Context, request: OffsetCommitRequest, refused: list[Offset
     if not request.topics:
         return OffsetCommitResponse(topics=refused)
     try:
+        if context.done is not None:
+            raise context.done
         outcome = context.broker.groups.offsets.commit(request, context.api_version)
     except KafkaError as error:  # the group's error applies to the topics that exist
         topics = [_refusal(topic, topic.partitions, error.code) for topic in request.topics]

@@ -287,7 +287,7 @@ class ClassicGroup:
         """Raises an error, as the table of states says, if this member may not commit."""
         if self.state is DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        if generation_id < 0 and self.is_empty:
+        if generation_id < 0 and self.state is EMPTY:
             return
         if generation_id >= 0 or member_id or instance_id is not None:
             self.check_member(member_id, instance_id)

@@ -10,6 +10,7 @@ from kafka_shim.group.kind import GroupKind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from kafka_shim.cext.plain_commits import Commit
     from kafka_shim.group.decision import Heartbeat, TimerMoves, Token
     from kafka_shim.group.kind import Group
     from kafka_shim.group.metadata_image import CoordinatorMetadataImage
@@ -88,7 +89,9 @@ class ClassicKind(GroupKind[ClassicGroup]):
 
     # --- offsets
 
-    def check_commit(self, group: ClassicGroup, request: OffsetCommitRequest, version: int, moves: TimerMoves) -> None:
+    def check_commit(
+        self, group: ClassicGroup, request: OffsetCommitRequest | Commit, version: int, moves: TimerMoves
+    ) -> None:
         member_id = request.member_id
         group.check_commit(member_id, request.group_instance_id, request.generation_id_or_member_epoch, False)
         if group.state in (STABLE, PREPARING):

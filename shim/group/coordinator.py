@@ -64,6 +64,11 @@ class GroupCoordinator:
         self.offsets = OffsetRequests(self._runtime)
         self.share = ShareRequests(self._runtime)
         self._runtime.timers.on_error = self._retry_timer
+        # What the short way of commits asks (`api.plain_commits`): the groups of each partition that was read, which
+        # may no longer be current.
+        self.by_partition = self._runtime.loader.by_partition
+        self.move_timers = self._runtime.move_timers
+        self.refusal_of = self._runtime.refusal_of
 
     # The first request of a protocol imports its rules, so that start-up does not pay for them.
 

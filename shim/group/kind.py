@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any, NoReturn, Protocol, TypeVar
 
+    from kafka_shim.cext.plain_commits import Commit
     from kafka_shim.group.decision import Heartbeat, TimerMoves, Token
     from kafka_shim.group.metadata_image import CoordinatorMetadataImage
     from kafka_shim.group.records import Record
@@ -121,7 +122,9 @@ class GroupKind(Generic[G]):
 
     # --- offsets
 
-    def check_commit(self, group: G, request: OffsetCommitRequest, version: int, moves: TimerMoves) -> Check | None:
+    def check_commit(
+        self, group: G, request: OffsetCommitRequest | Commit, version: int, moves: TimerMoves
+    ) -> Check | None:
         """Check whether this member may commit. Returns a check for each partition, or None. Adds the timers
         that the commit moves."""
         self._refuse(ErrorCode.GROUP_ID_NOT_FOUND, group)

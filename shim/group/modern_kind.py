@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Protocol, TypeVar
 
+    from kafka_shim.cext.plain_commits import Commit
     from kafka_shim.group.decision import TimerMoves
     from kafka_shim.group.kind import Check, Group, RecordHandler
     from kafka_shim.protocol.messages.offset_commit_request import OffsetCommitRequest
@@ -72,7 +73,9 @@ else:
 class CommittingKind(GroupKind[C]):
     """A kind whose members commit offsets with their epochs."""
 
-    def check_commit(self, group: C, request: OffsetCommitRequest, version: int, moves: TimerMoves) -> Check | None:
+    def check_commit(
+        self, group: C, request: OffsetCommitRequest | Commit, version: int, moves: TimerMoves
+    ) -> Check | None:
         epoch = request.generation_id_or_member_epoch
         return group.check_commit(request.member_id, request.group_instance_id, epoch, False, version)
 

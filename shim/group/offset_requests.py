@@ -5,7 +5,7 @@ are in `deleted_offsets`.
 from __future__ import annotations
 
 import logging
-from functools import partial
+from functools import cached_property, partial
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.deleted_offsets import DeletedOffsets
@@ -19,6 +19,7 @@ from kafka_shim.storage.batch_sizes import divided
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
+    from types import ModuleType
 
     from kafka_shim.cext.log_end import Verification
     from kafka_shim.group.decision import TimerMoves
@@ -51,16 +52,21 @@ class OffsetRequests:
         self._runtime = runtime
         self.deleted = DeletedOffsets(runtime)
 
+    @cached_property
+    def _rules(self) -> ModuleType:
+        """The module of the rules, for requests that are many: to import it in each takes 7,000 instructions."""
+        from kafka_shim.group import offset_rules
+
+        return offset_rules
+
     def commit(self, request: OffsetCommitRequest, version: int) -> Outcome[OffsetCommitResponse]:
         """Returns the outcome of OffsetCommit, whose response has an error for each offset that is refused."""
-        from kafka_shim.group.offset_rules import commit
-
         runtime = self._runtime
         partition = runtime.partition_for(request.group_id)
         groups = runtime.loader.groups(partition)
         now_ms = runtime.clock.now_ms()
-        limit = runtime.config.offset_metadata_max_bytes
-        changes, response, moves = commit(groups, request, version, limit, now_ms, runtime.check_offset_count)
+        limit, check_count = runtime.config.offset_metadata_max_bytes, runtime.check_offset_count
+        changes, response, moves = self._rules.commit(groups, request, version, limit, now_ms, check_count)
         flushes = runtime.commit_offsets(partition, groups, request.group_id, changes, now_ms)
         runtime.move_timers(moves)
         return Outcome(response, flushes)
@@ -103,9 +109,6 @@ class OffsetRequests:
         """TxnOffsetCommit, after the transaction was verified or extended (B8). Validates the group and appends the
         offsets as transactional records of (producer_id, producer_epoch). They are pending until the marker. Error
         codes per partition are in the response; only bugs are raised."""
-        from kafka_shim.group import offset_rules
-        from kafka_shim.group.requests import txn_commit_failure
-
         runtime = self._runtime
         now_ms = runtime.clock.now_ms()
         limit = runtime.config.offset_metadata_max_bytes
@@ -113,13 +116,15 @@ class OffsetRequests:
         try:
             partition = runtime.partition_for(request.group_id)
             groups = runtime.loader.groups(partition)
-            changes, response = offset_rules.commit_transactional(
+            changes, response = self._rules.commit_transactional(
                 groups, request, self._topic_id_of, limit, now_ms, runtime.check_offset_count
             )
             flushes = runtime.commit_offsets(
                 partition, groups, request.group_id, changes, now_ms, producer, verification
             )
         except KafkaError as error:
+            from kafka_shim.group.requests import txn_commit_failure
+
             return Outcome(txn_commit_failure(request, error.code))
         return Outcome(response, flushes)
 
@@ -218,14 +223,10 @@ class OffsetRequests:
 
     def fetch(self, request: OffsetFetchRequestGroup, require_stable: bool) -> OffsetFetchResponseGroup:
         """Returns the answer of OffsetFetch for one group."""
-        from kafka_shim.group import offset_rules
-
-        return offset_rules.fetch(
-            self._runtime.groups_of(request.group_id),
-            request,
-            require_stable,
-            self._topic_id_of if self.deleted.are_left else None,
-        )
+        groups = self._runtime.groups_of(request.group_id)
+        topic_id_of = self._topic_id_of if self.deleted.are_left else None
+        answer: OffsetFetchResponseGroup = self._rules.fetch(groups, request, require_stable, topic_id_of)
+        return answer
 
     def fetch_in_steps(self, request: OffsetFetchRequestGroup, require_stable: bool) -> Steps[OffsetFetchResponseGroup]:
         """As `fetch`, for very many partitions."""

@@ -7,7 +7,7 @@ response; an error of the group is raised.
 
 from __future__ import annotations
 
-from kafka_shim.cext.offset_records import Committed, PlainCommits
+from kafka_shim.cext.offset_records import Committed, PlainCommits, fetched
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.kinds import KINDS
 from kafka_shim.protocol.message import ZERO_UUID
@@ -22,12 +22,18 @@ from kafka_shim.protocol.messages.offset_fetch_response import (
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
+from kafka_shim.protocol.messages.txn_offset_commit_response import (
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
 from kafka_shim.turns import at_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Container
 
+    from kafka_shim.cext.plain_commits import Commit
     from kafka_shim.group.decision import TimerMoves
     from kafka_shim.group.groups import Groups
     from kafka_shim.group.kind import Check, Group
@@ -37,7 +43,6 @@ if TYPE_CHECKING:
     from kafka_shim.protocol.messages.offset_delete_response import OffsetDeleteResponse
     from kafka_shim.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
     from kafka_shim.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest
-    from kafka_shim.protocol.messages.txn_offset_commit_response import TxnOffsetCommitResponse
     from kafka_shim.turns import Steps
 
 # An OffsetFetch of more is answered in steps.
@@ -113,7 +118,9 @@ def commit(
     return changes, response, moves
 
 
-def check_commit(groups: Groups, request: OffsetCommitRequest, version: int, moves: TimerMoves) -> Check | None:
+def check_commit(
+    groups: Groups, request: OffsetCommitRequest | Commit, version: int, moves: TimerMoves
+) -> Check | None:
     """Returns the check of each partition, or None, and adds the timers that the commit moves to `moves`. Raises the
     group's error."""
     group_id = request.group_id
@@ -138,12 +145,6 @@ def commit_transactional(
 
     The request names topics only. Kafka keeps no topic id of them, and depends on their removal with the topic alone.
     """
-    from kafka_shim.protocol.messages.txn_offset_commit_response import (
-        TxnOffsetCommitResponse,
-        TxnOffsetCommitResponsePartition,
-        TxnOffsetCommitResponseTopic,
-    )
-
     check = check_transactional(groups, request)
     changes: Changes = []
     response = TxnOffsetCommitResponse()
@@ -228,6 +229,9 @@ def fetch_in_steps(
         wanted = [(topic.name, topic.topic_id, topic.partition_indexes) for topic in request.topics]
     pending: set[tuple[str, int]] | None = None
     is_large = sum(len(partitions) for _, _, partitions in wanted) > PARTITIONS_AT_ONCE
+    if not is_large and topic_id_of is None and not (require_stable and offsets.has_any_pending(group_id)):
+        response.topics = fetched(by_topic, wanted, OffsetFetchResponseTopics, OffsetFetchResponsePartitions)
+        return response
     if is_large:
         by_topic = {name: dict(found) for name, found in by_topic.items()}
         pending = set(offsets.pending_partitions(group_id))

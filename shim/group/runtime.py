@@ -224,15 +224,20 @@ class CoordinatorRuntime:
             log = self.logs.get(GROUP_METADATA_TOPIC, partition)
             appended = log.append_batch(batch, now_ms=now_ms, verification=verification)
         except KafkaError as error:
-            if error.code == ErrorCode.MESSAGE_TOO_LARGE:
-                self._too_large.write("%s", error.message)
-            code = _APPEND_ERRORS.get(error.code)
-            if code is None:
+            refusal = self.refusal_of(error)
+            if refusal is error:
                 raise
-            raise KafkaError(code) from error  # as in Kafka without its message
+            raise refusal from error
         if self.faults.armed:
             self.faults.reach("group.after_append", partition=partition)
         return appended
+
+    def refusal_of(self, error: KafkaError) -> KafkaError:
+        """Returns the error for the response to a request whose records the log refused with this one."""
+        if error.code == ErrorCode.MESSAGE_TOO_LARGE:
+            self._too_large.write("%s", error.message)
+        code = _APPEND_ERRORS.get(error.code)
+        return error if code is None else KafkaError(code)  # as in Kafka without its message
 
     def max_batch_bytes(self) -> int:
         """Returns the most bytes that one batch of `__consumer_offsets` may have."""

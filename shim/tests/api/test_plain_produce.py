@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import random
-import socket
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,11 +25,11 @@ from kafka_shim.protocol.messages.alter_client_quotas_request import (
     EntryData,
     OpData,
 )
-from kafka_shim.protocol.messages.api_versions_request import ApiVersionsRequest
 from kafka_shim.protocol.messages.end_txn_request import EndTxnRequest
 from kafka_shim.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kafka_shim.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from kafka_shim.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kafka_shim.tests.frames import FrameClient
 from kafka_shim.tests.produced import batch, make_topic, produce, produce_request
 from kafka_shim.wire_client import Connection
 
@@ -52,8 +51,6 @@ QUOTA = AlterClientQuotasRequest(
     ]
 )
 UNKNOWN_ID = bytes(15) + b"\7"
-PROBE_ID = 1 << 30
-PROBE = encode_request_frame(ApiVersionsRequest(), 0, PROBE_ID)
 
 
 @pytest.fixture(autouse=True)
@@ -78,42 +75,6 @@ def counted(is_short: bool) -> Iterator[Counter[str]]:
         yield ways
     finally:
         PRODUCE.handle, PRODUCE.plain = k00_produce.handle, k00_produce.PLAIN
-
-
-class Client:
-    """Sends frames, and remembers what came back."""
-
-    def __init__(self, broker: Broker) -> None:
-        host, _, port = broker.bootstrap_servers.rpartition(":")
-        self._address = host, int(port)
-        self._socket = socket.create_connection(self._address, timeout=60)
-        self.answers: list[bytes] = []
-
-    def send(self, frame: bytes) -> None:
-        """Whether there is an answer depends on the frame, so another request follows, which has one."""
-        try:
-            self._socket.sendall(frame + PROBE)
-            while not (answer := self._read()).startswith(PROBE_ID.to_bytes(4)):
-                self.answers.append(answer)
-        except (ConnectionError, EOFError):
-            self.answers.append(b"closed")
-            self._socket.close()
-            self._socket = socket.create_connection(self._address, timeout=60)
-
-    def _read(self) -> bytes:
-        return self._exactly(int.from_bytes(self._exactly(4)))
-
-    def _exactly(self, size: int) -> bytes:
-        data = b""
-        while len(data) < size:
-            more = self._socket.recv(size - len(data))
-            if not more:
-                raise EOFError
-            data += more
-        return data
-
-    def close(self) -> None:
-        self._socket.close()
 
 
 class Traffic:
@@ -238,7 +199,7 @@ def test_answers_states_and_files_are_those_of_the_handler(tmp_path, monkeypatch
             Broker(clock=VirtualClock(NOW_MS, seed), data_dir=data_dir) as broker,
             Connection(broker.bootstrap_servers, timeout_s=60) as admin,
         ):
-            traffic, client = Traffic(broker, admin, seed), Client(broker)
+            traffic, client = Traffic(broker, admin, seed), FrameClient(broker)
             with counted(is_short) as ways, monkeypatch.context() as patch:
                 patch.setattr(cext_segment, "append", failing_now_and_then(cext_segment.append, seed))
                 for number in range(600):

@@ -20,6 +20,7 @@ from kafka_shim.protocol.messages.offset_commit_request import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from kafka_shim.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from kafka_shim.tests.group.harness import Node, subscription
 
 NOW_MS, LIMIT = 1_000_000, 12
@@ -178,3 +179,33 @@ def test_what_is_no_message_of_a_commit_is_refused() -> None:
         put_offsets({}, [("t", 0, None)], 0)
     with pytest.raises(AttributeError):
         PlainCommits(Topic, Topic, Topic, Topic)
+
+
+def test_offsets_are_fetched_as_by_the_rules() -> None:
+    """The long way is that of a group with many offsets, with offsets of deleted topics, or with pending ones."""
+    source = random.Random(17)
+    ids = [bytes(16), b"1" * 16, b"2" * 16]
+    groups = Groups()
+    for number in range(60):
+        committed = Committed(number, number % 3 - 1, "m", NOW_MS, -1, source.choice(ids), number)
+        groups.commit("g", source.choice("tuvw"), source.randrange(4), committed, -1)
+    seen = set()
+    for _ in range(500):
+        topics = [
+            OffsetFetchRequestTopics(
+                name=source.choice("tuvwx"),
+                topic_id=source.choice(ids),
+                partition_indexes=[source.randrange(-1, 5) for _ in range(source.choice((0, 1, 3)))],
+            )
+            for _ in range(source.choice((0, 1, 2)))
+        ]
+        asked = OffsetFetchRequestGroup(
+            group_id=source.choice(("g", "g", "none")), topics=source.choice((topics, topics, None))
+        )
+        require_stable = source.random() < 0.5
+        short = offset_rules.fetch(groups, asked, require_stable)
+        # Nobody knows the topic of a name: the same answers, by the long way.
+        ruled = offset_rules.fetch(groups, asked, require_stable, lambda name: bytes(16))
+        assert short == ruled, asked
+        seen |= {row.committed_offset == -1 for topic in short.topics for row in topic.partitions}
+    assert seen == {True, False}

@@ -1,0 +1,377 @@
+"""An OffsetCommit of which nothing is refused, from frame to frame. Contracts are in plain_commits.pyi."""
+
+cimport cython
+from cpython.buffer cimport PyBUF_READ, PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.memoryview cimport PyMemoryView_FromMemory
+from cpython.unicode cimport PyUnicode_DecodeASCII
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+
+from kafka_shim.cext.batch cimport Header, write_batch
+from kafka_shim.cext.bigendian cimport load_i64, store_i32
+from kafka_shim.cext.headers cimport RequestHeader
+from kafka_shim.cext.java_hash cimport partition_of
+from kafka_shim.cext.log_end cimport Appended, LogEnd
+from kafka_shim.cext.offset_records cimport Committed, write_offset_key, write_offset_value
+from kafka_shim.cext.plain_api cimport (
+    IN_STEPS_BYTES,
+    LONG,
+    PlainApi,
+    Reader,
+    has_no_tags,
+    take,
+    take_i32,
+    take_length,
+    take_text,
+)
+from kafka_shim.cext.varint cimport size_varint, zigzag32
+from kafka_shim.cext.wire cimport (
+    Out,
+    out_free,
+    out_init,
+    write_i8,
+    write_i16,
+    write_i32,
+    write_long_length,
+    write_raw,
+    write_short_length,
+    write_uvarint,
+)
+
+cdef enum:
+    MOST = 64                   # partitions, and so topics
+    LENGTH_BYTES = 4
+    UUID_BYTES = 16
+    NO_EPOCH = -1
+    NO_RETENTION = -1
+    NO_EXPIRY = -1
+    NO_PRODUCER = -1
+    # Versions with a new field, or another form.
+    THROTTLE_TIME = 3
+    LAST_RETENTION = 4
+    LEADER_EPOCH = 6
+    STATIC_MEMBERS = 7
+    FLEXIBLE = 8
+    TOPIC_IDS = 10
+
+MOST_OFFSETS = MOST
+
+# One partition of the request.
+cdef struct Entry:
+    int32_t index
+    int64_t offset
+    int32_t leader_epoch
+    const uint8_t* metadata
+    int32_t metadata_bytes
+
+cdef struct Topic:
+    const uint8_t* name         # or its id
+    int32_t size_bytes
+    int count                   # of its partitions
+
+cdef struct Request:
+    const uint8_t* group_id
+    int32_t group_id_bytes
+    int32_t epoch               # or generation
+    const uint8_t* member_id
+    int32_t member_id_bytes
+    const uint8_t* instance_id
+    int32_t instance_id_bytes
+    int64_t retention_ms
+    int topic_count
+    int count
+    Topic[MOST] topics
+    Entry[MOST] entries
+
+
+cdef inline str _text(const uint8_t* text, int32_t size_bytes):
+    return None if size_bytes < 0 else PyUnicode_DecodeASCII(<const char*>text, size_bytes, NULL)
+
+
+@cython.final
+@cython.freelist(4)
+cdef class Commit:
+    cdef readonly str group_id
+    cdef readonly int32_t generation_id_or_member_epoch
+    cdef readonly str member_id
+    cdef readonly str group_instance_id
+
+
+cdef inline bint _take_i64(Reader* c, int64_t* value) noexcept nogil:
+    if not take(c, 8):
+        return False
+    value[0] = load_i64(c.at - 8)
+    return True
+
+
+cdef bint _read_member(Reader* c, Request* request, int version) noexcept nogil:
+    cdef bint is_flexible = version >= FLEXIBLE
+    request.instance_id_bytes = -1
+    request.retention_ms = NO_RETENTION
+    return (
+        take_text(c, is_flexible, &request.group_id, &request.group_id_bytes)
+        and request.group_id_bytes >= 0
+        and take_i32(c, &request.epoch)
+        and take_text(c, is_flexible, &request.member_id, &request.member_id_bytes)
+        and request.member_id_bytes >= 0
+        and (
+            version < STATIC_MEMBERS or take_text(c, is_flexible, &request.instance_id, &request.instance_id_bytes)
+        )
+        and (version > LAST_RETENTION or _take_i64(c, &request.retention_ms))
+    )
+
+
+cdef bint _read_partition(Reader* c, Request* request, int version) noexcept nogil:
+    cdef Entry* entry = &request.entries[request.count]
+    cdef bint is_flexible = version >= FLEXIBLE
+    if request.count == MOST:
+        return False
+    entry.leader_epoch = NO_EPOCH
+    request.count += 1
+    return (
+        take_i32(c, &entry.index)
+        and _take_i64(c, &entry.offset)
+        and (version < LEADER_EPOCH or take_i32(c, &entry.leader_epoch))
+        and take_text(c, is_flexible, &entry.metadata, &entry.metadata_bytes)
+        and has_no_tags(c, is_flexible)
+    )
+
+
+cdef bint _read(Reader* c, Request* request, int version) noexcept nogil:
+    """Read a whole request with at least one partition in each of its topics."""
+    cdef bint is_flexible = version >= FLEXIBLE
+    cdef int32_t topics = 0
+    cdef int32_t partitions = 0
+    cdef Topic* topic
+    request.topic_count = request.count = 0
+    if not _read_member(c, request, version) or not take_length(c, is_flexible, LONG, &topics):
+        return False
+    if topics < 1 or topics > MOST:
+        return False
+    while request.topic_count < topics:
+        topic = &request.topics[request.topic_count]
+        topic.count = 0
+        if version >= TOPIC_IDS:
+            topic.name, topic.size_bytes = c.at, UUID_BYTES
+            if not take(c, UUID_BYTES):
+                return False
+        elif not take_text(c, is_flexible, &topic.name, &topic.size_bytes) or topic.size_bytes < 1:
+            return False
+        if not take_length(c, is_flexible, LONG, &partitions) or partitions < 1:
+            return False
+        while topic.count < partitions:
+            if not _read_partition(c, request, version):
+                return False
+            topic.count += 1
+        if not has_no_tags(c, is_flexible):
+            return False
+        request.topic_count += 1
+    return has_no_tags(c, is_flexible)
+
+
+cdef class PlainCommit(PlainApi):
+    cdef object _segment
+    cdef str _offsets_topic
+    cdef Py_ssize_t _cached_batches
+    cdef object _prepare
+    cdef object _fail
+
+    def __init__(
+        self, segment not None, str offsets_topic not None, Py_ssize_t cached_batches, prepare not None,
+        fail not None
+    ):
+        self._segment = segment
+        self._offsets_topic = offsets_topic
+        self._cached_batches = cached_batches
+        self._prepare = prepare
+        self._fail = fail
+
+    cdef object serve(
+        self, object broker, object session, RequestHeader* header, object client_id, object frame, object now_ms
+    ):
+        cdef Py_buffer view
+        cdef Reader c
+        cdef Request request
+        if broker.authorizer is not None:
+            return None
+        PyObject_GetBuffer(frame, &view, PyBUF_SIMPLE)
+        try:
+            c.at = <uint8_t*>view.buf + header.body_at
+            c.end = <uint8_t*>view.buf + view.len
+            if view.len > IN_STEPS_BYTES or not _read(&c, &request, header.api_version):
+                return None
+            return self._serve(broker, &request, header, now_ms)
+        finally:
+            PyBuffer_Release(&view)
+
+    cdef object _serve(self, object broker, Request* request, RequestHeader* header, int64_t now_ms):
+        cdef list changes
+        cdef bytearray batch
+        cdef LogEnd log
+        cdef Appended appended = None
+        cdef int64_t base_offset
+        cdef Commit commit
+        cdef dict topics
+        try:
+            image = broker.metadata.image
+            topics = image.topics
+            offsets_topic = topics.get(self._offsets_topic)
+            if offsets_topic is None:
+                return None
+            commit = _commit_of(request)
+            partition = partition_of(commit.group_id, len(offsets_topic.partitions))
+            prepared = self._prepare(broker, partition, commit, header.api_version)
+            if prepared is None:
+                return None
+            groups, end, moves, metadata_limit = <tuple?>prepared
+            log = <LogEnd?>end
+            if header.api_version >= TOPIC_IDS:
+                topics = image.topics_by_id
+            changes = _changes(topics, request, header.api_version, metadata_limit, now_ms)
+            if changes is None:
+                return None
+            batch = _batch(commit.group_id, changes, now_ms)
+            answer = _response(request, header)
+            put = self._segment.append
+        except Exception:
+            return None         # nothing is appended: the handler meets it again, and answers
+        base_offset = log.log_end_offset
+        groups.is_current = False
+        try:
+            appended = log.append_own_batch(put, batch, now_ms, True, self._cached_batches)
+            if appended is not None:
+                groups.commit_all(commit.group_id, changes, now_ms, appended.base_offset)
+        except Exception as error:
+            return self._fail(broker, groups, log, None if appended is not None else base_offset, error)
+        groups.is_current = True
+        if appended is None:
+            return None
+        if moves:
+            try:
+                broker.groups.move_timers(moves)
+            except Exception as error:
+                return error
+        self.answered = request.count
+        return answer
+
+
+cdef Commit _commit_of(Request* request):
+    cdef Commit commit = Commit.__new__(Commit)
+    commit.group_id = _text(request.group_id, request.group_id_bytes)
+    commit.generation_id_or_member_epoch = request.epoch
+    commit.member_id = _text(request.member_id, request.member_id_bytes)
+    commit.group_instance_id = _text(request.instance_id, request.instance_id_bytes)
+    return commit
+
+
+cdef list _changes(dict known, Request* request, int version, int64_t metadata_limit, int64_t now_ms):
+    """Returns the offsets as (topic, partition, `Committed`), or None if one of them may have to be refused. `known`
+    are topics by name, or by id."""
+    cdef list changes = []
+    cdef int64_t expire_ms = NO_EXPIRY
+    cdef Topic* topic
+    cdef Entry* entry = &request.entries[0]
+    cdef Py_ssize_t count
+    cdef int at
+    if request.retention_ms != NO_RETENTION:
+        expire_ms = <int64_t>(<uint64_t>now_ms + <uint64_t>request.retention_ms)     # a sum in Java
+    for at in range(request.topic_count):
+        topic = &request.topics[at]
+        if version >= TOPIC_IDS:
+            found = known.get(PyBytes_FromStringAndSize(<const char*>topic.name, UUID_BYTES))
+        else:
+            found = known.get(_text(topic.name, topic.size_bytes))
+        if found is None:
+            return None
+        count = len(found.partitions)
+        name, topic_id = found.name, found.topic_id
+        for _ in range(topic.count):
+            # Those that Java counts otherwise are no longer ASCII.
+            if not 0 <= entry.index < count or <int64_t>entry.metadata_bytes * 2 > metadata_limit:
+                return None
+            metadata = _text(entry.metadata, entry.metadata_bytes) if entry.metadata_bytes > 0 else ""
+            changes.append((name, entry.index, Committed(
+                entry.offset, entry.leader_epoch, metadata, now_ms, expire_ms, topic_id
+            )))
+            entry += 1
+    return changes
+
+
+cdef bytearray _batch(str group_id, list changes, int64_t now_ms):
+    """The batch that `records.build` makes of what `encode_offsets` returns."""
+    cdef Out out
+    cdef Out key
+    cdef Out value
+    cdef Header header
+    cdef int32_t count = 0
+    out_init(&out)
+    out_init(&key)
+    out_init(&value)
+    try:
+        for topic, index, committed in changes:
+            key.size_bytes = value.size_bytes = 0
+            write_offset_key(&key, group_id, <str>topic, index)
+            write_offset_value(&value, <Committed>committed)
+            _write_record(&out, count, &key, &value)
+            count += 1
+        header = Header(0, 0, 0, count - 1, now_ms, now_ms, NO_PRODUCER, NO_PRODUCER, NO_PRODUCER, count)
+        return write_batch(&header, PyMemoryView_FromMemory(<char*>out.data, out.size_bytes, PyBUF_READ))
+    finally:
+        out_free(&out)
+        out_free(&key)
+        out_free(&value)
+
+
+cdef int _write_record(Out* out, int32_t offset_delta, Out* key, Out* value) except -1:
+    cdef int32_t key_bytes = <int32_t>key.size_bytes
+    cdef int32_t value_bytes = <int32_t>value.size_bytes
+    # Attributes, the difference of the timestamp and the number of headers are 0, which is a byte each.
+    write_uvarint(out, zigzag32(
+        3 + size_varint(offset_delta) + size_varint(key_bytes) + key_bytes + size_varint(value_bytes) + value_bytes
+    ))
+    write_i8(out, 0)
+    write_i8(out, 0)
+    write_uvarint(out, zigzag32(offset_delta))
+    write_uvarint(out, zigzag32(key_bytes))
+    write_raw(out, key.data, key_bytes)
+    write_uvarint(out, zigzag32(value_bytes))
+    write_raw(out, value.data, value_bytes)
+    return write_i8(out, 0)
+
+
+cdef bytes _response(Request* request, RequestHeader* header):
+    cdef int version = header.api_version
+    cdef bint is_flexible = version >= FLEXIBLE
+    cdef Out out
+    cdef Topic* topic
+    cdef Entry* entry = &request.entries[0]
+    cdef int at
+    out_init(&out)
+    try:
+        write_i32(&out, 0)      # the length, below
+        write_i32(&out, header.correlation_id)
+        if is_flexible:
+            write_i8(&out, 0)
+        if version >= THROTTLE_TIME:
+            write_i32(&out, 0)
+        write_long_length(&out, is_flexible, request.topic_count)
+        for at in range(request.topic_count):
+            topic = &request.topics[at]
+            if version < TOPIC_IDS:
+                write_short_length(&out, is_flexible, topic.size_bytes)
+            write_raw(&out, topic.name, topic.size_bytes)
+            write_long_length(&out, is_flexible, topic.count)
+            for _ in range(topic.count):
+                write_i32(&out, entry.index)
+                write_i16(&out, 0)                              # no error
+                if is_flexible:
+                    write_i8(&out, 0)
+                entry += 1
+            if is_flexible:
+                write_i8(&out, 0)
+        if is_flexible:
+            write_i8(&out, 0)
+        store_i32(out.data, <int32_t>(out.size_bytes - LENGTH_BYTES))
+        return PyBytes_FromStringAndSize(<const char*>out.data, out.size_bytes)
+    finally:
+        out_free(&out)
