@@ -26,7 +26,8 @@ WERROR = os.environ.get("KAFKA_SHIM_WERROR") == "1"
 
 # No debug information: making it takes a quarter of the compiler's time, and the machine code is the same without it.
 COMPILE = ["-O3", "-g0", "-fno-plt", "-Wall", "-Wsign-compare", "-Wno-unused-function"]
-LINK: list[str] = []
+# `dlopen` has a library of its own in glibc before 2.34.
+LINK: list[str] = ["-ldl"] if sys.platform == "linux" else []
 MACROS: list[tuple[str, str | None]] = []
 if WERROR:
     COMPILE += ["-Werror"]

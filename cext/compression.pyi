@@ -40,6 +40,11 @@ def decompress(codec: int, data: Buffer, limit_bytes: int = ...) -> Buffer:
     DecompressError for invalid data and LimitExceeded above the limit.
     """
 
+def use_system_zstd(wanted: bool) -> bool:
+    """Whether the system's libzstd decompresses, where there is one; cramjam does otherwise, and whatever that library
+    refuses, so that errors are the same. It does from the start. Returns whether it did before. For tests.
+    """
+
 def expected_bytes(codec: int, data: Buffer) -> int:
     """About how many bytes the data decompresses to, by what its framing says, without decompressing any.
 

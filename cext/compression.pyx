@@ -1,4 +1,4 @@
-"""The codecs of record batches, through zlib and cramjam. The output never exceeds the limit.
+"""The codecs of record batches, through zlib, cramjam and the system's libzstd. The output never exceeds the limit.
 
 Before a codec decompresses, it derives a bound of the output from the framing: snappy blocks have their length, an lz4
 frame has its largest block size, a zstd frame has its block headers. The output is one buffer of at most the limit,
@@ -6,11 +6,60 @@ which the library cannot overrun. gzip has no size in advance, but zlib itself a
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytearray cimport PyByteArray_FromStringAndSize
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp
 
 from kafka_shim.cext.bigendian cimport load_u32, store_u32
 from kafka_shim.cext.varint cimport read_uvarint
+
+cdef extern from *:
+    """
+    #include <stddef.h>
+    #if defined(__linux__)
+    #include <dlfcn.h>
+    #endif
+
+    static struct {
+        void* (*create)(void);
+        size_t (*decompress)(void* context, void* target, size_t size, const void* source, size_t source_size);
+        unsigned (*is_error)(size_t code);
+        size_t (*release)(void* context);
+    } system_zstd;
+
+    /* Finds the library of the system, whose names and types are these since version 1.0. Returns 0 without it. */
+    static int find_system_zstd(void) {
+    #if defined(__linux__)
+        void* library = dlopen("libzstd.so.1", RTLD_NOW | RTLD_LOCAL);
+        if (library != NULL) {
+            *(void**)&system_zstd.create = dlsym(library, "ZSTD_createDCtx");
+            *(void**)&system_zstd.decompress = dlsym(library, "ZSTD_decompressDCtx");
+            *(void**)&system_zstd.is_error = dlsym(library, "ZSTD_isError");
+            *(void**)&system_zstd.release = dlsym(library, "ZSTD_freeDCtx");
+        }
+    #endif
+        return system_zstd.create != NULL && system_zstd.decompress != NULL && system_zstd.is_error != NULL
+            && system_zstd.release != NULL;
+    }
+
+    /* Returns how much it has written, or -1. */
+    static long long decompress_by_system(
+        void* context, void* target, size_t size, const void* source, size_t source_size
+    ) {
+        size_t written = system_zstd.decompress(context, target, size, source, source_size);
+        return system_zstd.is_error(written) ? -1 : (long long)written;
+    }
+
+    static void* create_context(void) { return system_zstd.create(); }
+
+    static void release_context(void* context) { system_zstd.release(context); }
+    """
+    bint find_system_zstd() noexcept
+    void* create_context() noexcept
+    void release_context(void* context) noexcept
+    int64_t decompress_by_system(
+        void* context, void* target, size_t size, const void* source, size_t source_size
+    ) noexcept nogil
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -36,6 +85,8 @@ cdef enum:
     LZ4_BEST_RATIO = 255
     ZSTD_DEFAULT_LEVEL = 3
     ZSTD_BLOCK_SIZE = 128 << 10
+    ZSTD_STREAM_WINDOW_LOG = 27     # about the largest of a stream; what is larger is for cramjam to judge
+    RELEASE_GIL_UNPACK_BYTES = 256 << 10
 
 cdef bytes XERIAL_HEADER = b"\x82SNAPPY\0" b"\0\0\0\x01" b"\0\0\0\x01"
 
@@ -83,6 +134,7 @@ def expected_bytes(int codec, data):
     cdef Py_buffer view
     cdef const uint8_t* p
     cdef int64_t found = 0
+    cdef int window_log = 0
     cdef list blocks = []
     PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
     try:
@@ -103,7 +155,7 @@ def expected_bytes(int codec, data):
             found = _lz4_blocks(p, view.len, blocks) * len(blocks)
             found = min(found, view.len * LZ4_BEST_RATIO)
         elif codec == 4:
-            found = _zstd_bound(p, view.len)
+            found = _zstd_bound(p, view.len, &window_log)
         return found
     except DecompressError:
         return 0
@@ -398,9 +450,45 @@ cdef object _unlz4(object data, int64_t limit_bytes):
 
 # ---- zstd ----
 
-cdef int64_t _zstd_bound(const uint8_t* p, int64_t size) except -1:
+cdef int _has_system_zstd = -1      # nobody has looked for it yet
+# The library's state of a decompression, 95 KB, between two of them; NULL while somebody has it.
+cdef void* _spare_context = NULL
+
+
+def use_system_zstd(bint wanted):
+    global _has_system_zstd
+    cdef int before = _has_system_zstd
+    _has_system_zstd = wanted and find_system_zstd()
+    return before != 0
+
+
+cdef int64_t _unzstd_at_once(const uint8_t* p, int64_t size, uint8_t* target, int64_t target_size) noexcept:
+    """Return the size of the output, or -1 if this library does not give it: it is then for the other one to say why.
+
+    A stream is copied twice on its way and has buffers of its own: this takes a third of the time."""
+    global _spare_context
+    cdef void* context = _spare_context
+    cdef int64_t written
+    if context == NULL:
+        context = create_context()
+        if context == NULL:
+            return -1
+    _spare_context = NULL       # another thread may come while the GIL is released
+    if target_size > RELEASE_GIL_UNPACK_BYTES:
+        with nogil:
+            written = decompress_by_system(context, target, <size_t>target_size, p, <size_t>size)
+    else:
+        written = decompress_by_system(context, target, <size_t>target_size, p, <size_t>size)
+    if _spare_context == NULL:
+        _spare_context = context
+    else:
+        release_context(context)
+    return written
+
+
+cdef int64_t _zstd_bound(const uint8_t* p, int64_t size, int* window_log) except -1:
     """Return the most bytes that the frames decompress to, from their block headers; exact if they have a content
-    size."""
+    size. Raises `window_log` to that of their largest window."""
     cdef const uint8_t* fcs_sizes = b"\x00\x02\x04\x08"
     cdef const uint8_t* dictionary_sizes = b"\x00\x01\x02\x04"
     cdef int64_t at = 0
@@ -429,6 +517,7 @@ cdef int64_t _zstd_bound(const uint8_t* p, int64_t size) except -1:
         if descriptor & 0x20:
             fcs_size = fcs_size if fcs_size else 1
         else:
+            window_log[0] = max(window_log[0], 10 + (p[at] >> 3))
             at += 1
         at += dictionary_sizes[descriptor & 3]
         if size - at < fcs_size:
@@ -463,18 +552,28 @@ cdef int64_t _zstd_bound(const uint8_t* p, int64_t size) except -1:
 
 
 cdef object _unzstd(object data, int64_t limit_bytes):
-    import cramjam
+    global _has_system_zstd
     cdef Py_buffer view
     cdef int64_t bound
-    cdef int64_t written
+    cdef int64_t written = -1
+    cdef int window_log = 0
+    cdef bytearray out
     PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
     try:
-        bound = _zstd_bound(<const uint8_t*>view.buf, view.len)
+        bound = _zstd_bound(<const uint8_t*>view.buf, view.len, &window_log)
+        out = PyByteArray_FromStringAndSize(NULL, min(bound, limit_bytes))
+        if bound == 0:
+            return out
+        if _has_system_zstd < 0:
+            _has_system_zstd = find_system_zstd()
+        if _has_system_zstd and window_log < ZSTD_STREAM_WINDOW_LOG and bound < <int64_t>1 << ZSTD_STREAM_WINDOW_LOG:
+            written = _unzstd_at_once(<const uint8_t*>view.buf, view.len, <uint8_t*><char*>out, len(out))
     finally:
         PyBuffer_Release(&view)
-    out = bytearray(min(bound, limit_bytes))
-    if bound == 0:
+    if written >= 0:
+        del out[written:]
         return out
+    import cramjam
     try:
         written = cramjam.zstd.decompress_into(data, out)
     except Exception as error:

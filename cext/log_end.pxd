@@ -94,7 +94,7 @@ cdef class LogEnd:
     # offset, or -1 if there is something to decide, and then nothing has happened.
     cdef int64_t append_at(
         self, object put, object whole, Py_ssize_t start, uint8_t* p, int64_t size_bytes, int64_t now_ms,
-        object verification, Py_ssize_t cached_batches
+        object verification, Py_ssize_t cached_batches, bint may_be_compressed
     ) except -2
     # `append_data`, `put_own` and `commit_plain` of log_end.pyi.
     cdef Appended append_data(

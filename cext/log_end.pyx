@@ -15,6 +15,7 @@ from kafka_shim.cext.batch cimport (
     AT_PRODUCER_EPOCH,
     AT_PRODUCER_ID,
     BATCH_HEADER_SIZE,
+    CODEC_MASK,
     LENGTH_END,
     LOG_APPEND_TIME_FLAG,
     TRANSACTIONAL_FLAG,
@@ -23,7 +24,7 @@ from kafka_shim.cext.batch cimport (
     check_header,
 )
 from kafka_shim.cext.bigendian cimport load_i16, load_i32, load_i64, store_i32, store_i64
-from kafka_shim.cext.records cimport is_plain
+from kafka_shim.cext.records cimport is_plain, unpacks_plain
 from kafka_shim.cext.segment cimport SegmentEnd
 
 cdef enum:
@@ -199,7 +200,7 @@ cdef class LogEnd:
             if view.readonly:
                 return None
             base_offset = self.append_at(
-                put, records, 0, <uint8_t*>view.buf, view.len, now_ms, verification, cached_batches
+                put, records, 0, <uint8_t*>view.buf, view.len, now_ms, verification, cached_batches, False
             )
             return None if base_offset < 0 else self._appended(base_offset, view.len)
         finally:
@@ -207,7 +208,7 @@ cdef class LogEnd:
 
     cdef int64_t append_at(
         self, object put, object whole, Py_ssize_t start, uint8_t* p, int64_t size_bytes, int64_t now_ms,
-        object verification, Py_ssize_t cached_batches
+        object verification, Py_ssize_t cached_batches, bint may_be_compressed
     ) except -2:
         cdef int64_t base_offset = self.log_end_offset
         cdef int64_t producer_id
@@ -215,7 +216,9 @@ cdef class LogEnd:
         cdef int32_t epoch
         cdef int32_t sequence
         cdef int32_t last_offset_delta
+        cdef int16_t attributes
         cdef bint is_transactional
+        cdef bint is_good
         cdef ProducersEnd states = <ProducersEnd?>self.producers
         cdef ProducerEnd entry = None
         cdef SegmentEnd segment
@@ -230,16 +233,27 @@ cdef class LogEnd:
         sequence = load_i32(p + AT_BASE_SEQUENCE)
         last_offset_delta = load_i32(p + AT_LAST_OFFSET_DELTA)
         max_timestamp_ms = load_i64(p + AT_MAX_TIMESTAMP)
-        is_transactional = (load_i16(p + AT_ATTRIBUTES) & TRANSACTIONAL_FLAG) != 0
+        attributes = load_i16(p + AT_ATTRIBUTES)
+        is_transactional = (attributes & TRANSACTIONAL_FLAG) != 0
         if producer_id >= 0:
             entry = states.entries.get(producer_id)
             if entry is None or not states._follows(
                 entry, producer_id, epoch, sequence, is_transactional, verification
             ):
                 return NO_OFFSET
-        if not is_plain(
-            p, size_bytes, self._most_message_bytes, self._needs_keys, now_ms, self._before_max_ms, self._after_max_ms
-        ) or not segment.takes(size_bytes, base_offset + last_offset_delta, max_timestamp_ms, self.config):
+        if may_be_compressed and attributes & CODEC_MASK:
+            is_good = unpacks_plain(
+                p, size_bytes, self._most_message_bytes, self._needs_keys, now_ms, self._before_max_ms,
+                self._after_max_ms,
+            )
+        else:
+            is_good = is_plain(
+                p, size_bytes, self._most_message_bytes, self._needs_keys, now_ms, self._before_max_ms,
+                self._after_max_ms,
+            )
+        if not is_good or not segment.takes(
+            size_bytes, base_offset + last_offset_delta, max_timestamp_ms, self.config
+        ):
             return NO_OFFSET
         store_i64(p + AT_BASE_OFFSET, base_offset)
         store_i32(p + AT_LEADER_EPOCH, self.leader_epoch)

@@ -1,8 +1,9 @@
 """The short way of Produce: acks 1 or all, plain batches of loaded partitions, no authorizer.
 
-A batch is plain if it may be appended by `LogEnd.append_data`, and is not compressed. What the request says is read
-where it lies, and the response is written in one piece. `shim/tests/api/test_plain_produce.py` compares answers, states
-and files with those of the handler.
+A batch is plain if it may be appended by `LogEnd.append_data`, or decompresses to one that may, and to no more than
+`max.message.bytes` and what needs no thread (`validation.takes_long`). What the request says is read where it lies, and
+the response is written in one piece. `shim/tests/api/test_plain_produce.py` compares answers, states and files with
+those of the handler.
 """
 
 from collections.abc import Callable

@@ -29,6 +29,7 @@ from kafka_shim.cext.plain_api cimport (
     take_length,
     take_text,
 )
+from kafka_shim.cext.records cimport may_unpack
 from kafka_shim.cext.wire cimport (
     Out,
     out_free,
@@ -50,8 +51,10 @@ cdef enum:
     LEADER = 1
     LENGTH_BYTES = 4
     UUID_BYTES = 16
-    # Versions with a new field, or another form.
+    ZSTD = 4
+    # Versions with a new field or codec, or another form.
     LOG_START_OFFSET = 5
+    ZSTD_BATCHES = 7
     RECORD_ERRORS = 8
     FLEXIBLE = 9
     TOPIC_IDS = 13
@@ -185,7 +188,7 @@ cdef class PlainProduce(PlainApi):
             guards = None
             try:
                 logs = self._locate(broker, &request, header.api_version)
-                if logs is None or not _are_plain(&request, logs):
+                if logs is None or not _are_plain(&request, logs, header.api_version):
                     return None
                 if request.asks_coordinator:
                     outcomes, flushes = self._ask(broker, &request, logs, header.api_version)
@@ -268,7 +271,7 @@ cdef class PlainProduce(PlainApi):
             try:
                 entry.base_offset = log.append_at(
                     put, frame, entry.records - start, entry.records, entry.size_bytes, now_ms, guard,
-                    self._cached_batches,
+                    self._cached_batches, True,
                 )
                 if entry.base_offset >= 0:
                     entry.log_start_offset = log.log_start_offset
@@ -296,7 +299,7 @@ cdef tuple _appended(Entry* entry):
     return entry.base_offset, entry.log_start_offset
 
 
-cdef bint _are_plain(Request* request, list logs) except -1:
+cdef bint _are_plain(Request* request, list logs, int version) except -1:
     """Whether each batch may be appended without a thread or an fsync. Says of the transactional ones who sent them,
     and whether the coordinator must be asked."""
     cdef Entry* entry
@@ -306,6 +309,7 @@ cdef bint _are_plain(Request* request, list logs) except -1:
     cdef int64_t producer_id
     cdef int32_t producer_epoch
     cdef int16_t attributes
+    cdef int codec
     cdef int at
     request.is_transactional = request.asks_coordinator = False
     for at in range(request.count):
@@ -313,7 +317,14 @@ cdef bint _are_plain(Request* request, list logs) except -1:
         log = <LogEnd>logs[at]
         p = entry.records
         attributes = load_i16(p + AT_ATTRIBUTES)
-        if p[AT_MAGIC] != 2 or attributes & CODEC_MASK or not log._is_plain or not log._is_ready():
+        if p[AT_MAGIC] != 2 or not log._is_plain or not log._is_ready():
+            return False
+        codec = attributes & CODEC_MASK
+        if codec != 0 and (
+            codec > ZSTD
+            or (codec == ZSTD and version < ZSTD_BATCHES)
+            or not may_unpack(p, entry.size_bytes, log._most_message_bytes)
+        ):
             return False
         if not attributes & TRANSACTIONAL_FLAG:
             continue

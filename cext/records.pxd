@@ -35,6 +35,22 @@ cdef bint is_plain(
     int64_t after_limit_ms,
 ) noexcept nogil
 
+# The same of a compressed batch for which `may_unpack`: whether it decompresses to at most `limit_bytes` and is plain
+# otherwise.
+cdef bint unpacks_plain(
+    const uint8_t* p,
+    int64_t size_bytes,
+    int64_t limit_bytes,
+    bint needs_keys,
+    int64_t now_ms,
+    int64_t before_limit_ms,
+    int64_t after_limit_ms,
+) except -1
+
+# Whether the compressed batch in [p, p + size_bytes), at least a header, decompresses to at most `limit_bytes` by its
+# framing, and to so little that no thread has to do it: `validation.LEAST_DECOMPRESSED_APART_BYTES` of its codec.
+cdef bint may_unpack(const uint8_t* p, int64_t size_bytes, int64_t limit_bytes) except -1
+
 
 cdef class Record:
     cdef readonly int64_t offset

@@ -1,8 +1,9 @@
 """The records inside a RecordBatch v2: walk, check, search. records.pxd draws their layout; `builder` writes them."""
 
 cimport cython
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_READ, PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.memoryview cimport PyMemoryView_FromMemory
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
@@ -41,6 +42,8 @@ from kafka_shim.cext.compression import (
 
 cdef enum:
     NO_TIMESTAMP = -1
+    GZIP = 1
+    MOST_UNPACKED_GZIP_BYTES = 128 << 10    # it takes ten times as long as the other codecs
 
 
 cdef inline const uint8_t* _skip_field(
@@ -361,6 +364,49 @@ def decompressed_bytes(buffer):
     return expected_bytes(codec, memoryview(buffer).cast("B")[BATCH_HEADER_SIZE:]) if codec else 0
 
 
+cdef bint _is_framed(const uint8_t* p, int64_t size_bytes, int64_t limit_bytes, int forbidden) noexcept nogil:
+    """What `scan_plain` asks of a batch but for its records; `forbidden` attributes must be 0."""
+    cdef int64_t record_count
+    if (
+        size_bytes > limit_bytes
+        or size_bytes > RELEASE_GIL_WALK_BYTES
+        or check_bounds(p, size_bytes) != Verdict.OK
+        or LENGTH_END + <int64_t>load_i32(p + AT_LENGTH) != size_bytes
+        or load_i16(p + AT_ATTRIBUTES) & forbidden
+        or not crc_matches(p, size_bytes)
+        or check_header(p) != Verdict.OK
+    ):
+        return False
+    record_count = load_i32(p + AT_RECORD_COUNT)
+    return (
+        load_i64(p + AT_BASE_OFFSET) == 0
+        and record_count != 0
+        and record_count == <int64_t>load_i32(p + AT_LAST_OFFSET_DELTA) + 1
+        and (load_i64(p + AT_PRODUCER_ID) < 0 or load_i32(p + AT_BASE_SEQUENCE) >= 0)
+    )
+
+
+cdef bint _has_plain_records(
+    const uint8_t* p,
+    const uint8_t* start,
+    const uint8_t* end,
+    bint needs_keys,
+    int64_t now_ms,
+    int64_t before_limit_ms,
+    int64_t after_limit_ms,
+) noexcept nogil:
+    """What `scan_plain` asks of the records, [start, end), of the batch at `p`."""
+    cdef _Facts facts = _Facts(NO_TIMESTAMP, NO_TIMESTAMP, -1, 0, -1, -1)
+    return (
+        _walk(start, end, load_i32(p + AT_RECORD_COUNT), load_i64(p + AT_BASE_TIMESTAMP), &facts) == Verdict.OK
+        and not (needs_keys and facts.null_key_count)
+        and facts.max_timestamp == load_i64(p + AT_MAX_TIMESTAMP)
+        and facts.min_timestamp >= 0
+        and facts.max_timestamp - now_ms <= after_limit_ms
+        and now_ms - facts.min_timestamp <= before_limit_ms
+    )
+
+
 cdef bint is_plain(
     const uint8_t* p,
     int64_t size_bytes,
@@ -370,36 +416,52 @@ cdef bint is_plain(
     int64_t before_limit_ms,
     int64_t after_limit_ms,
 ) noexcept nogil:
-    cdef _Facts facts = _Facts(NO_TIMESTAMP, NO_TIMESTAMP, -1, 0, -1, -1)
-    cdef int64_t record_count
-    if (
-        size_bytes > limit_bytes
-        or size_bytes > RELEASE_GIL_WALK_BYTES
-        or check_bounds(p, size_bytes) != Verdict.OK
-        or LENGTH_END + <int64_t>load_i32(p + AT_LENGTH) != size_bytes
-        or load_i16(p + AT_ATTRIBUTES) & (CODEC_MASK | LOG_APPEND_TIME_FLAG | CONTROL_FLAG)
-        or not crc_matches(p, size_bytes)
-        or check_header(p) != Verdict.OK
-    ):
-        return False
-    record_count = load_i32(p + AT_RECORD_COUNT)
-    if (
-        load_i64(p + AT_BASE_OFFSET) != 0
-        or record_count == 0
-        or record_count != <int64_t>load_i32(p + AT_LAST_OFFSET_DELTA) + 1
-        or (load_i64(p + AT_PRODUCER_ID) >= 0 and load_i32(p + AT_BASE_SEQUENCE) < 0)
-    ):
-        return False
-    return (
-        _walk(
-            p + BATCH_HEADER_SIZE, p + size_bytes, <int32_t>record_count, load_i64(p + AT_BASE_TIMESTAMP), &facts
-        ) == Verdict.OK
-        and not (needs_keys and facts.null_key_count)
-        and facts.max_timestamp == load_i64(p + AT_MAX_TIMESTAMP)
-        and facts.min_timestamp >= 0
-        and facts.max_timestamp - now_ms <= after_limit_ms
-        and now_ms - facts.min_timestamp <= before_limit_ms
+    return _is_framed(
+        p, size_bytes, limit_bytes, CODEC_MASK | LOG_APPEND_TIME_FLAG | CONTROL_FLAG
+    ) and _has_plain_records(
+        p, p + BATCH_HEADER_SIZE, p + size_bytes, needs_keys, now_ms, before_limit_ms, after_limit_ms
     )
+
+
+cdef inline int64_t _most_unpacked_bytes(int codec) noexcept nogil:
+    return MOST_UNPACKED_GZIP_BYTES if codec == GZIP else RELEASE_GIL_WALK_BYTES
+
+
+cdef bint unpacks_plain(
+    const uint8_t* p,
+    int64_t size_bytes,
+    int64_t limit_bytes,
+    bint needs_keys,
+    int64_t now_ms,
+    int64_t before_limit_ms,
+    int64_t after_limit_ms,
+) except -1:
+    cdef Py_buffer view
+    cdef int codec
+    if not _is_framed(p, size_bytes, limit_bytes, LOG_APPEND_TIME_FLAG | CONTROL_FLAG):
+        return False
+    codec = load_i16(p + AT_ATTRIBUTES) & CODEC_MASK
+    packed = PyMemoryView_FromMemory(<char*>p + BATCH_HEADER_SIZE, size_bytes - BATCH_HEADER_SIZE, PyBUF_READ)
+    try:
+        records = decompress(codec, packed, min(limit_bytes, _most_unpacked_bytes(codec)))
+        PyObject_GetBuffer(records, &view, PyBUF_SIMPLE)
+    except Exception:
+        return False    # also without memory: the long way says what it is
+    try:
+        return _has_plain_records(
+            p, <const uint8_t*>view.buf, <const uint8_t*>view.buf + view.len, needs_keys, now_ms, before_limit_ms,
+            after_limit_ms,
+        )
+    finally:
+        PyBuffer_Release(&view)
+
+
+cdef bint may_unpack(const uint8_t* p, int64_t size_bytes, int64_t limit_bytes) except -1:
+    cdef int codec = load_i16(p + AT_ATTRIBUTES) & CODEC_MASK
+    cdef int64_t expected = expected_bytes(
+        codec, PyMemoryView_FromMemory(<char*>p + BATCH_HEADER_SIZE, size_bytes - BATCH_HEADER_SIZE, PyBUF_READ)
+    )
+    return 0 < expected <= min(limit_bytes, _most_unpacked_bytes(codec))
 
 
 def scan_plain(

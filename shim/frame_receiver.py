@@ -3,6 +3,11 @@
 Memory. An idle connection holds no buffer. All connections of a loop share one probe buffer for reads. Only a frame
 that did not arrive whole gets its own buffer, and the rest of the frame is read directly into it. That buffer grows
 with the bytes received, not with the value of the length field.
+
+Turns. libuv reads a connection again, up to 32 times, as long as each read fills its buffer. A buffer in which the rest
+of a frame just fits would be filled by every frame, and a client that sends the next request at once would be
+served sixteen times while others wait. So there is room for a byte of the next frame, which a client that waits for its
+response has not sent.
 """
 
 from __future__ import annotations
@@ -22,6 +27,8 @@ if TYPE_CHECKING:
     from kafka_shim.session import Listener
 
 _read_length = Struct(">i").unpack_from
+# Room in a frame's buffer for what follows the frame.
+NEXT_BYTES = 1
 
 
 class FrameReceiver(FrameEnd, asyncio.BufferedProtocol):
@@ -113,7 +120,7 @@ class FrameReceiver(FrameEnd, asyncio.BufferedProtocol):
         """Returns where the rest of an incomplete frame or length prefix goes."""
         frame = self._frame
         if frame is not None:
-            return frame[self._filled_bytes : self._frame_bytes]
+            return frame[self._filled_bytes : self._frame_bytes + NEXT_BYTES]
         held = self._held
         assert held is not None
         # The first 1 to 3 bytes of a length prefix. More bytes are held only while reading is paused.
@@ -126,7 +133,7 @@ class FrameReceiver(FrameEnd, asyncio.BufferedProtocol):
         frame = self._frame
         if frame is not None:
             self._filled_bytes += nbytes
-            if self._filled_bytes == self._frame_bytes:
+            if self._filled_bytes >= self._frame_bytes:
                 if self._task is None and not self._write_paused:
                     self._handle_whole(frame)
                 else:
@@ -159,7 +166,7 @@ class FrameReceiver(FrameEnd, asyncio.BufferedProtocol):
                 self.close("too many connections hold requests before authentication")
                 return
             self._is_uncounted = is_login
-            self._frame = frame = self._take(min(self._frame_bytes, LARGE_BYTES))
+            self._frame = frame = self._take(min(self._frame_bytes + NEXT_BYTES, LARGE_BYTES))
             self._filled_bytes = len(rest)
             frame[: len(rest)] = rest
 
@@ -186,7 +193,7 @@ class FrameReceiver(FrameEnd, asyncio.BufferedProtocol):
         return uncounted(size_bytes) if self._is_uncounted else self._memory.take(size_bytes)
 
     def _grow(self, frame: memoryview) -> None:
-        larger = self._take(min(self._frame_bytes, 4 * len(frame)))
+        larger = self._take(min(self._frame_bytes + NEXT_BYTES, 4 * len(frame)))
         larger[: self._filled_bytes] = frame[: self._filled_bytes]
         self._frame = larger
         if not self._is_uncounted:
@@ -195,9 +202,13 @@ class FrameReceiver(FrameEnd, asyncio.BufferedProtocol):
     def _handle_whole(self, frame: memoryview) -> None:
         self._frame = None
         is_uncounted = self._is_uncounted
-        self._handle(frame[4 : self._frame_bytes])
+        end = self._frame_bytes
+        following = bytes(frame[end : self._filled_bytes]) if self._filled_bytes > end else b""
+        self._handle(frame[4:end])
         if not is_uncounted:
             self._memory.give_back(frame)
+        if following and not self.is_closing:
+            self._consume(memoryview(following), len(following))
 
     def _drop_frame(self) -> None:
         frame = self._frame
@@ -218,7 +229,7 @@ class FrameReceiver(FrameEnd, asyncio.BufferedProtocol):
         if not self._is_paused or self._task is not None or self._write_paused or self.is_closing:
             return
         frame = self._frame
-        if frame is not None and self._filled_bytes == self._frame_bytes:
+        if frame is not None and self._filled_bytes >= self._frame_bytes:
             self._handle_whole(frame)
         held = self._held
         if held is not None and self._task is None and not self._write_paused:

@@ -5,6 +5,7 @@ import struct
 import sys
 import tracemalloc
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 
 import cramjam
 import pytest
@@ -23,6 +24,7 @@ from kafka_shim.cext.compression import (
     compress,
     decompress,
     expected_bytes,
+    use_system_zstd,
 )
 from kafka_shim.cext.tests.exact import exact
 
@@ -402,3 +404,85 @@ def test_less_than_a_length_promises_nothing() -> None:
 def test_what_follows_a_gzip_member_and_is_none_is_ignored(rest: bytes) -> None:
     """As java.util.zip.GZIPInputStream does."""
     assert bytes(decompress(1, gzip.compress(b"data") + rest)) == b"data"
+
+
+@contextlib.contextmanager
+def by(library):
+    before = use_system_zstd(library == "system")
+    try:
+        yield
+    finally:
+        use_system_zstd(before)
+
+
+def zstd_stream(plain):
+    """A frame without content size, of more than one block, as a stream's compressor writes it."""
+    stream = cramjam.zstd.Compressor()
+    stream.compress(plain)
+    return bytes(stream.finish())
+
+
+def unzstd(data, limit_bytes=1 << 20):
+    """What each library makes of the data; a refusal is its type, as the texts are the library's."""
+    found = []
+    for library in ("system", "cramjam"):
+        with by(library):
+            try:
+                found.append(unpack(ZSTD, data, limit_bytes))
+            except DecompressError as error:
+                found.append(type(error))
+    return found
+
+
+SKIPPABLE = b"\x50\x2a\x4d\x18" + (3).to_bytes(4, "little") + b"abc"
+STREAM = zstd_stream(TEXT)
+IN_BLOCK = 9  # behind the headers of the smallest frame and its first block
+
+
+@pytest.mark.parametrize("limit_bytes", [1 << 20, len(TEXT), len(TEXT) - 1, 1000, 0])
+def test_both_zstd_libraries_give_the_same(limit_bytes):
+    packed = bytes(compress(ZSTD, TEXT))
+    twice = packed + SKIPPABLE + bytes(compress(ZSTD, b"more"))
+    for data in (packed, STREAM, twice, STREAM + STREAM, SKIPPABLE + packed, packed + SKIPPABLE, packed + b"\0" * 9):
+        system, cramjam_ = unzstd(data, limit_bytes)
+        assert system == cramjam_
+    assert unzstd(packed, len(TEXT)) == [TEXT, TEXT]
+    assert unzstd(twice) == [TEXT + b"more"] * 2
+
+
+def test_both_zstd_libraries_refuse_the_same():
+    """Whatever the framing shows. What changed inside of a block without a checksum, one version of the library notices
+    and another takes for other content."""
+    chance = random.Random(5)
+    wrong = 0
+    for data in (bytes(compress(ZSTD, TEXT[:20_000])), zstd_stream(TEXT[:20_000])):
+        for at in [*range(24), *(chance.randrange(len(data)) for _ in range(600))]:
+            bent = bytearray(data)
+            bent[at] ^= 1 << chance.randrange(8)
+            system, cramjam_ = unzstd(bent)
+            assert at >= IN_BLOCK or system == cramjam_, (at, bent[at])
+            wrong += isinstance(system, type)
+        for size in range(0, len(data), 7):
+            system, cramjam_ = unzstd(data[:size])
+            assert system == cramjam_, size
+    assert wrong > 100
+
+
+@pytest.mark.parametrize("window_log", range(10, 42))
+def test_a_window_that_a_stream_may_not_have_is_refused_at_once_too(window_log):
+    """Windows of a frame without content size, which one-shot functions never need."""
+    plain = b"some text"
+    frame = bytes([0x28, 0xB5, 0x2F, 0xFD, 0, (window_log - 10) << 3]) + (len(plain) << 3 | 1).to_bytes(3, "little")
+    system, cramjam_ = unzstd(frame + plain)
+    assert system == cramjam_
+    assert (system == plain) == (window_log <= 27)
+
+
+def test_threads_decompress_zstd_side_by_side():
+    packed = {size: bytes(compress(ZSTD, TEXT[:size] * 3)) for size in (1000, 100_000, len(TEXT))}
+
+    def work(size):
+        return all(bytes(decompress(ZSTD, packed[size])) == TEXT[:size] * 3 for _ in range(100))
+
+    with by("system"), ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(work, [*packed, *packed]))

@@ -120,6 +120,21 @@ def test_a_large_frame_that_arrives_while_a_request_waits_is_handled_after_it(lo
         assert int.from_bytes(client.receive_frame()[:4]) == 8
 
 
+@pytest.mark.parametrize("size_bytes", [PROBE_BYTES // 2, 100_000, LARGE_BYTES - 500, LARGE_BYTES + 1])
+def test_no_frame_just_fills_its_buffer(looped, size_bytes):
+    """Or else libuv reads again at once: a client that sends its next request as soon as it has its response was served
+    sixteen times before the next client."""
+    with Connection(looped.bootstrap_servers, timeout_s=PATIENCE_S) as client:
+        make_topic(client, "t", max_message_bytes="20000000")
+        frame = encode_request_frame(produce_request("t", 0, batch(bytes(size_bytes - 200))), 9, 1, "test")
+        (connection,) = looped.call(lambda: list(looped._server._registry.connections))
+        client.send_bytes(frame[:-1])
+        until(looped, lambda: connection._frame is not None and connection._filled_bytes == len(frame) - 1)
+        assert looped.call(lambda: len(connection.get_buffer(-1))) > 1
+        client.send_bytes(frame[-1:])
+        assert int.from_bytes(client.receive_frame()[:4]) == 1
+
+
 @pytest.mark.parametrize(
     "size_bytes", [PROBE_BYTES - 200, PROBE_BYTES + 1, LARGE_BYTES - 500, LARGE_BYTES + 1, 9_000_000]
 )

@@ -13,7 +13,9 @@ import pytest
 
 from kafka_shim.api import TABLE, k00_produce
 from kafka_shim.cext import segment as cext_segment
+from kafka_shim.cext.batch import HEADER_SIZE
 from kafka_shim.cext.plain_produce import MOST_PARTITIONS
+from kafka_shim.cext.tests.oracle import seal
 from kafka_shim.clock import VirtualClock
 from kafka_shim.embedded import Broker
 from kafka_shim.errors import ErrorCode
@@ -42,6 +44,8 @@ TOPICS: dict[str, dict[str, str]] = {
     "compact": {"cleanup_policy": "compact"},
 }
 PARTITIONS = 3
+ATTRIBUTES_END = 23
+CODECS = {"gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 QUOTA = AlterClientQuotasRequest(
     entries=[
         EntryData(
@@ -114,8 +118,12 @@ class Traffic:
                 "transactional": self._rarely(transactional_id is None, transactional_id is not None),
             }
         values = [b"v" * self.chance.randrange(60) for _ in range(count)]
-        how["codec"] = self._rarely(1, 0)
+        how["codec"] = codec = self.chance.choice([0, 0, 0, 0, 1, 2, 3, 4])
         data = bytearray(batch(*values, timestamp_ms=NOW_MS + self._rarely(-1 - NOW_MS, 0), **how))
+        if codec and self.chance.random() < 0.2:
+            at = self.chance.choice([ATTRIBUTES_END - 1, self.chance.randrange(ATTRIBUTES_END, len(data))])
+            data[at] ^= 8 << self.chance.randrange(3) if at < ATTRIBUTES_END else 1 << self.chance.randrange(8)
+            data = seal(data)
         if self.chance.random() < 0.02:
             data[self.chance.randrange(len(data))] ^= 1 << self.chance.randrange(8)
         return bytes(self._rarely(self.chance.choice([data + b"\0", data[:-1], data[:40], b""]), data))
@@ -304,6 +312,46 @@ def test_it_is_left_to_the_handler_with_an_authorizer_a_quota_or_a_fault(broker,
         assert told.error_code == 0
         produce(client, "t", 0, batch(b"a"))
         assert ways == {"handler": 2}
+
+
+@pytest.mark.parametrize("codec", CODECS.values(), ids=CODECS)
+def test_a_compressed_batch_is_served_unless_it_is_long_work(client, codec):
+    """What a thread should decompress, or what exceeds `max.message.bytes` by then, is left to the handler, with all
+    of its request."""
+    make_topic(client, "t", 2)
+    make_topic(client, "narrow", 1, max_message_bytes="10000")
+    for name, index in (("t", 0), ("t", 1), ("narrow", 0)):
+        produce(client, name, index, batch(b"opens"))
+
+    def send(*values, topic="t"):
+        rows = [PartitionProduceData(index=index, records=batch(*each, codec=codec)) for index, each in values]
+        request = ProduceRequest(acks=-1, timeout_ms=1, topic_data=[TopicProduceData(name=topic, partition_data=rows)])
+        return [
+            (one.error_code, one.base_offset) for one in client.request(request, 9).responses[0].partition_responses
+        ]
+
+    with counted(is_short=True) as ways:
+        assert send((0, [b"a", b"b"]), (1, [bytes(100_000)])) == [(0, 1), (0, 1)]
+        assert not ways
+        assert send((0, [b"c"]), (1, [bytes(2_000_000)])) == [(0, 3), (0, 2)]
+        assert ways == {"handler": 1}
+        assert send((0, [bytes(10_001)]), topic="narrow") == [(0, 1)]
+        assert ways == {"handler": 2}
+        broken = bytearray(batch(b"d", codec=codec))
+        broken[HEADER_SIZE:] = bytes(len(broken) - HEADER_SIZE)
+        assert produce(client, "t", 0, bytes(seal(broken))).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+        assert ways == {"handler": 3}
+
+
+@pytest.mark.parametrize("version", range(3, 14))
+def test_zstd_has_a_version(client, version):
+    topic = make_topic(client, "t", 1)
+    topic = topic if version >= 13 else "t"
+    produce(client, topic, 0, batch(b"opens"), version)
+    with counted(is_short=True) as ways:
+        told = produce(client, topic, 0, batch(b"a", codec=4), version)
+    code = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE if version < 7 else 0
+    assert (told.error_code, ways) == (code, {"handler": 1} if code else {})
 
 
 @pytest.mark.parametrize("version", range(3, 14))
