@@ -17,6 +17,8 @@ class NewMember:
     protocol_type: str
     protocol_names: list[str]
     metadata_bytes: int
+    # Set by `new_id`, for `expect`.
+    group: Any
 
 class PlainFirstJoin(PlainApi):
     """`new_id(broker, client id, NewMember)` returns the id of the member, and changes nothing; or None if the handler

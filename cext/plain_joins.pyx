@@ -35,6 +35,7 @@ cdef class NewMember:
     cdef readonly str protocol_type
     cdef readonly list protocol_names
     cdef readonly int64_t metadata_bytes
+    cdef public object group
 
 
 cdef str _text(Reader* c, bint is_flexible):

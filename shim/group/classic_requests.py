@@ -67,17 +67,16 @@ class ClassicRequests:
             return None
         if group.__class__ is not ClassicGroup:
             return None
+        member.group = group
         return classic_join.id_for(group, member, client_id or "", config.group_max_size, runtime.clock.random)
 
     def expect(self, member: NewMember, member_id: str) -> None:
         """Have the group of `new_id` expect the member that was given this id. If memory ends, nothing has changed."""
         runtime = self._runtime
-        group = runtime.known_group(member.group_id)[2]
-        assert group.__class__ is ClassicGroup
         key = member.group_id, SESSION, member_id
         runtime.timers.schedule(key, member.session_timeout_ms)
         try:
-            group.pending_joins[member_id] = None
+            member.group.pending_joins[member_id] = None
         except MemoryError:
             runtime.timers.cancel(key)
             raise
