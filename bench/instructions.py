@@ -136,6 +136,24 @@ class Workload:
             _check(self.client.request(requests.make("SyncGroup", **self._member), 3).error_code)
         _check(self.client.request(requests.make("Heartbeat", **self._member), 4).error_code)
 
+    def membership(self) -> None:
+        """The only member of a classic group gets its id, joins, syncs and leaves: four requests."""
+        ask: dict[str, Any] = {
+            "group_id": "members",
+            "session_timeout_ms": 300_000,
+            "rebalance_timeout_ms": 300_000,
+            "protocol_type": "consumer",
+            "protocols": requests.protocols("range"),
+        }
+        member_id = self.client.request(requests.make("JoinGroup", **ask), 5).member_id
+        given = self.client.request(requests.make("JoinGroup", **ask, member_id=member_id), 5)
+        _check(given.error_code)
+        who = {"group_id": "members", "generation_id": given.generation_id, "member_id": member_id}
+        assigned = [{"member_id": member_id, "assignment": b"x"}]
+        _check(self.client.request(requests.make("SyncGroup", **who, assignments=assigned), 3).error_code)
+        left = requests.make("LeaveGroup", group_id="members", members=[{"member_id": member_id}])
+        _check(self.client.request(left, 3).error_code)
+
     def consumer_heartbeat(self) -> None:
         """A heartbeat of the only member of a stable group of the consumer protocol."""
         if self._consumer is None:
@@ -274,6 +292,7 @@ KINDS: dict[str, Callable[[Workload], None]] = {
     "produce and incremental fetch, 10 partitions": Workload.fetch_few,
     "produce and incremental fetch, 4,000 partitions": Workload.fetch_many,
     "heartbeat": Workload.heartbeat,
+    "join, sync and leave of a member": Workload.membership,
     "consumer heartbeat": Workload.consumer_heartbeat,
     "offset commit": Workload.offset_commit,
     "latest offsets of 20 topics": Workload.latest_offsets,

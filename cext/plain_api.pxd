@@ -17,8 +17,9 @@ cdef enum:
 
 
 cdef class PlainApi:
-    # How many error codes the last answer holds.
+    # How many error codes the last answer holds, and which they all are.
     cdef readonly Py_ssize_t answered
+    cdef readonly int32_t answered_code
 
     cdef object serve(
         self, object broker, object session, RequestHeader* header, object client_id, object frame, object now_ms

@@ -7,4 +7,8 @@ nothing, or says what it has done; whatever it does is what the handler would ha
 class PlainApi:
     @property
     def answered(self) -> int:
-        """How many error codes the last answer had, all of them NONE."""
+        """How many error codes the last answer had."""
+
+    @property
+    def answered_code(self) -> int:
+        """Which error code they all are."""

@@ -152,7 +152,7 @@ class DispatcherEnd:
     def _note(self, context: Any, api: Any, request: Any, frame_bytes: int) -> None:
         """A request is decoded: the log, the client's quota and the metrics hear of it."""
 
-    def _answered(self, api_key: int, codes: int) -> None:
+    def _answered(self, api_key: int, codes: int, code: int) -> None:
         """A request was answered by `Api.plain`, with so many error codes, all of them NONE. Called where a class has
         its own `_encode`, which has not seen that answer."""
 

@@ -327,7 +327,7 @@ cdef class DispatcherEnd:
             if type(done) is bytes:
                 self._count(header.api_key)
                 if self._has_own_encode:
-                    self._answered(header.api_key, api.plain.answered)
+                    self._answered(header.api_key, api.plain.answered, api.plain.answered_code)
                 return _reply([done], None)
         if self._faults.armed and self._faults.holds(RECEIVED):
             frame = memoryview(bytes(frame))    # a held request outlives the receive buffer
@@ -382,7 +382,7 @@ cdef class DispatcherEnd:
         shown = self._shown.get(DEBUG)
         return self._shows(DEBUG) if shown is None else shown
 
-    def _answered(self, int32_t api_key, Py_ssize_t codes):
+    def _answered(self, int32_t api_key, Py_ssize_t codes, int32_t code):
         """A request was served by the short way of its API; of a class with its own `_encode`."""
 
     cdef object _serve(self, Context context, ApiEnd api, object request):

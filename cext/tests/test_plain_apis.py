@@ -1,6 +1,6 @@
 """What is served from frame to frame reads no byte beyond its frame, whatever is in it. What it answers is compared
-with the handlers in shim/tests/api/test_plain_produce.py, shim/tests/group/test_plain_heartbeats.py and
-shim/tests/group/test_plain_commit_frames.py."""
+with the handlers in shim/tests/api/test_plain_produce.py, and in shim/tests/group/test_plain_heartbeats.py,
+test_plain_joins.py and test_plain_commit_frames.py."""
 
 from __future__ import annotations
 
@@ -15,16 +15,18 @@ from kafka_shim.cext.headers import RequestHeaderParser
 from kafka_shim.cext.log_end import LogEnd, ProducersEnd
 from kafka_shim.cext.plain_commits import PlainCommit
 from kafka_shim.cext.plain_heartbeats import PlainConsumerHeartbeat, PlainHeartbeat
+from kafka_shim.cext.plain_joins import PlainFirstJoin
 from kafka_shim.cext.plain_produce import PlainProduce
 from kafka_shim.cext.request_end import ApiEnd, DispatcherEnd
 from kafka_shim.cext.tests import oracle
 from kafka_shim.cext.tests.exact import exact
 from kafka_shim.protocol.headers import encode_request_frame, request_class
+from kafka_shim.protocol.messages.join_group_request import JoinGroupRequestProtocol
 from kafka_shim.protocol.messages.offset_commit_request import OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from kafka_shim.protocol.messages.produce_request import PartitionProduceData, TopicProduceData
 
 BATCH = oracle.write_batch(oracle.write_record(0, 0, b"key", b"value"), 1)
-FIRST_FLEXIBLE = {0: 9, 8: 8, 12: 4, 68: 0}
+FIRST_FLEXIBLE = {0: 9, 8: 8, 11: 6, 12: 4, 68: 0}
 TOPIC_ID = bytes(range(16))
 HEADER_BYTES = 8
 
@@ -66,6 +68,7 @@ def dispatcher(seen: Counter[str]) -> Dispatcher:
     shorts = {
         8: PlainCommit(SimpleNamespace(append=None), "__other", 5, prepare, left),
         0: PlainProduce(SimpleNamespace(append=None), frozenset(["__other"]), 5, left),
+        11: PlainFirstJoin(lambda broker, client_id, member: "id", stays),
         12: PlainHeartbeat(stays),
         68: PlainConsumerHeartbeat(stays),
     }
@@ -103,6 +106,12 @@ def requests() -> list[tuple[bytes, int]]:
         topic = OffsetCommitRequestTopic(name="topic", topic_id=TOPIC_ID, partitions=rows)
         message = commit(group_id="group", generation_id_or_member_epoch=3, member_id="member", topics=[topic])
         found.append((encode_request_frame(message, version, 1, "c")[4:], 8))
+    join = request_class(11)
+    for version in range(4, 10):
+        protocols = [JoinGroupRequestProtocol(name=name, metadata=b"topics") for name in ("range", "sticky")]
+        fields = {"group_id": "group", "session_timeout_ms": 1, "rebalance_timeout_ms": 1}
+        message = join(**fields, protocol_type="consumer", protocols=protocols)
+        found.append((encode_request_frame(message, version, 1, "c")[4:], 11))
     for version in range(5):
         message = heartbeat(group_id="group", generation_id=3, member_id="member")
         found.append((encode_request_frame(message, version, 1, "c")[4:], 12))

@@ -9,6 +9,7 @@ v8 the client's reason (KIP-800), which is not used. v9 SkipAssignment (KIP-814)
 from __future__ import annotations
 
 from kafka_shim.authorization import require, topics_described_by
+from kafka_shim.cext.plain_joins import PlainFirstJoin
 from kafka_shim.group.client import Client
 from kafka_shim.outcome import Outcome
 from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
     from typing import Any
 
+    from kafka_shim.broker import Broker
+    from kafka_shim.cext.plain_joins import NewMember
     from kafka_shim.context import Context
     from kafka_shim.errors import ErrorCode
 
@@ -57,3 +60,14 @@ def _with_protocol(outcome: Outcome[JoinGroupResponse]) -> Outcome[JoinGroupResp
     if outcome.response.protocol_name is None:
         outcome.response.protocol_name = ""
     return outcome
+
+
+def _new_id(broker: Broker, client_id: str | None, member: NewMember) -> str | None:
+    return broker.groups.classic.new_id(client_id, member)
+
+
+def _expect(broker: Broker, member: NewMember, member_id: str) -> None:
+    broker.groups.classic.expect(member, member_id)
+
+
+PLAIN = PlainFirstJoin(_new_id, _expect)

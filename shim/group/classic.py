@@ -201,11 +201,12 @@ class ClassicGroup:
     # --- protocols
 
     def _count_protocols(self, member: ClassicMember, change: int) -> None:
-        self.metadata_bytes += change * size_of(member.protocols)
-        for name in {name for name, _ in member.protocols}:
-            left = self.protocol_counts[name] = self.protocol_counts.get(name, 0) + change
+        protocols, counts = member.protocols, self.protocol_counts
+        self.metadata_bytes += change * size_of(protocols)
+        for name in {name for name, _ in protocols} if len(protocols) > 1 else (protocols[0][0],) if protocols else ():
+            left = counts[name] = counts.get(name, 0) + change
             if not left:
-                del self.protocol_counts[name]
+                del counts[name]
 
     def change_protocols(self, member: ClassicMember, protocols: Protocols) -> None:
         """Replace the member's protocols with those of its new JoinGroup."""
@@ -213,19 +214,19 @@ class ClassicGroup:
         member.protocols = protocols
         self._count_protocols(member, 1)
 
-    def _is_common(self, name: str) -> bool:
-        """Returns whether every member supports the protocol."""
-        return self.protocol_counts.get(name, 0) == len(self.members)
-
-    def supports(self, protocol_type: str, protocols: Protocols) -> bool:
-        """Returns whether a member with these protocols can join."""
+    def supports(self, protocol_type: str, names: list[str]) -> bool:
+        """Returns whether a member with protocols of these names can join."""
         if self.is_empty:
-            return bool(protocol_type) and bool(protocols)
+            return bool(protocol_type) and bool(names)
         if self.protocol_type != protocol_type:
             return False
         if not self.members:
-            return bool(protocols)
-        return any(self._is_common(name) for name, _ in protocols)
+            return bool(names)
+        counts, count = self.protocol_counts, len(self.members)
+        for name in names:  # noqa: SIM110 a generator costs more than what it asks, at every join
+            if counts.get(name) == count:
+                return True
+        return False
 
     def select_protocol(self) -> str:
         """Returns the protocol with the most votes. Each member votes for the first of its protocols that all members

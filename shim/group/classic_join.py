@@ -9,7 +9,7 @@ all members' metadata. Each function returns a `Decision`, or adds to one.
 from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.group.classic_member import ClassicMember, protocols_of, size_of
+from kafka_shim.group.classic_member import ClassicMember, size_of
 from kafka_shim.group.classic_state import COMPLETING, DEAD, EMPTY, PREPARING, STABLE
 from kafka_shim.group.decision import JOIN, SESSION, SYNC, Decision
 from kafka_shim.protocol.messages.join_group_response import JoinGroupResponse, JoinGroupResponseMember
@@ -17,11 +17,12 @@ from kafka_shim.protocol.messages.sync_group_response import SyncGroupResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from kafka_shim.cext.plain_joins import NewMember
     from kafka_shim.config import BrokerConfig
     from kafka_shim.group.classic import ClassicGroup
     from kafka_shim.group.classic_member import Protocols
     from kafka_shim.group.request_context import JoinContext
-    from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest
+    from kafka_shim.randomness import Randomness
 
 # How long a member may wait for the response to its first join. Clients that gave up must not stay members for ever.
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
@@ -41,11 +42,11 @@ def join(group: ClassicGroup, is_new_group: bool, context: JoinContext) -> Decis
     if not _accepts(group, request.member_id, context.image.config.group_max_size):
         group.remove(request.member_id)
         decision.reply(token, _refusal(ErrorCode.GROUP_MAX_SIZE_REACHED, ""))
-    elif not _has_room(group, request):
+    elif not _has_room(group, request.member_id, size_of(context.protocols)):
         decision.reply(token, _refusal(ErrorCode.GROUP_MAX_SIZE_REACHED, ""))
     elif group.state is DEAD:
         decision.reply(token, _refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE, request.member_id))
-    elif not group.supports(request.protocol_type, protocols_of(request.protocols)):
+    elif not group.supports(request.protocol_type, [name for name, _ in context.protocols]):
         decision.reply(token, _refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id))
     elif request.member_id == "":
         _join_as_new(group, context)
@@ -65,10 +66,9 @@ def _accepts(group: ClassicGroup, member_id: str, max_size: int) -> bool:
     return member_id in group.members or len(group.members) < max_size
 
 
-def _has_room(group: ClassicGroup, request: JoinGroupRequest) -> bool:
-    member = group.members.get(request.member_id)
+def _has_room(group: ClassicGroup, member_id: str, after: int) -> bool:
+    member = group.members.get(member_id)
     before = 0 if member is None else size_of(member.protocols)
-    after = sum(len(protocol.metadata) for protocol in request.protocols)
     return after <= before or group.metadata_bytes - before + after <= MAX_METADATA_BYTES
 
 
@@ -76,12 +76,28 @@ def _refusal(code: ErrorCode, member_id: str) -> JoinGroupResponse:
     return JoinGroupResponse(error_code=code, member_id=member_id, protocol_name=None)
 
 
+def _new_id(name: str, random: Randomness) -> str:
+    return f"{name}-{random.java_uuid_text()}"
+
+
+def id_for(group: ClassicGroup, member: NewMember, client_id: str, max_size: int, random: Randomness) -> str | None:
+    """Returns the id that a new dynamic member gets with MEMBER_ID_REQUIRED; or None if `join` may answer something
+    else, or has to forget another id first. Changes nothing."""
+    if (
+        group.state is DEAD
+        or len(group.pending_joins) >= MAX_PENDING_JOINS
+        or not _accepts(group, "", max_size)
+        or not _has_room(group, "", member.metadata_bytes)
+        or not group.supports(member.protocol_type, member.protocol_names)
+    ):
+        return None
+    return _new_id(client_id, random)
+
+
 def _join_as_new(group: ClassicGroup, context: JoinContext) -> None:
     request, decision = context.request, context.decision
     instance_id = request.group_instance_id
-    new_id = (
-        f"{context.client.client_id if instance_id is None else instance_id}-{context.image.random.java_uuid_text()}"
-    )
+    new_id = _new_id(context.client.client_id if instance_id is None else instance_id, context.image.random)
     if instance_id is not None:
         old_id = group.static_members.get(instance_id)
         if old_id is not None:
@@ -110,7 +126,7 @@ def _join_as_known(group: ClassicGroup, context: JoinContext) -> None:
     except KafkaError as error:
         decision.reply(token, _refusal(error.code, member_id))
         return
-    protocols = protocols_of(request.protocols)
+    protocols = context.protocols
     must_rebalance = (
         group.state is PREPARING
         or member.protocols != protocols
@@ -148,7 +164,7 @@ def _add(group: ClassicGroup, member_id: str, context: JoinContext) -> None:
         context.client,
         request.rebalance_timeout_ms,
         request.session_timeout_ms,
-        protocols_of(request.protocols),
+        context.protocols,
     )
     member.is_new = True
     if group.state is PREPARING and group.previous_state is EMPTY:
@@ -171,7 +187,7 @@ def _rejoin_static(group: ClassicGroup, old_id: str, new_id: str, context: JoinC
         context.client,
         request.rebalance_timeout_ms,
         request.session_timeout_ms,
-        protocols_of(request.protocols),
+        context.protocols,
         old.assignment,
     )
     decision.cancel(group.group_id, SESSION, old_id)

@@ -74,7 +74,10 @@ class ClassicMember:
 
 def size_of(protocols: Iterable[tuple[str, bytes]]) -> int:
     """Returns the size of the metadata in bytes."""
-    return sum(len(metadata) for _, metadata in protocols)
+    size_bytes = 0
+    for _, metadata in protocols:
+        size_bytes += len(metadata)
+    return size_bytes
 
 
 def protocols_of(requested: Iterable[JoinGroupRequestProtocol]) -> Protocols:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group import classic_join
 from kafka_shim.group.classic import ClassicGroup
-from kafka_shim.group.decision import Decision
+from kafka_shim.group.decision import SESSION, Decision
 from kafka_shim.group.kinds import KINDS
 from kafka_shim.group.member_turns import MemberTurns
 from kafka_shim.group.purgatory import DelayedResponse
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable
     from typing import Any
 
+    from kafka_shim.cext.plain_joins import NewMember
     from kafka_shim.group.client import Client
     from kafka_shim.group.groups import Groups
     from kafka_shim.group.runtime import CoordinatorRuntime
@@ -53,6 +54,33 @@ class ClassicRequests:
         self._turns.serve(delayed, self._join, request, version, client)
         return runtime.answer(delayed, request.group_id)
 
+    def new_id(self, client_id: str | None, member: NewMember) -> str | None:
+        """Returns the id that a new member gets with MEMBER_ID_REQUIRED, and changes nothing; or None if `join_group`
+        must decide. Nobody waits for a turn with it: it takes as long as a heartbeat."""
+        runtime = self._runtime
+        config = runtime.config
+        if not config.group_min_session_timeout_ms <= member.session_timeout_ms <= config.group_max_session_timeout_ms:
+            return None
+        try:
+            group = runtime.known_group(member.group_id)[2]
+        except KafkaError:
+            return None
+        if group.__class__ is not ClassicGroup:
+            return None
+        member.group = group
+        return classic_join.id_for(group, member, client_id or "", config.group_max_size, runtime.clock.random)
+
+    def expect(self, member: NewMember, member_id: str) -> None:
+        """Have the group of `new_id` expect the member that was given this id. If memory ends, nothing has changed."""
+        runtime = self._runtime
+        key = member.group_id, SESSION, member_id
+        runtime.timers.schedule(key, member.session_timeout_ms)
+        try:
+            member.group.pending_joins[member_id] = None
+        except MemoryError:
+            runtime.timers.cancel(key)
+            raise
+
     def _join(self, delayed: DelayedResponse, request: JoinGroupRequest, version: int, client: Client) -> None:
         runtime = self._runtime
         now_ms = runtime.clock.now_ms()
@@ -61,7 +89,7 @@ class ClassicRequests:
         context = JoinContext(request, version, delayed, client, runtime.image, now_ms)
         with groups:  # rules change at once what no record holds
             decision = self._decide_join(groups, context)
-            runtime.carry_out(partition, groups, decision, now_ms)
+            runtime.carry_out_within(partition, groups, decision, now_ms)
 
     def _decide_join(self, groups: Groups, context: JoinContext) -> Decision:
         request = context.request
@@ -104,7 +132,7 @@ class ClassicRequests:
             return
         with groups:
             decision = KINDS[group.TYPE].sync(group, request, delayed, runtime.image, now_ms)
-            flushes = runtime.carry_out(partition, groups, decision, now_ms)
+            flushes = runtime.carry_out_within(partition, groups, decision, now_ms)
         if decision.response is not None:
             delayed.answer(decision.response, flushes)
 
@@ -149,5 +177,5 @@ class ClassicRequests:
         now_ms = runtime.clock.now_ms()
         with groups:
             decision = KINDS[group.TYPE].leave(group, request, runtime.image, now_ms)
-            flushes = runtime.carry_out(partition, groups, decision, now_ms)
+            flushes = runtime.carry_out_within(partition, groups, decision, now_ms)
         return Outcome(decision.response, flushes)

@@ -55,10 +55,13 @@ def _check_sync(group: ClassicGroup, request: SyncGroupRequest) -> ClassicMember
     member = group.check_member(request.member_id, request.group_instance_id)
     if request.generation_id != group.generation_id:
         raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
-    for asked, known in ((request.protocol_type, group.protocol_type), (request.protocol_name, group.protocol)):
-        if asked is not None and known is not None and asked != known:
-            raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    if _differs(request.protocol_type, group.protocol_type) or _differs(request.protocol_name, group.protocol):
+        raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     return member
+
+
+def _differs(asked: str | None, known: str | None) -> bool:
+    return asked is not None and known is not None and asked != known
 
 
 def _synced(group: ClassicGroup, member: ClassicMember, decision: Decision) -> None:

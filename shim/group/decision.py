@@ -81,11 +81,11 @@ class Decision:
 
     def schedule(self, group_id: str, kind: str, member_id: str, delay_ms: int) -> None:
         """Start or move this timer."""
-        self.timers.append((group_id, kind, member_id, max(delay_ms, 0), False))
+        self.timers.append((group_id, kind, member_id, delay_ms if delay_ms > 0 else 0, False))
 
     def schedule_if_absent(self, group_id: str, kind: str, member_id: str, delay_ms: int) -> None:
         """Start this timer unless it is running."""
-        self.timers.append((group_id, kind, member_id, max(delay_ms, 0), True))
+        self.timers.append((group_id, kind, member_id, delay_ms if delay_ms > 0 else 0, True))
 
     def cancel(self, group_id: str, kind: str, member_id: str = "") -> None:
         """Stop this timer. Does nothing if it is not running."""

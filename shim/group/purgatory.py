@@ -57,11 +57,16 @@ class DelayedResponse:
             self._error = error
             self.wake()
 
-    async def wait(self) -> Outcome[Any]:
-        """Returns the outcome once the request is completed. Raises what `fail_unexpectedly` was given."""
+    async def wait(self, purgatory: dict[DelayedResponse, str], group_id: str) -> Outcome[Any]:
+        """Returns the outcome once the request is completed; until then it is in the purgatory. Raises what
+        `fail_unexpectedly` was given."""
         if self.outcome is None and self._error is None:
-            self._future = asyncio.get_running_loop().create_future()
-            await self._future
+            purgatory[self] = group_id
+            try:
+                self._future = asyncio.get_running_loop().create_future()
+                await self._future
+            finally:
+                purgatory.pop(self, None)
         if self._error is not None:
             error, self._error = self._error, None
             try:

@@ -3,6 +3,7 @@ decision that they add to."""
 
 from __future__ import annotations
 
+from kafka_shim.group.classic_member import protocols_of
 from kafka_shim.group.decision import Decision
 
 TYPE_CHECKING = False
@@ -28,7 +29,7 @@ class RequestContext:
 class JoinContext(RequestContext):
     """A JoinGroup, and the response that waits for the end of the join phase."""
 
-    __slots__ = ("request", "token", "version")
+    __slots__ = ("protocols", "request", "token", "version")
 
     def __init__(
         self,
@@ -39,7 +40,11 @@ class JoinContext(RequestContext):
         image: CoordinatorMetadataImage,
         now_ms: int,
     ) -> None:
-        super().__init__(client, image, now_ms)
+        self.client = client
+        self.image = image
+        self.now_ms = now_ms
+        self.decision = Decision()
         self.request = request
+        self.protocols = protocols_of(request.protocols)
         self.version = version
         self.token = token

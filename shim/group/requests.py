@@ -16,13 +16,11 @@ if TYPE_CHECKING:
 
 def check_join(request: JoinGroupRequest, config: BrokerConfig) -> JoinGroupResponse | None:
     """Returns the error response to a JoinGroup that no group could accept, or None."""
-    code = ErrorCode.NONE
-    if not request.group_id:
-        code = ErrorCode.INVALID_GROUP_ID
-    elif not (config.group_min_session_timeout_ms <= request.session_timeout_ms <= config.group_max_session_timeout_ms):
-        code = ErrorCode.INVALID_SESSION_TIMEOUT
-    if code is ErrorCode.NONE:
+    timeout_ms = request.session_timeout_ms
+    has_timeout = config.group_min_session_timeout_ms <= timeout_ms <= config.group_max_session_timeout_ms
+    if request.group_id and has_timeout:
         return None
+    code = ErrorCode.INVALID_SESSION_TIMEOUT if request.group_id else ErrorCode.INVALID_GROUP_ID
     return JoinGroupResponse(error_code=code, member_id=request.member_id, protocol_name=None)
 
 

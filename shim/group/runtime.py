@@ -271,47 +271,62 @@ class CoordinatorRuntime:
         is sent; the delayed responses wait for them. Raises KafkaError if the append failed; then all delayed requests
         fail with it."""
         with groups:
-            flushes: Flushes = ()
-            lines: list[str] = []
-            if decision.records:
-                lines = announcements(decision.records, groups.has_member)
-                try:
-                    flushed = self._append(partition, (record.encode() for record in decision.records), now_ms).flushed
-                except KafkaError as error:
-                    for key in decision.retries:
-                        self.timers.schedule(key, RETRY_MS)
-                    for token, _ in decision.replies:
-                        token.fail(error.code)
-                    raise
-                if flushed is not None:
-                    flushes = (flushed,)
-                if decision.replayed:
-                    for record in decision.records:
-                        groups.apply(record)
-            for group in decision.replacements:
-                groups.by_id[group.group_id] = group
-            for change in decision.changes:
-                change()
-            if lines:
-                announce(lines)
-            if decision.refreshes or decision.describers:
-                self._set_resolutions(groups, decision)
-            is_large = len(decision.replies) > REPLIES_PER_TURN
-            self.move_timers(self.timers.defer_sessions(decision.timers) if is_large else decision.timers)
-            if is_large:
-                self._late_responses.complete(decision.replies, flushes)
-            else:
-                for token, response in decision.replies:
-                    token.answer(response, flushes)
+            return self.carry_out_within(partition, groups, decision, now_ms)
+
+    def carry_out_within(self, partition: int, groups: Groups, decision: Decision, now_ms: int) -> Flushes:
+        """As `carry_out`, for who is in `with groups`, because the rule changed something already."""
+        flushes: Flushes = ()
+        if decision.records:
+            flushes = self._record(partition, groups, decision, now_ms)
+        elif decision.replacements or decision.changes:
+            self._change(groups, decision)
+        if decision.refreshes or decision.describers:
+            self._set_resolutions(groups, decision)
+        replies = decision.replies
+        if len(replies) > REPLIES_PER_TURN:
+            self.move_timers(self.timers.defer_sessions(decision.timers))
+            self._late_responses.complete(replies, flushes)
             return flushes
+        if decision.timers:
+            self.move_timers(decision.timers)
+        for token, response in replies:
+            token.answer(response, flushes)
+        return flushes
+
+    def _record(self, partition: int, groups: Groups, decision: Decision, now_ms: int) -> Flushes:
+        """Append the records of a decision, and apply them."""
+        lines = announcements(decision.records, groups.has_member)
+        try:
+            flushed = self._append(partition, (record.encode() for record in decision.records), now_ms).flushed
+        except KafkaError as error:
+            for key in decision.retries:
+                self.timers.schedule(key, RETRY_MS)
+            for token, _ in decision.replies:
+                token.fail(error.code)
+            raise
+        if decision.replayed:
+            for record in decision.records:
+                groups.apply(record)
+        self._change(groups, decision)
+        if lines:
+            announce(lines)
+        return () if flushed is None else (flushed,)
+
+    @staticmethod
+    def _change(groups: Groups, decision: Decision) -> None:
+        for group in decision.replacements:
+            groups.by_id[group.group_id] = group
+        for change in decision.changes:
+            change()
 
     def move_timers(self, moves: TimerMoves) -> None:
         """Start, move and stop these timers."""
+        timers = self.timers
         for group_id, kind, member_id, delay_ms, only_if_absent in moves:
             if delay_ms == CANCEL:
-                self.timers.cancel((group_id, kind, member_id))
+                timers.cancel((group_id, kind, member_id))
             else:
-                self.timers.schedule((group_id, kind, member_id), delay_ms, only_if_absent)
+                timers.schedule((group_id, kind, member_id), delay_ms, only_if_absent)
 
     @staticmethod
     def _set_resolutions(groups: Groups, decision: Decision) -> None:
@@ -378,11 +393,5 @@ class CoordinatorRuntime:
 
     def answer(self, delayed: DelayedResponse, group_id: str) -> Outcome[Any] | Coroutine[Any, Any, Outcome[Any]]:
         """Returns the outcome, or a coroutine that waits for it."""
-        return self._wait(delayed, group_id) if delayed.outcome is None else delayed.outcome
-
-    async def _wait(self, delayed: DelayedResponse, group_id: str) -> Outcome[Any]:
-        self._purgatory[delayed] = group_id
-        try:
-            return await delayed.wait()
-        finally:
-            self._purgatory.pop(delayed, None)
+        outcome = delayed.outcome
+        return delayed.wait(self._purgatory, group_id) if outcome is None else outcome

@@ -114,14 +114,26 @@ class Timers:
         self._deferred[key] = self._clock.monotonic_ms() + delay_ms, delay_ms
 
     def defer_sessions(self, moves: TimerMoves) -> TimerMoves:
-        """Defer the timers of sessions. Returns the other moves."""
+        """Defer the timers of sessions, except those that are moved to a later time: that is one assignment. Returns
+        the other moves."""
         others = []
+        entries, deferred = self._entries, self._deferred
+        now_ms = self._clock.monotonic_ms()
         for move in moves:
             group_id, kind, member_id, delay_ms, only_if_absent = move
-            if kind == SESSION and delay_ms != CANCEL and not only_if_absent:
-                self.defer((group_id, kind, member_id), delay_ms)
-            else:
+            if kind != SESSION or delay_ms == CANCEL or only_if_absent:
                 others.append(move)
+                continue
+            key = group_id, kind, member_id
+            entry = entries.get(key)
+            due_ms = now_ms + delay_ms
+            if entry is None or due_ms < entry.armed_ms:
+                deferred[key] = due_ms, delay_ms
+                continue
+            entry.due_ms = due_ms
+            entry.delay_ms = delay_ms
+            if key in deferred:
+                del deferred[key]
         return others
 
     @property

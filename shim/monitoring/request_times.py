@@ -141,9 +141,9 @@ class MeasuringDispatcher(Dispatcher):
         count_errors(response, self._errors(context.api_key))
         return super()._encode(context, response)
 
-    def _answered(self, api_key: int, codes: int) -> None:
+    def _answered(self, api_key: int, codes: int, code: int) -> None:
         errors = self._errors(api_key)
-        errors[0] = errors.get(0, 0) + codes
+        errors[code] = errors.get(code, 0) + codes
 
     async def _encode_large(self, context: Context, response: Any) -> list[Any]:
         await self.broker.turns.run(count_errors_in_steps(response, self._errors(context.api_key)), None)

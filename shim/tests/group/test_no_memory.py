@@ -244,7 +244,7 @@ def test_members_that_were_to_be_answered_are_answered_after_memory_ended_twice(
         decision.reply(one, "response")
 
     async def main() -> list[Any]:
-        waiting = [asyncio.ensure_future(one.wait()) for one in delayed]
+        waiting = [asyncio.ensure_future(one.wait({}, "g")) for one in delayed]
         await asyncio.sleep(0)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Timers, "schedule", no_memory)

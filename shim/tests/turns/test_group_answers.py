@@ -25,7 +25,7 @@ def test_members_of_a_large_group_have_their_answers_at_once_and_are_sent_them_i
     woken: list[int] = []
 
     async def member(delayed: DelayedResponse, number: int) -> Any:
-        outcome = await delayed.wait()
+        outcome = await delayed.wait({}, "g")
         woken.append(number)
         return outcome.response
 
@@ -89,7 +89,7 @@ def test_members_have_their_answers_and_their_timers_also_if_memory_ends_on_the_
     async def run(state: Any) -> None:
         groups = state.groups._runtime
         waiting = [DelayedResponse(lambda code: code) for _ in range(count)]
-        tasks = [asyncio.ensure_future(each.wait()) for each in waiting]
+        tasks = [asyncio.ensure_future(each.wait({}, "g")) for each in waiting]
         await asyncio.sleep(0)
         decision = Decision()
         for number, each in enumerate(waiting):

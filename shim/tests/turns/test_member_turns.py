@@ -140,7 +140,7 @@ def test_errors_of_requests_that_waited_are_theirs_alone() -> None:
 
     async def outcome(one: DelayedResponse) -> Any:
         try:
-            return (await one.wait()).response
+            return (await one.wait({}, "g")).response
         except OwnError:
             return "raised"
 
