@@ -23,9 +23,12 @@ WARM_UP, REQUESTS, COUNTS = 5, 20, 3
 # Bytecode instructions of Python 3.11, 3 % above what was counted. Who makes a request dearer has a reason, or finds
 # another way.
 MOST = {
-    "small produce": 60,
+    "small produce": 30,
     # The kernel decides in how many reads its bytes come.
     "1 MB produce": 5_000,
+    # From frame to frame; what is counted are the entries of the indexes.
+    "lz4 produce": 226,
+    "zstd produce": 226,
     "fetch of one record": 1_000,
     "produce and incremental fetch, 10 partitions": 1_320,
     "produce and incremental fetch, 4,000 partitions": 1_320,
@@ -34,7 +37,7 @@ MOST = {
     "offset commit": 567,
     "latest offsets of 20 topics": 4_030,
     "offset fetch of 5 groups": 5_020,
-    "transaction of 20 partitions": 5_220,
+    "transaction of 20 partitions": 4_990,
 }
 # Other versions of Python have other instructions.
 LEEWAY = 1.0 if sys.version_info[:2] == (3, 11) else 1.3
@@ -90,7 +93,7 @@ def test_a_request_costs_no_more_than_it_did(monkeypatch: pytest.MonkeyPatch):
             # 3.12 tells a thread's first tracer of no instruction.
             counts = [counted(broker, workload, request) for _ in range(1 + COUNTS)]
             found[kind] = min(counts[1:]) / REQUESTS
-    assert all(count > 30 for count in found.values()), found
+    assert all(count > 10 for count in found.values()), found
     over = {kind: (round(count), MOST[kind]) for kind, count in found.items() if count > MOST[kind] * LEEWAY}
     assert not over, f"kind: (counted, bound): {over}"
     few, many = (found[f"produce and incremental fetch, {count} partitions"] for count in ("10", "4,000"))
