@@ -20,6 +20,7 @@ import tempfile
 import time
 from contextlib import contextmanager
 from pathlib import Path
+from random import Random
 
 from kafka_shim.cext.records import build
 from kafka_shim.targets import requests
@@ -46,6 +47,9 @@ COLLECTED = re.compile(r"^summary: (\d+)", re.MULTILINE)
 READY = re.compile(rb"ready PLAINTEXT://(\S+) ")
 SMALL = [(b"key", b"x" * 100, 1, ())]
 LARGE = [(b"key", b"x" * 1000, 1, ())] * 1000
+# Half of each is random, so that they compress to a little more than half.
+MIXED = [(b"key", Random(number).randbytes(500) + bytes(500), 1, ()) for number in range(100)]
+LZ4, ZSTD = 3, 4
 
 
 class Workload:
@@ -67,8 +71,9 @@ class Workload:
         self._transactional: list[int] | None = None
         self._producer_id, self._epoch = answer.producer_id, answer.producer_epoch
 
-    def _produce(self, records: list[tuple[bytes, bytes, int, tuple[()]]]) -> None:
-        batch = build(records, producer_id=self._producer_id, producer_epoch=self._epoch, base_sequence=self._sequence)
+    def _produce(self, records: list[tuple[bytes, bytes, int, tuple[()]]], codec: int = 0) -> None:
+        who = {"producer_id": self._producer_id, "producer_epoch": self._epoch}
+        batch = build(records, codec=codec, base_sequence=self._sequence, **who)
         self._sequence += len(records)
         answer = self.client.request(requests.produce("counted", 0, batch), 11)
         _check(answer.responses[0].partition_responses[0].error_code)
@@ -80,6 +85,14 @@ class Workload:
     def large_produce(self) -> None:
         """1,000 records of 1,000 bytes in one batch."""
         self._produce(LARGE)
+
+    def lz4_produce(self) -> None:
+        """100 records of 1,000 bytes in one batch."""
+        self._produce(MIXED, LZ4)
+
+    def zstd_produce(self) -> None:
+        """The same."""
+        self._produce(MIXED, ZSTD)
 
     def fetch(self) -> None:
         """The first record of the partition, without a session."""
@@ -288,6 +301,8 @@ def _check(error_code: int) -> None:
 KINDS: dict[str, Callable[[Workload], None]] = {
     "small produce": Workload.small_produce,
     "1 MB produce": Workload.large_produce,
+    "lz4 produce": Workload.lz4_produce,
+    "zstd produce": Workload.zstd_produce,
     "fetch of one record": Workload.fetch,
     "produce and incremental fetch, 10 partitions": Workload.fetch_few,
     "produce and incremental fetch, 4,000 partitions": Workload.fetch_many,

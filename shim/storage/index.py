@@ -191,8 +191,10 @@ class TimeIndex(IndexFile):
     @property
     def last(self) -> tuple[int, int]:
         """(timestamp, relative offset) of the last entry, or (-1, 0) if there is none."""
-        count = self.count
-        return (self.at(count - 1)[0], self.at(count - 1)[1]) if count else (-1, 0)
+        tail = self.tail
+        if tail:
+            return TIME_ENTRY.unpack_from(tail, len(tail) - TIME_ENTRY.size)
+        return self.at(self.count - 1) if self.stored_bytes else (-1, 0)  # type: ignore[return-value]
 
     def maybe_add(self, timestamp_ms: int, relative_offset: int) -> None:
         """Append an entry if its timestamp is greater than the last one."""

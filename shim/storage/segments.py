@@ -113,11 +113,8 @@ class Segment(SegmentFiles):
         limit_ms = min(config.segment_ms, config.max_compaction_lag_ms) if config.compact else config.segment_ms
         self._longest_wait_ms = limit_ms - self._jitter_ms(config)
         self._most_bytes, self._interval_bytes = config.segment_bytes, config.index_interval_bytes
-        limit = self._most_index_bytes = config.segment_index_bytes
-        self._is_index_full = (
-            self.offset_index.count >= limit // OFFSET_ENTRY.size
-            or self.time_index.count >= limit // TIME_ENTRY.size - 1
-        )
+        self._most_index_bytes = config.segment_index_bytes
+        self._is_index_full = _are_full(self.offset_index, self.time_index, config)
         self._limits_of = config
 
     def waited_ms(self, max_timestamp_ms: int, now_ms: int) -> int:
@@ -173,17 +170,24 @@ class Segment(SegmentFiles):
             raise OSError(errno.EIO, reason, self.path(names.LOG)) from err
 
     def _load_indexes(self) -> None:
-        self.offset_index, self.time_index.last  # noqa: B018  (loads them)
+        if self._offset_index is None or self._time_index is None or not self._time_index.tail:
+            self.offset_index, self.time_index.last  # noqa: B018  (loads them)
 
     def _index(self, last_offset: int, position: int) -> None:
+        config: Any = self._limits_of
         self._limits_of = None
         try:
-            self.offset_index.add(last_offset - self.base_offset, position)
-            self.time_index.maybe_add(self.max_timestamp()[0], self.max_timestamp_offset - self.base_offset)
+            offsets = self.offset_index
+            offsets.add(last_offset - self.base_offset, position)
+            times = self.time_index
+            times.maybe_add(self.max_timestamp()[0], self.max_timestamp_offset - self.base_offset)
         except (OSError, ValueError):
             # The batch is in the log. An index entry that could not be stored stays in memory and is stored later.
             return
         self.bytes_since_index = 0
+        if config is not None:  # else all limits are computed at the next append
+            self._is_index_full = _are_full(offsets, times, config)
+            self._limits_of = config
 
     # --- read
 
@@ -272,6 +276,11 @@ class Segment(SegmentFiles):
         """Truncate the .log file to `position` bytes. The caller truncates the indexes."""
         os.ftruncate(self.fd, position)
         self.size_bytes = position
+
+
+def _are_full(offsets: OffsetIndex, times: TimeIndex, config: TopicConfig) -> bool:
+    limit = config.segment_index_bytes
+    return offsets.count >= limit // OFFSET_ENTRY.size or times.count >= limit // TIME_ENTRY.size - 1
 
 
 def _header_max_timestamp(fd: int) -> int:

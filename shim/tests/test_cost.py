@@ -26,6 +26,9 @@ MOST = {
     "small produce": 30,
     # The kernel decides in how many reads its bytes come.
     "1 MB produce": 5_000,
+    # From frame to frame; what is counted are the entries of the indexes.
+    "lz4 produce": 226,
+    "zstd produce": 226,
     "fetch of one record": 1_000,
     "produce and incremental fetch, 10 partitions": 1_320,
     "produce and incremental fetch, 4,000 partitions": 1_320,
@@ -93,7 +96,7 @@ def test_a_request_costs_no_more_than_it_did(monkeypatch: pytest.MonkeyPatch):
             # 3.12 tells a thread's first tracer of no instruction.
             counts = [counted(broker, workload, request) for _ in range(1 + COUNTS)]
             found[kind] = min(counts[1:]) / REQUESTS
-    assert all(count > 20 for count in found.values()), found
+    assert all(count > 10 for count in found.values()), found
     over = {kind: (round(count), MOST[kind]) for kind, count in found.items() if count > MOST[kind] * LEEWAY}
     assert not over, f"kind: (counted, bound): {over}"
     few, many = (found[f"produce and incremental fetch, {count} partitions"] for count in ("10", "4,000"))
