@@ -195,6 +195,7 @@ def test_what_is_full_is_left_to_the_handler(client: Connection, ways: Ways, mon
         assert (answer.error_code, ways.served["handler"]) == (code, before + 1)
     assert ways.broker.call(list, group.pending_joins) == [answer.member_id]
     ways.broker.call(group.members.update, {"another": group.members[member_id]})
+    ways.broker.call(group.protocol_counts.update, {"range": 2})
     assert client.request(request, 9).error_code == GROUP_MAX_SIZE_REACHED
     assert ways.served["handler"] == before + 2
 
