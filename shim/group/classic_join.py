@@ -9,7 +9,7 @@ all members' metadata. Each function returns a `Decision`, or adds to one.
 from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.group.classic_member import ClassicMember, size_of
+from kafka_shim.group.classic_member import ClassicMember, protocols_of, size_of
 from kafka_shim.group.classic_state import COMPLETING, DEAD, EMPTY, PREPARING, STABLE
 from kafka_shim.group.decision import JOIN, SESSION, SYNC, Decision
 from kafka_shim.protocol.messages.join_group_response import JoinGroupResponse, JoinGroupResponseMember
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from kafka_shim.config import BrokerConfig
     from kafka_shim.group.classic import ClassicGroup
     from kafka_shim.group.classic_member import Protocols
+    from kafka_shim.group.client import Client
+    from kafka_shim.group.decision import Token
     from kafka_shim.group.request_context import JoinContext
+    from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest
     from kafka_shim.randomness import Randomness
 
 # How long a member may wait for the response to its first join. Clients that gave up must not stay members for ever.
@@ -156,21 +159,51 @@ def _update(group: ClassicGroup, member: ClassicMember, protocols: Protocols, co
     group.await_join(member, context.token)
 
 
-def _add(group: ClassicGroup, member_id: str, context: JoinContext) -> None:
-    request = context.request
+def waits(group: ClassicGroup, request: JoinGroupRequest, client: Client, token: Token, max_size: int) -> bool:
+    """Have a member with an id of a group that prepares a rebalance wait for others, if that is all that `join` would
+    do, besides the timer of a new member's session. Returns False, and has changed nothing, if it is not."""
+    member_id = request.member_id
+    if group.state is not PREPARING or request.group_instance_id is not None or member_id not in group.pending_joins:
+        return False
+    is_last = len(group.pending_joins) == 1 and len(group.joining) == len(group.members)
+    if is_last and group.previous_state is not EMPTY:
+        return False
+    protocols = protocols_of(request.protocols)
+    if not (
+        _accepts(group, member_id, max_size)
+        and _has_room(group, member_id, size_of(protocols))
+        and group.supports(request.protocol_type, [name for name, _ in protocols])
+    ):
+        return False
+    _admit(group, member_id, request, client, protocols, token)
+    return True
+
+
+def _admit(
+    group: ClassicGroup,
+    member_id: str,
+    request: JoinGroupRequest,
+    client: Client,
+    protocols: Protocols,
+    token: Token,
+) -> None:
     member = ClassicMember(
         member_id,
         request.group_instance_id,
-        context.client,
+        client,
         request.rebalance_timeout_ms,
         request.session_timeout_ms,
-        context.protocols,
+        protocols,
     )
     member.is_new = True
     if group.state is PREPARING and group.previous_state is EMPTY:
         group.new_member_added = True
     group.add(member, request.protocol_type)
-    group.await_join(member, context.token)
+    group.await_join(member, token)
+
+
+def _add(group: ClassicGroup, member_id: str, context: JoinContext) -> None:
+    _admit(group, member_id, context.request, context.client, context.protocols, context.token)
     context.decision.schedule(group.group_id, SESSION, member_id, NEW_MEMBER_JOIN_TIMEOUT_MS)
     rebalance_or_complete(group, context.image.config, context.decision, context.now_ms)
 

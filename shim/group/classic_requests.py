@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.group import classic_join
+from kafka_shim.group import classic_join, classic_sync
 from kafka_shim.group.classic import ClassicGroup
 from kafka_shim.group.decision import SESSION, Decision
 from kafka_shim.group.kinds import KINDS
@@ -83,11 +83,19 @@ class ClassicRequests:
 
     def _join(self, delayed: DelayedResponse, request: JoinGroupRequest, version: int, client: Client) -> None:
         runtime = self._runtime
-        now_ms = runtime.clock.now_ms()
-        partition = runtime.partition_for(request.group_id)
+        group_id = request.group_id
+        partition = runtime.partition_for(group_id)
         groups = runtime.loader.groups(partition)
-        context = JoinContext(request, version, delayed, client, runtime.image, now_ms)
         with groups:  # rules change at once what no record holds
+            group = groups.by_id.get(group_id)
+            if group.__class__ is ClassicGroup and classic_join.waits(
+                group, request, client, delayed, runtime.config.group_max_size
+            ):
+                timer = group_id, SESSION, request.member_id
+                runtime.timers.schedule(timer, classic_join.NEW_MEMBER_JOIN_TIMEOUT_MS)
+                return
+            now_ms = runtime.clock.now_ms()
+            context = JoinContext(request, version, delayed, client, runtime.image, now_ms)
             decision = self._decide_join(groups, context)
             runtime.carry_out_within(partition, groups, decision, now_ms)
 
@@ -125,11 +133,13 @@ class ClassicRequests:
 
     def _sync(self, delayed: DelayedResponse, request: SyncGroupRequest) -> None:
         runtime = self._runtime
-        now_ms = runtime.clock.now_ms()
         partition, groups, group = runtime.known_group(request.group_id)
+        if group.__class__ is ClassicGroup and classic_sync.waits(group, request, delayed):
+            return
         if group.is_empty:
             delayed.fail(ErrorCode.UNKNOWN_MEMBER_ID)
             return
+        now_ms = runtime.clock.now_ms()
         with groups:
             decision = KINDS[group.TYPE].sync(group, request, delayed, runtime.image, now_ms)
             flushes = runtime.carry_out_within(partition, groups, decision, now_ms)

@@ -49,6 +49,24 @@ def sync(group: ClassicGroup, request: SyncGroupRequest, token: Token, now_ms: i
     return decision
 
 
+def waits(group: ClassicGroup, request: SyncGroupRequest, token: Token) -> bool:
+    """Have a follower wait for the leader's assignment, if that is all that `sync` would do. Returns False, and has
+    changed nothing, if it is not."""
+    leader_id = group.leader_id
+    # As long as the leader's is awaited the timer of this phase goes on.
+    if group.state is not COMPLETING or leader_id == request.member_id or leader_id not in group.pending_syncs:
+        return False
+    try:
+        member = _check_sync(group, request)
+    except KafkaError:
+        return False
+    if member.awaiting_sync is not None:
+        return False
+    member.awaiting_sync = token
+    group.pending_syncs.discard(member.member_id)
+    return True
+
+
 def _check_sync(group: ClassicGroup, request: SyncGroupRequest) -> ClassicMember:
     if group.state is DEAD:
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)

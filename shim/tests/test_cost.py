@@ -33,6 +33,7 @@ MOST = {
     "produce and incremental fetch, 10 partitions": 1_320,
     "produce and incremental fetch, 4,000 partitions": 1_320,
     "heartbeat": 290,
+    "join, sync and leave of a member": 6_700,
     "consumer heartbeat": 360,
     "offset commit": 199,
     "latest offsets of 20 topics": 4_030,

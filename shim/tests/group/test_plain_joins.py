@@ -195,6 +195,7 @@ def test_what_is_full_is_left_to_the_handler(client: Connection, ways: Ways, mon
         assert (answer.error_code, ways.served["handler"]) == (code, before + 1)
     assert ways.broker.call(list, group.pending_joins) == [answer.member_id]
     ways.broker.call(group.members.update, {"another": group.members[member_id]})
+    ways.broker.call(group.protocol_counts.update, {"range": 2})
     assert client.request(request, 9).error_code == GROUP_MAX_SIZE_REACHED
     assert ways.served["handler"] == before + 2
 
@@ -247,3 +248,24 @@ def test_the_handler_answers_where_memory_ends(
     assert answer.error_code == MEMBER_ID_REQUIRED
     assert ways.broker.call(lambda: list(group.pending_joins)) == [answer.member_id]
     assert ways.broker.call(lambda: len(timers)) == count + 1
+
+
+def test_a_broker_with_metrics_counts_the_code_of_its_answers() -> None:
+    with (
+        Broker(kafka_shim_http_listener="127.0.0.1:0") as broker,
+        Connection(broker.bootstrap_servers, timeout_s=60) as client,
+    ):
+        make_topic(client, "t", 2)
+        client.request(make("FindCoordinator", key_type=0, coordinator_keys=["any"]), 4)
+        stable(client, "measured")
+        times = broker.call(lambda: broker._server._dispatcher.times[JOIN_GROUP])
+        before = dict(times.errors)
+        ways = Ways(broker)
+        try:
+            for version in (5, 9):
+                client.request(make("JoinGroup", **fields("measured")), version)
+        finally:
+            ways.restore()
+        assert not ways.served, "the handler answered"
+        after = {code: count - before.get(code, 0) for code, count in times.errors.items()}
+        assert after == {MEMBER_ID_REQUIRED: 2, 0: 0}
