@@ -285,7 +285,7 @@ cdef list _xerial_blocks(const uint8_t* p, int64_t size, int64_t limit_bytes):
             at += XERIAL_HEADER_SIZE
             continue
         if size - at < 4:
-            raise DecompressError("snappy: a block length is cut off")
+            break       # Java's stream takes it for the end
         block_size = load_u32(p + at)
         at += 4
         if block_size > size - at:
