@@ -22,32 +22,53 @@ cdef extern from *:
 
     static struct {
         void* (*create)(void);
-        size_t (*decompress)(void* context, void* target, size_t size, const void* source, size_t source_size);
+        size_t (*begin)(void* context);
+        size_t (*next_size)(void* context);
+        size_t (*go_on)(void* context, void* target, size_t size, const void* source, size_t source_size);
         unsigned (*is_error)(size_t code);
         size_t (*release)(void* context);
     } system_zstd;
 
-    /* Finds the library of the system, whose names and types are these since version 1.0. Returns 0 without it. */
+    /* Finds the library of the system, whose names and types are these since version 1.0. Returns 0 without
+       it, or without the functions for blocks, which a version may hide. */
     static int find_system_zstd(void) {
     #if defined(__linux__)
         void* library = dlopen("libzstd.so.1", RTLD_NOW | RTLD_LOCAL);
         if (library != NULL) {
             *(void**)&system_zstd.create = dlsym(library, "ZSTD_createDCtx");
-            *(void**)&system_zstd.decompress = dlsym(library, "ZSTD_decompressDCtx");
+            *(void**)&system_zstd.begin = dlsym(library, "ZSTD_decompressBegin");
+            *(void**)&system_zstd.next_size = dlsym(library, "ZSTD_nextSrcSizeToDecompress");
+            *(void**)&system_zstd.go_on = dlsym(library, "ZSTD_decompressContinue");
             *(void**)&system_zstd.is_error = dlsym(library, "ZSTD_isError");
             *(void**)&system_zstd.release = dlsym(library, "ZSTD_freeDCtx");
         }
     #endif
-        return system_zstd.create != NULL && system_zstd.decompress != NULL && system_zstd.is_error != NULL
-            && system_zstd.release != NULL;
+        return system_zstd.create != NULL && system_zstd.begin != NULL && system_zstd.next_size != NULL
+            && system_zstd.go_on != NULL && system_zstd.is_error != NULL && system_zstd.release != NULL;
     }
 
-    /* Returns how much it has written, or -1. */
+    /* Returns how much it has written, or -1. It calls for each block what a stream calls, which refuses blocks that
+       are too large. The functions for a whole frame take them. */
     static long long decompress_by_system(
         void* context, void* target, size_t size, const void* source, size_t source_size
     ) {
-        size_t written = system_zstd.decompress(context, target, size, source, source_size);
-        return system_zstd.is_error(written) ? -1 : (long long)written;
+        char* to = target;
+        const char* from = source;
+        while (source_size > 0) {
+            size_t taken;
+            if (system_zstd.is_error(system_zstd.begin(context))) return -1;
+            while ((taken = system_zstd.next_size(context)) > 0) {
+                size_t written;
+                if (taken > source_size) return -1;
+                written = system_zstd.go_on(context, to, size, from, taken);
+                if (system_zstd.is_error(written)) return -1;
+                to += written;
+                size -= written;
+                from += taken;
+                source_size -= taken;
+            }
+        }
+        return to - (char*)target;
     }
 
     static void* create_context(void) { return system_zstd.create(); }
@@ -85,7 +106,7 @@ cdef enum:
     LZ4_BEST_RATIO = 255
     ZSTD_DEFAULT_LEVEL = 3
     ZSTD_BLOCK_SIZE = 128 << 10
-    ZSTD_STREAM_WINDOW_LOG = 27     # about the largest of a stream; what is larger is for cramjam to judge
+    ZSTD_STREAM_WINDOW = 1 << 27    # about the largest of a stream; what is larger is for cramjam to judge
     RELEASE_GIL_UNPACK_BYTES = 256 << 10
 
 cdef bytes XERIAL_HEADER = b"\x82SNAPPY\0" b"\0\0\0\x01" b"\0\0\0\x01"
@@ -134,7 +155,7 @@ def expected_bytes(int codec, data):
     cdef Py_buffer view
     cdef const uint8_t* p
     cdef int64_t found = 0
-    cdef int window_log = 0
+    cdef bint at_once = True
     cdef list blocks = []
     PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
     try:
@@ -155,7 +176,7 @@ def expected_bytes(int codec, data):
             found = _lz4_blocks(p, view.len, blocks) * len(blocks)
             found = min(found, view.len * LZ4_BEST_RATIO)
         elif codec == 4:
-            found = _zstd_bound(p, view.len, &window_log)
+            found = _zstd_bound(p, view.len, &at_once)
         return found
     except DecompressError:
         return 0
@@ -264,7 +285,7 @@ cdef list _xerial_blocks(const uint8_t* p, int64_t size, int64_t limit_bytes):
             at += XERIAL_HEADER_SIZE
             continue
         if size - at < 4:
-            raise DecompressError("snappy: a block length is cut off")
+            break       # Java's stream takes it for the end
         block_size = load_u32(p + at)
         at += 4
         if block_size > size - at:
@@ -486,14 +507,17 @@ cdef int64_t _unzstd_at_once(const uint8_t* p, int64_t size, uint8_t* target, in
     return written
 
 
-cdef int64_t _zstd_bound(const uint8_t* p, int64_t size, int* window_log) except -1:
+cdef int64_t _zstd_bound(const uint8_t* p, int64_t size, bint* at_once) except -1:
     """Return the most bytes that the frames decompress to, from their block headers; exact if they have a content
-    size. Raises `window_log` to that of their largest window."""
+    size. Clears `at_once` if only a stream judges a frame as a stream does: one that may be longer than its window, of
+    which it notices references to what has left, or has a window that a stream may not have, or a content size that
+    blocks do not check because the last one is empty."""
     cdef const uint8_t* fcs_sizes = b"\x00\x02\x04\x08"
     cdef const uint8_t* dictionary_sizes = b"\x00\x01\x02\x04"
     cdef int64_t at = 0
     cdef int64_t total = 0
     cdef int64_t frame
+    cdef int64_t window
     cdef int64_t length
     cdef uint64_t content
     cdef uint32_t magic
@@ -513,11 +537,13 @@ cdef int64_t _zstd_bound(const uint8_t* p, int64_t size, int* window_log) except
             raise DecompressError("zstd: no frame")
         descriptor = p[at + 4]
         at += 5
+        window = ZSTD_STREAM_WINDOW - 1     # where the frame has none, it is all of the frame
         fcs_size = fcs_sizes[descriptor >> 6]
         if descriptor & 0x20:
             fcs_size = fcs_size if fcs_size else 1
         else:
-            window_log[0] = max(window_log[0], 10 + (p[at] >> 3))
+            window = <int64_t>1 << (10 + (p[at] >> 3))
+            window += (window >> 3) * (p[at] & 7)
             at += 1
         at += dictionary_sizes[descriptor & 3]
         if size - at < fcs_size:
@@ -547,7 +573,11 @@ cdef int64_t _zstd_bound(const uint8_t* p, int64_t size, int* window_log) except
         if descriptor & 4:
             at += 4
         # A false content size can only be too small, which the library then reports.
-        total += <int64_t>content if fcs_size and content < <uint64_t>frame else frame
+        if fcs_size and content < <uint64_t>frame:
+            frame = <int64_t>content
+        if frame > window or window >= ZSTD_STREAM_WINDOW or (fcs_size and length == 0):
+            at_once[0] = False
+        total += frame
     return total
 
 
@@ -556,17 +586,17 @@ cdef object _unzstd(object data, int64_t limit_bytes):
     cdef Py_buffer view
     cdef int64_t bound
     cdef int64_t written = -1
-    cdef int window_log = 0
+    cdef bint at_once = True
     cdef bytearray out
     PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
     try:
-        bound = _zstd_bound(<const uint8_t*>view.buf, view.len, &window_log)
+        bound = _zstd_bound(<const uint8_t*>view.buf, view.len, &at_once)
         out = PyByteArray_FromStringAndSize(NULL, min(bound, limit_bytes))
         if bound == 0:
             return out
         if _has_system_zstd < 0:
             _has_system_zstd = find_system_zstd()
-        if _has_system_zstd and window_log < ZSTD_STREAM_WINDOW_LOG and bound < <int64_t>1 << ZSTD_STREAM_WINDOW_LOG:
+        if _has_system_zstd and at_once:
             written = _unzstd_at_once(<const uint8_t*>view.buf, view.len, <uint8_t*><char*>out, len(out))
     finally:
         PyBuffer_Release(&view)

@@ -153,7 +153,13 @@ cdef class FrameEnd:
                 if self._must_log_in:
                     self._handle(frame)
                 else:
-                    self._serve(frame, self._is_produce_next(<const uint8_t*>view.buf + at, size_bytes - at))
+                    # Nothing is held where a fault may end the process: Kafka handles no request before the answer to
+                    # the one before is sent.
+                    self._serve(
+                        frame,
+                        self._is_produce_next(<const uint8_t*>view.buf + at, size_bytes - at)
+                        and not self._dispatcher.broker.faults.armed,
+                    )
             self._send_held()
             if at < size_bytes and not self.is_closing:
                 self._keep(data[at:size_bytes])

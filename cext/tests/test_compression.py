@@ -214,7 +214,14 @@ def test_snappy_length_that_lies_is_refused_before_memory_is_taken(length):
         unpack(SNAPPY, bytes(compress(SNAPPY, b"")) + struct.pack(">i", len(varint) + 10) + varint + b"\0" * 10)
 
 
-@pytest.mark.parametrize("tail", [b"\0", b"\0\0\0", struct.pack(">i", 5), struct.pack(">i", -1) + b"x", bytes(4)])
+@pytest.mark.parametrize("tail", [b"\0", b"ab", b"\xff\xff\xff"])
+def test_snappy_xerial_data_ends_before_a_length_that_is_cut(tail):
+    """As org.xerial.snappy.SnappyInputStream takes it; Kafka 4.3.1 appends such a batch."""
+    assert unpack(SNAPPY, bytes(compress(SNAPPY, b"hello")) + tail) == b"hello"
+    assert unpack(SNAPPY, bytes(compress(SNAPPY, b"")) + tail) == b""
+
+
+@pytest.mark.parametrize("tail", [struct.pack(">i", 5), struct.pack(">i", -1) + b"x", bytes(4)])
 def test_snappy_xerial_blocks_that_are_cut(tail):
     with pytest.raises(DecompressError):
         unpack(SNAPPY, bytes(compress(SNAPPY, b"hello")) + tail)
@@ -486,3 +493,43 @@ def test_threads_decompress_zstd_side_by_side():
 
     with by("system"), ThreadPoolExecutor(4) as pool:
         assert all(pool.map(work, [*packed, *packed]))
+
+
+def zstd_frame(window_log, *blocks, content_size=None):
+    """A frame of blocks of (type, length, body)."""
+    frame = bytearray([0x28, 0xB5, 0x2F, 0xFD, 0, (window_log - 10) << 3])
+    if content_size is not None:
+        frame[4] = 2 << 6
+        frame += content_size.to_bytes(4, "little")
+    for at, (kind, length, body) in enumerate(blocks, 1):
+        frame += (length << 3 | kind << 1 | (at == len(blocks))).to_bytes(3, "little") + body
+    return bytes(frame)
+
+
+RAW, RLE, COMPRESSED = range(3)
+
+
+@pytest.mark.parametrize("kind", [RAW, RLE])
+@pytest.mark.parametrize(("window_log", "most"), [(10, 1 << 10), (17, 1 << 17), (21, 1 << 17)])
+def test_a_block_that_a_stream_refuses_is_refused_at_once_too(window_log, most, kind):
+    """A block has at most its window and 128 KB. One-shot functions take more, of which Kafka's consumers read none."""
+    for size in (most - 1, most, most + 1):
+        frame = zstd_frame(window_log, (kind, size, b"x" * size if kind == RAW else b"x"))
+        assert unzstd(frame) == [DecompressError if size > most else b"x" * size] * 2
+
+
+def test_a_compressed_block_that_is_too_large_is_refused_at_once_too():
+    """Its header does not say what it decompresses to: only the blocks beside it leave room for it."""
+    packed = bytes(compress(ZSTD, b"x" * 3000))
+    at = 4 + 1 + 2  # magic, descriptor, content size
+    length = int.from_bytes(packed[at : at + 3], "little") >> 3
+    block = (COMPRESSED, length, packed[at + 3 :][:length])
+    assert unzstd(zstd_frame(12, block)) == [b"x" * 3000] * 2
+    assert unzstd(zstd_frame(10, block)) == [DecompressError] * 2
+
+
+@pytest.mark.parametrize("content_size", [999, 1000, 1001])
+def test_a_false_content_size_is_refused_at_once_too_where_the_last_block_is_empty(content_size):
+    for last in ([], [(RAW, 0, b"")]):
+        frame = zstd_frame(17, (RAW, 1000, b"x" * 1000), *last, content_size=content_size)
+        assert unzstd(frame) == [b"x" * 1000 if content_size == 1000 else DecompressError] * 2

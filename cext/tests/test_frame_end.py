@@ -23,7 +23,9 @@ class Receiver(FrameEnd):
         self.handled: list[bytes] = []
         self.outcomes = outcomes or {}
         self.session = SimpleNamespace(muted_ms=0)
-        self._dispatcher = SimpleNamespace(handle=self.handle, run=self.done.append)
+        self.faults = SimpleNamespace(armed=False)
+        broker = SimpleNamespace(faults=self.faults)
+        self._dispatcher = SimpleNamespace(handle=self.handle, run=self.done.append, broker=broker)
         self._transport = SimpleNamespace(write=self.done.append)
         self._frame = self._held = self._task = None
         self._must_log_in = self._write_paused = self.is_closing = False
@@ -145,3 +147,9 @@ def test_answers_leave_although_the_connection_was_closed_meanwhile():
         return b"b"
 
     assert Receiver({b"b": closing}).receive(*produces(b"a", b"b", b"c")) == [b"ab"]
+
+
+def test_each_answer_leaves_before_the_next_request_where_a_fault_may_end_the_process():
+    receiver = Receiver()
+    receiver.faults.armed = True
+    assert receiver.receive(*produces(b"a", b"b", b"c")) == [b"a", b"b", b"c"]
