@@ -12,9 +12,8 @@ import sys
 from dataclasses import dataclass
 
 from bench import wire_load
-from bench.load import INIT_PRODUCER_ID, Batches, Link, percentiles
+from bench.load import Batches, Link, idempotent_producer, percentiles
 from bench.wire_load import Work
-from kafka_shim.targets.requests import make
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,12 +45,11 @@ def works(bootstrap: str, topic: str, shape: Shape) -> list[Work]:
     made = []
     link = Link(bootstrap, BUFFER_BYTES)
     for number in range(shape.clients):
-        producer = link.call(make("InitProducerId", transaction_timeout_ms=60_000), INIT_PRODUCER_ID)
         batches = Batches(
             topic,
             number % shape.partitions,
             shape.records,
-            producer.producer_id,
+            idempotent_producer(link),
             record_bytes=shape.record_bytes,
             codec=CODECS[shape.compression],
         )

@@ -481,11 +481,24 @@ def medians(point: Mapping[str, Any], kind: str) -> Sample:
 def conditions(figures: Mapping[str, Any]) -> str:
     """One paragraph: when, on what machine, and how long."""
     machine, settings = figures["machine"], figures["settings"]
+    later = "".join(f" Taken {began}: {', '.join(names)}." for began, names in figures.get("later", {}).items())
     return (
         f"{figures['began']}, {machine['cpus']} CPUs ({machine['cpu']}), {machine['memory_gb']} GB, load "
         f"{figures['load']:g} before; {settings['rounds']} rounds of {settings['seconds']:g} s at each size, after "
         f"{settings['first_warm_up_s']:g} s of warm-up at the first and {settings['warm_up_s']:g} s at each other."
+        f"{later}"
     )
+
+
+def merged(before: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
+    """The figures with the curves of a later run of some of them, which say when they were taken. Raises ValueError if
+    that was on another machine, of which the kernel's version may differ, or with other settings."""
+    first, second = ({**found["machine"], "system": None, **found["settings"]} for found in (before, later))
+    if first != second:
+        raise ValueError("taken with other settings or on another machine")
+    titles = [curve["title"] for curve in later["curves"].values()]
+    found = {**before, "later": {**before.get("later", {}), later["began"]: titles}}
+    return found | {"curves": {**before["curves"], **later["curves"]}}
 
 
 def table(curves: Mapping[str, Any]) -> str:
@@ -507,6 +520,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--seconds", type=float, default=SECONDS, help="length of a step")
     parser.add_argument("--json", type=Path, default=ROOT / "build" / "curves.json", help="every round")
+    parser.add_argument("--merge", type=Path, metavar="JSON", help="a whole run, into which these curves are put too")
     parser.add_argument("names", nargs="*", default=list(CURVES), help=f"of: {', '.join(CURVES)}")
     given = parser.parse_args()
     found: dict[str, Any] = {
@@ -527,6 +541,9 @@ def main() -> None:
             print(f"{name} ...", file=sys.stderr, flush=True)
             found["curves"][name] = taken(name, KINDS, given.rounds, given.seconds)
             given.json.write_text(json.dumps(found, indent=1) + "\n")
+    if given.merge:
+        whole = merged(json.loads(given.merge.read_text(encoding="utf-8")), found)
+        given.merge.write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
     print(table(found["curves"]))
 
 

@@ -9,6 +9,7 @@ import time
 from contextlib import contextmanager
 from dataclasses import asdict
 
+from bench import machine
 from bench.client_process import ROOT, load, make_topic
 from bench.clients import Shape
 from bench.cost import cpu_s
@@ -34,6 +35,7 @@ EQUAL_LARGE_RATE = 500
 @contextmanager
 def topics(side: Side, **wanted: int) -> Iterator[list[str]]:
     """Topics of new names with so many partitions, deleted at the end. The yardstick makes them itself."""
+    machine.wait_for_room(side.target.data_dir)
     names = [side.next_name(word) for word in wanted]
     is_real = side.kind != YARDSTICK
     if is_real:

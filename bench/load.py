@@ -38,6 +38,9 @@ PRODUCE, FETCH, INIT_PRODUCER_ID = 8, 11, 1
 AT_CRC, AT_ATTRIBUTES, AT_BASE_SEQUENCE = 17, 21, 53
 U32, I32 = Struct(">I"), Struct(">i")
 
+COORDINATOR_LOAD_IN_PROGRESS = 14
+PRODUCER_ID_S = 30.0
+
 
 class Link:
     """A blocking socket with whole-frame reads into one buffer."""
@@ -75,6 +78,18 @@ class Link:
         frame = self.frame()
         _, start = parse_response_header(message.API_KEY, version, frame)
         return decode(response_class(message.API_KEY), version, frame, start)
+
+
+def idempotent_producer(link: Link) -> int:
+    """Returns a new producer id. Raises RuntimeError without one: its batches would be of no producer."""
+    ask = make("InitProducerId", transactional_id=None, transaction_timeout_ms=60_000)
+    ends = time.monotonic() + PRODUCER_ID_S
+    while (given := link.call(ask, INIT_PRODUCER_ID)).error_code == COORDINATOR_LOAD_IN_PROGRESS:
+        if time.monotonic() > ends:
+            break
+        time.sleep(0.05)  # a broker that has just started asks its controller for a block of ids
+    check(given.error_code)
+    return int(given.producer_id)
 
 
 class Batches:
@@ -125,7 +140,7 @@ def check(code: int) -> None:
 def produce(bootstrap: str, topic: str, amount: int) -> dict[str, float]:
     """Writes `amount` bytes of 1 KB records."""
     link = Link(bootstrap)
-    producer_id = link.call(make("InitProducerId", transaction_timeout_ms=60_000), INIT_PRODUCER_ID).producer_id
+    producer_id = idempotent_producer(link)
     records = BATCH_BYTES // (RECORD_BYTES + 8)
     batches = [Batches(topic, partition, records, producer_id) for partition in range(PARTITIONS)]
     requests = max(amount // (records * RECORD_BYTES), 1)
@@ -183,7 +198,7 @@ def consume(bootstrap: str, topic: str, amount: int) -> dict[str, float]:
 def latency(bootstrap: str, topic: str, amount: int) -> dict[str, Any]:
     """`amount` records of 100 bytes, acks=all, one at a time."""
     link = Link(bootstrap)
-    producer_id = link.call(make("InitProducerId", transaction_timeout_ms=60_000), INIT_PRODUCER_ID).producer_id
+    producer_id = idempotent_producer(link)
     batch = Batches(topic, 0, 1, producer_id)
     taken = []
     for _ in range(amount):

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 
 QUIET, AS_IS = "quiet", "as it is"
 STATES = (QUIET, AS_IS)
+
+ROOM_BYTES, ROOM_COMES_S = 15 << 30, 150.0
 
 # It ends together with the process that started it.
 _SPIN = """
@@ -92,6 +96,16 @@ def settle(directory: Path, size_bytes: int) -> None:
     with tempfile.NamedTemporaryFile(dir=directory, buffering=0) as file:
         for _ in range(size_bytes // len(block) * 3 // 2):
             file.write(block)
+
+
+def wait_for_room(directory: Path) -> None:
+    """Waits until the disk has room for a step: a broker deletes the files of a topic a minute after the topic. Raises
+    RuntimeError if the room does not come."""
+    ends = time.monotonic() + ROOM_COMES_S
+    while shutil.disk_usage(directory).free < ROOM_BYTES:
+        if time.monotonic() > ends:
+            raise RuntimeError(f"{directory} has less than {ROOM_BYTES >> 30} GB free")
+        time.sleep(0.5)
 
 
 def description() -> dict[str, Any]:
