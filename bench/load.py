@@ -18,8 +18,10 @@ from struct import Struct
 from kafka_shim.cext.crc32c import crc32c
 from kafka_shim.cext.messages import decode
 from kafka_shim.cext.records import build
+from kafka_shim.errors import ErrorCode
 from kafka_shim.protocol.headers import encode_request_frame, parse_response_header, response_class
 from kafka_shim.targets.requests import make
+from kafka_shim.targets.waiting import last_answer
 from kafka_shim.wire_client import Connection, parse_address
 
 TYPE_CHECKING = False
@@ -37,9 +39,6 @@ IN_FLIGHT = 5  # of a connection, as idempotent producers have it
 PRODUCE, FETCH, INIT_PRODUCER_ID = 8, 11, 1
 AT_CRC, AT_ATTRIBUTES, AT_BASE_SEQUENCE = 17, 21, 53
 U32, I32 = Struct(">I"), Struct(">i")
-
-COORDINATOR_LOAD_IN_PROGRESS = 14
-PRODUCER_ID_S = 30.0
 
 
 class Link:
@@ -83,11 +82,11 @@ class Link:
 def idempotent_producer(link: Link) -> int:
     """Returns a new producer id. Raises RuntimeError without one: its batches would be of no producer."""
     ask = make("InitProducerId", transactional_id=None, transaction_timeout_ms=60_000)
-    ends = time.monotonic() + PRODUCER_ID_S
-    while (given := link.call(ask, INIT_PRODUCER_ID)).error_code == COORDINATOR_LOAD_IN_PROGRESS:
-        if time.monotonic() > ends:
-            break
-        time.sleep(0.05)  # a broker that has just started asks its controller for a block of ids
+    # A broker that has just started asks its controller for a block of ids.
+    given = last_answer(
+        lambda: link.call(ask, INIT_PRODUCER_ID),
+        lambda answer: answer.error_code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    )
     check(given.error_code)
     return int(given.producer_id)
 

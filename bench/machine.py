@@ -15,13 +15,13 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
 
 from kafka_shim.targets.kafka_native import java_version
+from kafka_shim.targets.waiting import wait_until
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -100,12 +100,8 @@ def settle(directory: Path, size_bytes: int) -> None:
 
 def wait_for_room(directory: Path) -> None:
     """Waits until the disk has room for a step: a broker deletes the files of a topic a minute after the topic. Raises
-    RuntimeError if the room does not come."""
-    ends = time.monotonic() + ROOM_COMES_S
-    while shutil.disk_usage(directory).free < ROOM_BYTES:
-        if time.monotonic() > ends:
-            raise RuntimeError(f"{directory} has less than {ROOM_BYTES >> 30} GB free")
-        time.sleep(0.5)
+    AssertionError if the room does not come."""
+    wait_until(lambda: shutil.disk_usage(directory).free >= ROOM_BYTES, f"{ROOM_BYTES >> 30} GB are free", ROOM_COMES_S)
 
 
 def description() -> dict[str, Any]:

@@ -25,6 +25,7 @@ from pathlib import Path
 from bench import data, groups, machine, transactions
 from bench.rounds import SHIM, Pace, Side
 from kafka_shim.targets import make
+from kafka_shim.targets.waiting import last_answer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 PACE = Pace(seconds=4.0)
 SAMPLES_PER_S = 2000
-PERF_STARTS_S = 10.0
 # By name: what some frame on a sample's stack is called, from the kernel's boundary inwards; the first that fits.
 KERNEL = (
     ("sockets: write", ("sock_write_iter", "tcp_sendmsg", "__sys_sendto", "____sys_sendmsg")),
@@ -107,9 +107,7 @@ def sampled(pid: int) -> Iterator[Counter[str]]:
         line = ["perf", "record", "-q", "-g", "-F", str(SAMPLES_PER_S), "-o", str(samples), "-p", str(pid)]
         with subprocess.Popen(line, stderr=subprocess.PIPE, text=True) as perf:
             assert perf.stderr is not None
-            ends = time.monotonic() + PERF_STARTS_S
-            while not samples.exists() and perf.poll() is None and time.monotonic() < ends:
-                time.sleep(0.01)
+            last_answer(lambda: samples.exists() or perf.poll() is not None, bool)
             if perf.poll() is not None:
                 raise RuntimeError(f"perf cannot sample: {perf.stderr.read().strip()}")
             try:
