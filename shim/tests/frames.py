@@ -1,15 +1,39 @@
-"""A client that sends frames which the broker may not be able to read."""
+"""For APIs that are served from frame to frame: a client that sends frames which the broker may not be able to read,
+and which way they took."""
 
 from __future__ import annotations
 
 import socket
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
 
+from kafka_shim.api import TABLE
 from kafka_shim.embedded import Broker
 from kafka_shim.protocol.headers import encode_request_frame
 from kafka_shim.protocol.messages.api_versions_request import ApiVersionsRequest
 
 PROBE_ID = 1 << 30
 PROBE = encode_request_frame(ApiVersionsRequest(), 0, PROBE_ID)
+
+
+@contextmanager
+def counted(module: ModuleType, is_short: bool) -> Iterator[Counter[str]]:
+    """The requests that come to the handler of an API's module; all of them unless `is_short`."""
+    api = TABLE[module.KEY]
+    ways: Counter[str] = Counter()
+
+    def handle(context: Any, request: Any) -> Any:
+        ways["handler" if context.done is None else "rest"] += 1
+        return module.handle(context, request)
+
+    api.handle, api.plain = handle, module.PLAIN if is_short else None
+    try:
+        yield ways
+    finally:
+        api.handle, api.plain = module.handle, module.PLAIN
 
 
 class FrameClient:

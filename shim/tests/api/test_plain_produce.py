@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import errno
 import random
-from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -31,7 +29,7 @@ from kafka_shim.protocol.messages.end_txn_request import EndTxnRequest
 from kafka_shim.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kafka_shim.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from kafka_shim.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
-from kafka_shim.tests.frames import FrameClient
+from kafka_shim.tests.frames import FrameClient, counted
 from kafka_shim.tests.produced import batch, make_topic, produce, produce_request
 from kafka_shim.wire_client import Connection
 
@@ -63,22 +61,6 @@ def _loaded() -> Iterator[None]:
         PRODUCE.load()
     yield
     PRODUCE.plain, PRODUCE.handle = k00_produce.PLAIN, k00_produce.handle
-
-
-@contextmanager
-def counted(is_short: bool) -> Iterator[Counter[str]]:
-    """The requests that come to the handler; all of them unless `is_short`."""
-    ways: Counter[str] = Counter()
-
-    def handle(context: Any, request: Any) -> Any:
-        ways["handler" if context.done is None else "rest"] += 1
-        return k00_produce.handle(context, request)
-
-    PRODUCE.handle, PRODUCE.plain = handle, k00_produce.PLAIN if is_short else None
-    try:
-        yield ways
-    finally:
-        PRODUCE.handle, PRODUCE.plain = k00_produce.handle, k00_produce.PLAIN
 
 
 class Traffic:
@@ -208,7 +190,7 @@ def test_answers_states_and_files_are_those_of_the_handler(tmp_path, monkeypatch
             Connection(broker.bootstrap_servers, timeout_s=60) as admin,
         ):
             traffic, client = Traffic(broker, admin, seed), FrameClient(broker)
-            with counted(is_short) as ways, monkeypatch.context() as patch:
+            with counted(k00_produce, is_short) as ways, monkeypatch.context() as patch:
                 patch.setattr(cext_segment, "append", failing_now_and_then(cext_segment.append, seed))
                 for number in range(600):
                     client.send(traffic.request(3 + number % 11))
@@ -247,7 +229,7 @@ def test_a_request_of_many_partitions(client, count):
     rows = [PartitionProduceData(index=index, records=batch(b"a")) for index in range(count)]
     request = ProduceRequest(acks=-1, timeout_ms=1, topic_data=[TopicProduceData(name="t", partition_data=rows)])
     client.request(request, 9)  # opens the segments
-    with counted(is_short=True) as ways:
+    with counted(k00_produce, is_short=True) as ways:
         (topic,) = client.request(request, 9).responses
     assert [one.base_offset for one in topic.partition_responses] == [1] * count
     assert ways == ({} if count <= MOST_PARTITIONS else {"handler": 1})
@@ -270,7 +252,7 @@ def test_a_failed_append_is_that_partitions_answer_alone(client, monkeypatch, er
         produce(client, "t", index, batch(b"first"))  # opens the segments
     rows = [PartitionProduceData(index=index, records=batch(b"mine")) for index in range(3)]
     request = ProduceRequest(acks=-1, timeout_ms=1, topic_data=[TopicProduceData(name="t", partition_data=rows)])
-    with counted(is_short=True) as ways, monkeypatch.context() as patch:
+    with counted(k00_produce, is_short=True) as ways, monkeypatch.context() as patch:
         patch.setattr(cext_segment, "append", put)
         (topic,) = client.request(request, 9).responses
     told = [(one.index, one.error_code, one.base_offset) for one in topic.partition_responses]
@@ -286,7 +268,7 @@ def test_a_broker_with_metrics_counts_its_answers(tmp_path):
     ):
         make_topic(client, "t", 2)
         produce(client, "t", 0, batch(b"opens"))
-        with counted(is_short=True) as ways:
+        with counted(k00_produce, is_short=True) as ways:
             for _ in range(3):
                 assert produce(client, "t", 0, batch(b"a")).error_code == 0
         assert not ways
@@ -299,7 +281,7 @@ def test_a_broker_with_metrics_counts_its_answers(tmp_path):
 def test_it_is_left_to_the_handler_with_an_authorizer_a_quota_or_a_fault(broker, client):
     make_topic(client, "t", 1)
     produce(client, "t", 0, batch(b"opens"))
-    with counted(is_short=True) as ways:
+    with counted(k00_produce, is_short=True) as ways:
         produce(client, "t", 0, batch(b"a"))
         assert not ways
         broker.faults.arm("request.received", "hold", where={"api_key": 99}, nth=1)
@@ -330,7 +312,7 @@ def test_a_compressed_batch_is_served_unless_it_is_long_work(client, codec):
             (one.error_code, one.base_offset) for one in client.request(request, 9).responses[0].partition_responses
         ]
 
-    with counted(is_short=True) as ways:
+    with counted(k00_produce, is_short=True) as ways:
         assert send((0, [b"a", b"b"]), (1, [bytes(100_000)])) == [(0, 1), (0, 1)]
         assert not ways
         assert send((0, [b"c"]), (1, [bytes(2_000_000)])) == [(0, 3), (0, 2)]
@@ -348,7 +330,7 @@ def test_zstd_has_a_version(client, version):
     topic = make_topic(client, "t", 1)
     topic = topic if version >= 13 else "t"
     produce(client, topic, 0, batch(b"opens"), version)
-    with counted(is_short=True) as ways:
+    with counted(k00_produce, is_short=True) as ways:
         told = produce(client, topic, 0, batch(b"a", codec=4), version)
     code = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE if version < 7 else 0
     assert (told.error_code, ways) == (code, {"handler": 1} if code else {})
@@ -359,7 +341,7 @@ def test_each_version_is_served(client, version):
     topic_id = make_topic(client, "t", 1)
     topic = topic_id if version >= 13 else "t"
     produce(client, topic, 0, batch(b"opens"), version)
-    with counted(is_short=True) as ways:
+    with counted(k00_produce, is_short=True) as ways:
         told = produce(client, topic, 0, batch(b"a"), version)
     assert (told.error_code, told.base_offset, ways) == (0, 1, {})
 
@@ -380,7 +362,7 @@ def test_the_first_batches_of_a_transaction_are_served(client):
         request = ProduceRequest(acks=-1, timeout_ms=1, transactional_id="x", topic_data=topics)
         return [one.error_code for one in client.request(request, version).responses[0].partition_responses]
 
-    with counted(is_short=True) as ways:
+    with counted(k00_produce, is_short=True) as ways:
         assert send(11, 0) == [ErrorCode.TRANSACTION_ABORTABLE] * 2
         assert send(12, 0) == [0, 0]  # of a producer that the partitions do not know
         assert ways == {"rest": 2}
@@ -395,7 +377,7 @@ def test_the_first_batches_of_a_transaction_are_served(client):
 
 def test_without_acks_it_is_left_to_the_handler(client):
     make_topic(client, "t", 1)
-    with counted(is_short=True) as ways:
+    with counted(k00_produce, is_short=True) as ways:
         client.send(produce_request("t", 0, batch(b"a"), acks=0), 9)
         assert produce(client, "t", 0, batch(b"b")).base_offset == 1
     assert ways["handler"] == 1

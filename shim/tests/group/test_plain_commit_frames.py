@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import errno
 import random
-from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +21,7 @@ from kafka_shim.group.timers import Timers
 from kafka_shim.internal_topics import GROUP_METADATA_TOPIC
 from kafka_shim.protocol.headers import encode_request_frame
 from kafka_shim.targets.requests import make, protocols
-from kafka_shim.tests.frames import FrameClient
+from kafka_shim.tests.frames import FrameClient, counted
 from kafka_shim.tests.produced import make_topic
 from kafka_shim.wire_client import Connection
 
@@ -42,22 +40,6 @@ def _loaded() -> Iterator[None]:
         COMMIT.load()
     yield
     COMMIT.plain, COMMIT.handle = k08_offset_commit.PLAIN, k08_offset_commit.handle
-
-
-@contextmanager
-def counted(is_short: bool) -> Iterator[Counter[str]]:
-    """The requests that come to the handler; all of them unless `is_short`."""
-    ways: Counter[str] = Counter()
-
-    def handle(context: Any, request: Any) -> Any:
-        ways["handler" if context.done is None else "rest"] += 1
-        return k08_offset_commit.handle(context, request)
-
-    COMMIT.handle, COMMIT.plain = handle, k08_offset_commit.PLAIN if is_short else None
-    try:
-        yield ways
-    finally:
-        COMMIT.handle, COMMIT.plain = k08_offset_commit.handle, k08_offset_commit.PLAIN
 
 
 def join(client: Connection, group: str, instance_id: str | None = None, *, is_synced: bool = True) -> dict[str, Any]:
@@ -209,7 +191,7 @@ def test_answers_states_and_files_are_those_of_the_handler(tmp_path, monkeypatch
             Connection(broker.bootstrap_servers, timeout_s=60) as admin,
         ):
             traffic, client = Traffic(admin, seed), FrameClient(broker)
-            with counted(is_short) as ways, monkeypatch.context() as patch:
+            with counted(k08_offset_commit, is_short) as ways, monkeypatch.context() as patch:
                 patch.setattr(cext_segment, "append", failing_now_and_then(cext_segment.append, seed))
                 for number in range(REQUESTS):
                     client.send(traffic.frame(2 + number % 9))
@@ -262,7 +244,7 @@ def test_each_version_is_served(client, member, version):
     rows = [{"partition_index": 0, "committed_offset": 5, "committed_metadata": None}]
     topics = [{"topic_id": topic_id, "partitions": rows} if version >= 10 else {"name": "v", "partitions": rows}]
     client.request(request_of(member), 8)  # opens the segment
-    with counted(is_short=True) as ways:
+    with counted(k08_offset_commit, is_short=True) as ways:
         assert codes_of(client.request(request_of(member, topics=topics), version)) == {0}
     assert not ways
     fetched = client.request(make("OffsetFetch", groups=[{"group_id": "g", "topics": None}]), 8)
@@ -273,7 +255,7 @@ def test_each_version_is_served(client, member, version):
 @pytest.mark.parametrize("count", [MOST_OFFSETS, MOST_OFFSETS + 1])
 def test_a_request_of_many_partitions(client, member, count):
     client.request(request_of(member), 8)
-    with counted(is_short=True) as ways:
+    with counted(k08_offset_commit, is_short=True) as ways:
         assert codes_of(client.request(request_of(member, count), 8)) == {0}
     assert ways == ({} if count <= MOST_OFFSETS else {"handler": 1})
 
@@ -297,7 +279,7 @@ def test_what_fails_is_answered_as_by_the_handler(
     def fail(*_):
         raise error
 
-    with counted(is_short) as ways:
+    with counted(k08_offset_commit, is_short) as ways:
         with monkeypatch.context() as patch:
             patch.setattr(*place, fail)
             assert codes_of(client.request(request_of(member), 8)) == {code}
@@ -310,7 +292,7 @@ def test_what_fails_is_answered_as_by_the_handler(
 
 def test_it_is_left_to_the_handler_with_a_codec_a_fault_or_a_partition_that_was_not_read(broker, client, member):
     client.request(request_of(member), 8)
-    with counted(is_short=True) as ways:
+    with counted(k08_offset_commit, is_short=True) as ways:
         client.request(request_of(member), 8)
         assert not ways
         broker.faults.arm("request.received", "hold", where={"api_key": 99}, nth=1)
@@ -337,7 +319,7 @@ def test_a_broker_with_metrics_counts_its_answers():
             client.request(make("FindCoordinator", key_type=0, coordinator_keys=["g"]), 4)
             who = {"group_id": "g", "epoch": -1, "member_id": ""}
             client.request(request_of(who), 8)
-            with counted(is_short) as ways:
+            with counted(k08_offset_commit, is_short) as ways:
                 for partitions in (1, 3):
                     assert codes_of(client.request(request_of(who, partitions), 8)) == {0}
             assert bool(ways) is not is_short
