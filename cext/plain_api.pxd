@@ -1,12 +1,14 @@
 """The short way of one API, for C callers; `plain_api.pyi` has the contract. And what reads a request where it lies:
 each function reads one field and says whether it is there. What is out of the ordinary, a tagged field too, is left to
-the codec."""
+the codec. And the beginning and the end of each answer's frame."""
 
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.unicode cimport PyUnicode_DecodeASCII
 from libc.stdint cimport int32_t, uint8_t, uint32_t
 
-from kafka_shim.cext.bigendian cimport load_i16, load_i32
+from kafka_shim.cext.bigendian cimport load_i16, load_i32, store_i32
 from kafka_shim.cext.headers cimport RequestHeader
-from kafka_shim.cext.wire cimport MAX_STRING_BYTES
+from kafka_shim.cext.wire cimport MAX_STRING_BYTES, Out, write_i8, write_i32
 
 cdef enum:
     SHORT = 2                   # bytes of the length of a string
@@ -94,3 +96,21 @@ cdef inline bint take_byte(Reader* c, uint8_t expected) noexcept nogil:
 
 cdef inline bint has_no_tags(Reader* c, bint is_flexible) noexcept nogil:
     return not is_flexible or take_byte(c, 0)
+
+
+cdef inline str text_of(const uint8_t* text, int32_t size_bytes):
+    """What `take_text` has read; None for null."""
+    return None if size_bytes < 0 else PyUnicode_DecodeASCII(<const char*>text, size_bytes, NULL)
+
+
+cdef inline int begin_answer(Out* out, RequestHeader* header, bint is_flexible) except -1:
+    """Room for the length, and the header of the answer."""
+    write_i32(out, 0)
+    write_i32(out, header.correlation_id)
+    return write_i8(out, 0) if is_flexible else 0
+
+
+cdef inline bytes end_answer(Out* out):
+    """Returns the frame, with its length set."""
+    store_i32(out.data, <int32_t>(out.size_bytes - 4))
+    return PyBytes_FromStringAndSize(<const char*>out.data, out.size_bytes)

@@ -4,11 +4,10 @@ cimport cython
 from cpython.buffer cimport PyBUF_READ, PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.memoryview cimport PyMemoryView_FromMemory
-from cpython.unicode cimport PyUnicode_DecodeASCII
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 from kafka_shim.cext.batch cimport Header, write_batch
-from kafka_shim.cext.bigendian cimport load_i64, store_i32
+from kafka_shim.cext.bigendian cimport load_i64
 from kafka_shim.cext.headers cimport RequestHeader
 from kafka_shim.cext.java_hash cimport partition_of
 from kafka_shim.cext.log_end cimport Appended, LogEnd
@@ -18,11 +17,14 @@ from kafka_shim.cext.plain_api cimport (
     LONG,
     PlainApi,
     Reader,
+    begin_answer,
+    end_answer,
     has_no_tags,
     take,
     take_i32,
     take_length,
     take_text,
+    text_of,
 )
 from kafka_shim.cext.varint cimport size_varint, zigzag32
 from kafka_shim.cext.wire cimport (
@@ -40,7 +42,6 @@ from kafka_shim.cext.wire cimport (
 
 cdef enum:
     MOST = 64                   # partitions, and so topics
-    LENGTH_BYTES = 4
     UUID_BYTES = 16
     NO_EPOCH = -1
     NO_RETENTION = -1
@@ -82,10 +83,6 @@ cdef struct Request:
     int count
     Topic[MOST] topics
     Entry[MOST] entries
-
-
-cdef inline str _text(const uint8_t* text, int32_t size_bytes):
-    return None if size_bytes < 0 else PyUnicode_DecodeASCII(<const char*>text, size_bytes, NULL)
 
 
 @cython.final
@@ -257,10 +254,10 @@ cdef class PlainCommit(PlainApi):
 
 cdef Commit _commit_of(Request* request):
     cdef Commit commit = Commit.__new__(Commit)
-    commit.group_id = _text(request.group_id, request.group_id_bytes)
+    commit.group_id = text_of(request.group_id, request.group_id_bytes)
     commit.generation_id_or_member_epoch = request.epoch
-    commit.member_id = _text(request.member_id, request.member_id_bytes)
-    commit.group_instance_id = _text(request.instance_id, request.instance_id_bytes)
+    commit.member_id = text_of(request.member_id, request.member_id_bytes)
+    commit.group_instance_id = text_of(request.instance_id, request.instance_id_bytes)
     return commit
 
 
@@ -280,7 +277,7 @@ cdef list _changes(dict known, Request* request, int version, int64_t metadata_l
         if version >= TOPIC_IDS:
             found = known.get(PyBytes_FromStringAndSize(<const char*>topic.name, UUID_BYTES))
         else:
-            found = known.get(_text(topic.name, topic.size_bytes))
+            found = known.get(text_of(topic.name, topic.size_bytes))
         if found is None:
             return None
         count = len(found.partitions)
@@ -289,7 +286,7 @@ cdef list _changes(dict known, Request* request, int version, int64_t metadata_l
             # Those that Java counts otherwise are no longer ASCII.
             if not 0 <= entry.index < count or <int64_t>entry.metadata_bytes * 2 > metadata_limit:
                 return None
-            metadata = _text(entry.metadata, entry.metadata_bytes) if entry.metadata_bytes > 0 else ""
+            metadata = text_of(entry.metadata, entry.metadata_bytes) if entry.metadata_bytes > 0 else ""
             changes.append((name, entry.index, Committed(
                 entry.offset, entry.leader_epoch, metadata, now_ms, expire_ms, topic_id
             )))
@@ -348,10 +345,7 @@ cdef bytes _response(Request* request, RequestHeader* header):
     cdef int at
     out_init(&out)
     try:
-        write_i32(&out, 0)      # the length, below
-        write_i32(&out, header.correlation_id)
-        if is_flexible:
-            write_i8(&out, 0)
+        begin_answer(&out, header, is_flexible)
         if version >= THROTTLE_TIME:
             write_i32(&out, 0)
         write_long_length(&out, is_flexible, request.topic_count)
@@ -371,7 +365,6 @@ cdef bytes _response(Request* request, RequestHeader* header):
                 write_i8(&out, 0)
         if is_flexible:
             write_i8(&out, 0)
-        store_i32(out.data, <int32_t>(out.size_bytes - LENGTH_BYTES))
-        return PyBytes_FromStringAndSize(<const char*>out.data, out.size_bytes)
+        return end_answer(&out)
     finally:
         out_free(&out)

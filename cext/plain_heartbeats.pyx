@@ -2,17 +2,23 @@
 
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-from cpython.bytes cimport PyBytes_FromStringAndSize
-from cpython.unicode cimport PyUnicode_DecodeASCII
 from libc.stdint cimport int32_t, uint8_t
 
-from kafka_shim.cext.bigendian cimport store_i32
 from kafka_shim.cext.headers cimport RequestHeader
-from kafka_shim.cext.plain_api cimport PlainApi, Reader, has_no_tags, take_byte, take_i32, take_text
+from kafka_shim.cext.plain_api cimport (
+    PlainApi,
+    Reader,
+    begin_answer,
+    end_answer,
+    has_no_tags,
+    take_byte,
+    take_i32,
+    take_text,
+    text_of,
+)
 from kafka_shim.cext.wire cimport Out, out_free, out_init, write_i8, write_i16, write_i32, write_raw, write_uvarint
 
 cdef enum:
-    LENGTH_BYTES = 4
     NOTHING = 0                 # as the length of a compact string or array, one more than it is
     KEPT = -1                   # rebalance timeout: as before
     # Versions of Heartbeat with a new field, or another form.
@@ -31,10 +37,6 @@ cdef struct Member:
     int32_t epoch               # or generation
     const uint8_t* instance_id
     int32_t instance_id_bytes
-
-
-cdef inline str _text(const uint8_t* text, int32_t size_bytes):
-    return None if size_bytes < 0 else PyUnicode_DecodeASCII(<const char*>text, size_bytes, NULL)
 
 
 @cython.final
@@ -121,10 +123,10 @@ cdef class PlainHeartbeat(_PlainMember):
         if not _read_classic(c, &member, header.api_version):
             return None
         beat = Beat.__new__(Beat)
-        beat.group_id = _text(member.group_id, member.group_id_bytes)
+        beat.group_id = text_of(member.group_id, member.group_id_bytes)
         beat.generation_id = member.epoch
-        beat.member_id = _text(member.member_id, member.member_id_bytes)
-        beat.group_instance_id = _text(member.instance_id, member.instance_id_bytes)
+        beat.member_id = text_of(member.member_id, member.member_id_bytes)
+        beat.group_instance_id = text_of(member.instance_id, member.instance_id_bytes)
         return _classic_answer(header) if self._stays(broker, beat) else None
 
 
@@ -132,17 +134,13 @@ cdef bytes _classic_answer(RequestHeader* header):
     cdef Out out
     out_init(&out)
     try:
-        write_i32(&out, 0)      # the length, below
-        write_i32(&out, header.correlation_id)
-        if header.api_version >= FLEXIBLE:
-            write_i8(&out, 0)
+        begin_answer(&out, header, header.api_version >= FLEXIBLE)
         if header.api_version >= THROTTLE_TIME:
             write_i32(&out, 0)
         write_i16(&out, 0)      # no error
         if header.api_version >= FLEXIBLE:
             write_i8(&out, 0)
-        store_i32(out.data, <int32_t>(out.size_bytes - LENGTH_BYTES))
-        return PyBytes_FromStringAndSize(<const char*>out.data, out.size_bytes)
+        return end_answer(&out)
     finally:
         out_free(&out)
 
@@ -154,8 +152,8 @@ cdef class PlainConsumerHeartbeat(_PlainMember):
         if not _read_consumer(c, &member, header.api_version):
             return None
         interval_ms = self._stays(
-            broker, session, client_id, _text(member.group_id, member.group_id_bytes),
-            _text(member.member_id, member.member_id_bytes), member.epoch,
+            broker, session, client_id, text_of(member.group_id, member.group_id_bytes),
+            text_of(member.member_id, member.member_id_bytes), member.epoch,
         )
         return None if interval_ms < 0 else _consumer_answer(header, &member, interval_ms)
 
@@ -164,9 +162,7 @@ cdef bytes _consumer_answer(RequestHeader* header, Member* member, int32_t inter
     cdef Out out
     out_init(&out)
     try:
-        write_i32(&out, 0)      # the length, below
-        write_i32(&out, header.correlation_id)
-        write_i8(&out, 0)
+        begin_answer(&out, header, True)
         write_i32(&out, 0)      # throttle time
         write_i16(&out, 0)      # no error
         write_uvarint(&out, NOTHING)
@@ -176,7 +172,6 @@ cdef bytes _consumer_answer(RequestHeader* header, Member* member, int32_t inter
         write_i32(&out, interval_ms)
         write_i8(&out, -1)      # the assignment has not changed
         write_i8(&out, 0)
-        store_i32(out.data, <int32_t>(out.size_bytes - LENGTH_BYTES))
-        return PyBytes_FromStringAndSize(<const char*>out.data, out.size_bytes)
+        return end_answer(&out)
     finally:
         out_free(&out)

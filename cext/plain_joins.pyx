@@ -2,19 +2,25 @@
 
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-from cpython.bytes cimport PyBytes_FromStringAndSize
-from cpython.unicode cimport PyUnicode_DecodeASCII
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from kafka_shim.cext.bigendian cimport store_i32
 from kafka_shim.cext.headers cimport RequestHeader
 from kafka_shim.cext.plain_api cimport (
-    LONG, PlainApi, Reader, has_no_tags, take, take_i32, take_length, take_text
+    LONG,
+    PlainApi,
+    Reader,
+    begin_answer,
+    end_answer,
+    has_no_tags,
+    take,
+    take_i32,
+    take_length,
+    take_text,
+    text_of,
 )
 from kafka_shim.cext.wire cimport Out, out_free, out_init, write_i8, write_i16, write_i32, write_string, write_uvarint
 
 cdef enum:
-    LENGTH_BYTES = 4
     NOTHING = 0                 # as the length of a compact string, one more than it is
     MEMBER_ID_REQUIRED = 79
     MOST_PROTOCOLS = 16
@@ -42,9 +48,9 @@ cdef str _text(Reader* c, bint is_flexible):
     """None if it is not there, or null."""
     cdef const uint8_t* at = NULL
     cdef int32_t size_bytes = 0
-    if not take_text(c, is_flexible, &at, &size_bytes) or size_bytes < 0:
+    if not take_text(c, is_flexible, &at, &size_bytes):
         return None
-    return PyUnicode_DecodeASCII(<const char*>at, size_bytes, NULL)
+    return text_of(at, size_bytes)
 
 
 cdef bint _has_no_id(Reader* c, int version) noexcept nogil:
@@ -142,10 +148,7 @@ cdef bytes _id_required(RequestHeader* header, str member_id):
     cdef Out out
     out_init(&out)
     try:
-        write_i32(&out, 0)      # the length, below
-        write_i32(&out, header.correlation_id)
-        if is_flexible:
-            write_i8(&out, 0)
+        begin_answer(&out, header, is_flexible)
         write_i32(&out, 0)      # throttle time
         write_i16(&out, MEMBER_ID_REQUIRED)
         write_i32(&out, -1)     # generation
@@ -163,7 +166,6 @@ cdef bytes _id_required(RequestHeader* header, str member_id):
             write_i8(&out, 0)
         else:
             write_i32(&out, 0)
-        store_i32(out.data, <int32_t>(out.size_bytes - LENGTH_BYTES))
-        return PyBytes_FromStringAndSize(<const char*>out.data, out.size_bytes)
+        return end_answer(&out)
     finally:
         out_free(&out)

@@ -16,13 +16,15 @@ from kafka_shim.cext.batch cimport (
     CODEC_MASK,
     TRANSACTIONAL_FLAG,
 )
-from kafka_shim.cext.bigendian cimport load_i16, load_i32, load_i64, store_i32
+from kafka_shim.cext.bigendian cimport load_i16, load_i32, load_i64
 from kafka_shim.cext.headers cimport RequestHeader
 from kafka_shim.cext.log_end cimport LogEnd, ProducerEnd, ProducersEnd
 from kafka_shim.cext.plain_api cimport (
     LONG,
     PlainApi,
     Reader,
+    begin_answer,
+    end_answer,
     has_no_tags,
     take,
     take_i32,
@@ -49,7 +51,6 @@ cdef enum:
     NO_TIME = -1
     ALL_REPLICAS = -1
     LEADER = 1
-    LENGTH_BYTES = 4
     UUID_BYTES = 16
     ZSTD = 4
     # Versions with a new field or codec, or another form.
@@ -351,10 +352,7 @@ cdef bytes _response(Request* request, RequestHeader* header):
     cdef int at
     out_init(&out)
     try:
-        write_i32(&out, 0)      # the length, below
-        write_i32(&out, header.correlation_id)
-        if is_flexible:
-            write_i8(&out, 0)
+        begin_answer(&out, header, is_flexible)
         write_long_length(&out, is_flexible, request.topic_count)
         for at in range(request.topic_count):
             topic = &request.topics[at]
@@ -380,7 +378,6 @@ cdef bytes _response(Request* request, RequestHeader* header):
         write_i32(&out, 0)                                      # throttle time
         if is_flexible:
             write_i8(&out, 0)
-        store_i32(out.data, <int32_t>(out.size_bytes - LENGTH_BYTES))
-        return PyBytes_FromStringAndSize(<const char*>out.data, out.size_bytes)
+        return end_answer(&out)
     finally:
         out_free(&out)
