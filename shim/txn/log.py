@@ -148,7 +148,7 @@ class TransactionLog:
         NOT_COORDINATOR if the log is deleted or offline. Raises UNSUPPORTED_VERSION for a TV2 client if
         transaction.version is finalised at 0, because those records cannot hold what a restart needs to know of the
         transition."""
-        version = 1 if self._metadata.feature(FEATURE) >= TV1 else 0
+        version = 1 if self.server_version() >= TV1 else 0
         if version == 0 and txn.client_version >= TV2 and txn.state in _OF_CLIENTS:
             raise KafkaError(
                 ErrorCode.UNSUPPORTED_VERSION, "a TV2 transition needs the feature transaction.version at 1 or above"
