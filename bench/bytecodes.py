@@ -55,8 +55,9 @@ def by_module(kinds: list[str]) -> dict[str, dict[str, float]]:
     with (
         Broker(loop_factory=uvloop.new_event_loop) as broker,
         Connection(broker.bootstrap_servers, timeout_s=60) as client,
+        instructions.Workload(client, broker.bootstrap_servers) as workload,
     ):
-        workload, tracer = instructions.Workload(client), Tracer()
+        tracer = Tracer()
         for kind in kinds:
             for _ in range(WARM_UP):
                 instructions.KINDS[kind](workload)

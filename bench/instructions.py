@@ -14,22 +14,23 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from random import Random
 
 from kafka_shim.cext.records import build
 from kafka_shim.targets import requests
-from kafka_shim.wire_client import Connection
+from kafka_shim.wire_client import Connection, parse_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from typing import Any
+    from typing import Any, Self
 
 # Without what is not of a request: collections, and the imports after a start.
 BROKER = """
@@ -50,13 +51,29 @@ LARGE = [(b"key", b"x" * 1000, 1, ())] * 1000
 # Half of each is random, so that they compress to a little more than half.
 MIXED = [(b"key", Random(number).randbytes(500) + bytes(500), 1, ()) for number in range(100)]
 LZ4, ZSTD = 3, 4
+CROWD, CROWDED_PARTITIONS = 200, 1_000
+JOIN_GROUP, SYNC_GROUP = 11, 14
+TOGETHER = 20
+TOGETHER_JOIN = {
+    "group_id": "together",
+    "session_timeout_ms": 300_000,
+    "rebalance_timeout_ms": 300_000,
+    "protocol_type": "consumer",
+    "protocols": requests.protocols("range"),
+}
 
 
 class Workload:
-    """One connection to the broker, a topic of one partition, and an idempotent producer's next sequence."""
+    """One connection to the broker, a topic of one partition, and an idempotent producer's next sequence. A context
+    manager: the crowd's connections stay open until its end."""
 
-    def __init__(self, client: Connection) -> None:
+    def __init__(self, client: Connection, address: str) -> None:
         self.client = client
+        self._address = address
+        self._crowd: list[Connection] = []
+        self._members: list[Connection] = []
+        self._open = ExitStack()
+        self._sent = 0
         self._sequence = 0
         self._watched: list[str] = []
         self._groups: list[str] = []
@@ -70,6 +87,12 @@ class Workload:
         self._consumer: dict[str, Any] | None = None
         self._transactional: list[int] | None = None
         self._producer_id, self._epoch = answer.producer_id, answer.producer_epoch
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
 
     def _produce(self, records: list[tuple[bytes, bytes, int, tuple[()]]], codec: int = 0) -> None:
         who = {"producer_id": self._producer_id, "producer_epoch": self._epoch}
@@ -167,6 +190,46 @@ class Workload:
         left = requests.make("LeaveGroup", group_id="members", members=[{"member_id": member_id}])
         _check(self.client.request(left, 3).error_code)
 
+    def members(self) -> None:
+        """TOGETHER members get their ids. The first is alone in a generation, then all join, sync, and leave by one
+        request."""
+        if not self._members:
+            self._members = [
+                self._open.enter_context(Connection(self._address, timeout_s=900)) for _ in range(TOGETHER)
+            ]
+        ids = self._ids()
+        generation = self._join_all(ids)
+        who = {"group_id": "together", "generation_id": generation}
+        # Each waits for the leader's, or comes behind it.
+        for client, member_id in zip(self._members[1:], ids[1:], strict=True):
+            client.send(requests.make("SyncGroup", **who, member_id=member_id), 3)
+        assigned = [{"member_id": member_id, "assignment": b"x"} for member_id in ids]
+        self._members[0].send(requests.make("SyncGroup", **who, member_id=ids[0], assignments=assigned), 3)
+        for client in self._members:
+            _check(client.receive(SYNC_GROUP, 3)[1].error_code)
+        left = requests.make("LeaveGroup", group_id="together", members=[{"member_id": each} for each in ids])
+        _check(self.client.request(left, 3).error_code)
+
+    def _ids(self) -> list[str]:
+        for client in self._members:
+            client.send(requests.make("JoinGroup", **TOGETHER_JOIN), 5)
+        return [client.receive(JOIN_GROUP, 5)[1].member_id for client in self._members]
+
+    def _join_all(self, ids: list[str]) -> int:
+        """Returns the generation."""
+        first = requests.make("JoinGroup", **TOGETHER_JOIN, member_id=ids[0])
+        alone = self._members[0].request(first, 5)
+        _check(alone.error_code)
+        who = {"group_id": "together", "generation_id": alone.generation_id, "member_id": ids[0]}
+        _check(self._members[0].request(requests.make("SyncGroup", **who), 3).error_code)
+        # In any order: also the leader's begins a rebalance, which waits for who has an id.
+        for client, member_id in zip(self._members, ids, strict=True):
+            client.send(requests.make("JoinGroup", **TOGETHER_JOIN, member_id=member_id), 5)
+        answers = [client.receive(JOIN_GROUP, 5)[1] for client in self._members]
+        _check(max(answer.error_code for answer in answers))
+        (generation,) = {answer.generation_id for answer in answers}
+        return int(generation)
+
     def consumer_heartbeat(self) -> None:
         """A heartbeat of the only member of a stable group of the consumer protocol."""
         if self._consumer is None:
@@ -240,6 +303,24 @@ class Workload:
             self._produce_transactional(partition_count, SMALL * record_count, number * record_count)
         self._commit()
 
+    def crowded_produce(self) -> None:
+        """A small produce without a producer id, from 200 connections to 1,000 partitions in turn; 200 are idle."""
+        if not self._crowd:
+            requests.create_topic(self.client, "crowded", CROWDED_PARTITIONS, {})
+            for _ in range(CROWD):
+                host, port = parse_address(self._address)
+                self._open.enter_context(socket.create_connection((host, port)))
+            self._crowd = [self._open.enter_context(Connection(self._address, timeout_s=900)) for _ in range(CROWD)]
+            for _ in range(2 * CROWDED_PARTITIONS):
+                self._produce_crowded()
+        self._produce_crowded()
+
+    def _produce_crowded(self) -> None:
+        client, partition = self._crowd[self._sent % CROWD], self._sent % CROWDED_PARTITIONS
+        self._sent += 1
+        answer = client.request(requests.produce("crowded", partition, build(SMALL)), 11)
+        _check(answer.responses[0].partition_responses[0].error_code)
+
     def _begin(self) -> None:
         if self._transactional is None:
             requests.create_topic(self.client, "sold", 20, {})
@@ -308,6 +389,7 @@ KINDS: dict[str, Callable[[Workload], None]] = {
     "produce and incremental fetch, 4,000 partitions": Workload.fetch_many,
     "heartbeat": Workload.heartbeat,
     "join, sync and leave of a member": Workload.membership,
+    "20 members join, sync and leave": Workload.members,
     "consumer heartbeat": Workload.consumer_heartbeat,
     "offset commit": Workload.offset_commit,
     "latest offsets of 20 topics": Workload.latest_offsets,
@@ -316,6 +398,8 @@ KINDS: dict[str, Callable[[Workload], None]] = {
     "transaction of 20 partitions without offsets": Workload.sold_by_many,
     "transaction of 1,000 records": Workload.sold_in_bulk,
     "transaction of 1,000 records, 20 partitions": Workload.sold_in_bulk_everywhere,
+    # The last: its connections and partitions would be beside the others.
+    "small produce in a crowd": Workload.crowded_produce,
 }
 
 
@@ -373,8 +457,11 @@ def counted(python: str) -> Iterator[tuple[Counter, str]]:
 def instructions(python: str, kinds: list[str], functions: int = 0) -> dict[str, float]:
     """Instructions of one request of each kind. With `functions` so many of them are printed with their own share."""
     found = {}
-    with counted(python) as (counter, address), Connection(address, timeout_s=900) as client:
-        workload = Workload(client)
+    with (
+        counted(python) as (counter, address),
+        Connection(address, timeout_s=900) as client,
+        Workload(client, address) as workload,
+    ):
         for kind in kinds:
             for _ in range(WARM_UP):
                 KINDS[kind](workload)

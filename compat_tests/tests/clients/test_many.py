@@ -14,7 +14,10 @@ from kafka_shim.targets import Target, make, requests
 from kafka_shim.wire_client import Connection
 
 IDLE, BUSY, FEW, PARTITIONS = 1000, 200, 10, 2000
-WARM_UP, SLICES, REQUESTS = 2000, 20, 300
+# What a user would notice. The guard of the cost is a count: "small produce in a crowd" of bench.instructions.
+MOST_MORE_MS = 5
+# Two appends to each partition: the second opens its indexes.
+WARM_UP, SLICES, REQUESTS = 4000, 20, 300
 
 
 class Load:
@@ -81,4 +84,4 @@ def test_a_thousand_idle_and_two_hundred_busy_connections_and_two_thousand_parti
         f"with {IDLE} idle and {BUSY} busy connections and {PARTITIONS} partitions (made in {made_s:.2f} s); "
         f"{BUSY} requests at once answered in {burst:.1f} ms; {memory:.0f} MB"
     )
-    assert many.p99_ms() < 3 * few.p99_ms()
+    assert many.p99_ms() < few.p99_ms() + MOST_MORE_MS
