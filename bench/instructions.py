@@ -32,13 +32,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import Any, Self
 
-# Without what is not of a request: collections, and the imports after a start.
+# Without what is not of a request: collections, the imports after a start, and the pauses of what takes long, which
+# under valgrind is everything.
 BROKER = """
 import gc, sys
 gc.disable()
-from kafka_shim import first_uses
+from kafka_shim import first_uses, scheduler, turns
 from kafka_shim.cli import main
 first_uses.MODULES = ()
+scheduler.SLICE_MS, turns.SHARE_US = 10**6, 10**9
 sys.exit(main(sys.argv[1:]))
 """
 WARM_UP, REQUESTS, COUNTS = 30, 100, 3
