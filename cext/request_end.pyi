@@ -1,10 +1,11 @@
 """What every request passes: its frame is cut off, it gets a context, is decoded and handled, and the reply is sent."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Generator
 from typing import Any
 
 from kafka_shim.cext.headers import RequestHeaderParser
 from kafka_shim.cext.plain_api import PlainApi
+from kafka_shim.errors import ErrorCode
 
 class FrameEnd:
     """The base of `frame_receiver.FrameReceiver`, which explains the fields: what nearly every read is, one frame or
@@ -20,6 +21,9 @@ class FrameEnd:
     _task: Any
     _max_frame_bytes: int
     last_active_ms: int
+    _is_abandonable: bool
+    _is_delayed: bool
+    _closing_reason: str | None
     _must_log_in: bool
     _write_paused: bool
     is_closing: bool
@@ -36,6 +40,9 @@ class FrameEnd:
         with a reply that is not there yet, `_send` with an answer of several parts, and `_mute` if the session is to
         be muted."""
 
+    def _finished(self, parts: list[Any] | None) -> None:
+        """Send the answer to a request that waited, which may be None, and go on with the next one."""
+
     def _consume(self, data: memoryview, size_bytes: int) -> None:
         """Handle every complete frame of `data` and keep the rest: as `_handle_now` with each frame (`_handle` until
         the client has authenticated), `close` with what `_frame_refusal` says of a length that is refused, and `_keep`
@@ -47,14 +54,16 @@ class Reply:
     """The result of one request, which the connection sends.
 
     `parts` are the response's buffers, including the length prefix. If they are None the request waits: `waiting`
-    returns them, or None if no response is sent. `is_abandonable` says whether the request may be cancelled with its
-    connection, `is_delayed` whether its answer waits for other clients or a deadline. `follow_up` is work that remains
-    after the parts were passed to the transport, even if that failed: call `run` of the dispatcher with it before any
-    other request is served."""
+    returns them, or None if no response is sent; or `delayed` says when to call
+    `completed` of the dispatcher, which has the reply then. `is_abandonable` says whether the request may be cancelled
+    with its connection, `is_delayed` whether its answer waits for other clients or a deadline. `follow_up` is work that
+    remains after the parts were passed to the transport, even if that failed: call `run` of the dispatcher with it
+    before any other request is served."""
 
     parts: list[Any] | None
     follow_up: Callable[[], None] | None
     waiting: Coroutine[Any, Any, list[Any] | None] | None
+    delayed: DelayedResponse | None
     is_abandonable: bool
     is_delayed: bool
 
@@ -65,6 +74,7 @@ class Reply:
         waiting: Coroutine[Any, Any, list[Any] | None] | None = None,
         is_abandonable: bool = False,
         is_delayed: bool = False,
+        delayed: DelayedResponse | None = None,
     ) -> None: ...
 
 class Outcome:
@@ -76,6 +86,52 @@ class Outcome:
 
     def __init__(self, response: Any, flushes: Any = (), follow_up: Callable[[], None] | None = None) -> None: ...
     def __class_getitem__(cls, of: object) -> type[Outcome]: ...
+
+class DelayedResponse:
+    """One delayed JoinGroup or SyncGroup: it waits in the purgatory for a response from a rule (Kafka: DelayedJoin,
+    DelayedSync). Rules hold it as a `Token`; its handler returns it, and the connection goes on with `then`. Only the
+    first response counts. If its connection is closed nobody reads it, and the member stays in the group until its
+    session expires, as if the response were in flight.
+
+    No task waits: all members of a group wait at once, and a task for each costs more than what is decided of it."""
+
+    edit: Callable[[Any], Any] | None
+    """What the handler does to the outcome."""
+
+    def __init__(self, failure: Callable[[ErrorCode], Any]) -> None:
+        """`failure` returns the response with an error."""
+
+    @property
+    def outcome(self) -> Any:
+        """The outcome of a complete request, or None."""
+
+    def answer(self, response: Any, flushes: Any = ()) -> None:
+        """Complete the request with a response, and with the fsyncs that must finish before it is sent."""
+
+    def complete(self, response: Any, flushes: Any = ()) -> bool:
+        """As `answer`, but who waits goes on at `wake`. Returns False if the request is complete already."""
+
+    def wake(self) -> None:
+        """Have who waits for a complete request go on, on the next turn of the event loop. If memory ends here, call it
+        again."""
+
+    def fail(self, code: ErrorCode) -> None:
+        """Complete the request with an error: the records could not be written, or the broker stops."""
+
+    def fail_unexpectedly(self, error: Exception) -> None:
+        """Have `result`, for which somebody waits, raise an error of this program."""
+
+    def park(self, purgatory: dict[DelayedResponse, str], group_id: str) -> None:
+        """The request is in the purgatory until it is complete and who waits goes on."""
+
+    def then(self, go_on: Callable[[], None]) -> None:
+        """Call `go_on` on a turn of the running event loop once `result` has something."""
+
+    def result(self) -> Any:
+        """Returns the outcome of a complete request. Raises what `fail_unexpectedly` was given."""
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        """Wait for the result, in a task that serves the request for another reason."""
 
 class Context:
     """What `context.Context` is; it has the types, and explains the fields."""
@@ -148,6 +204,9 @@ class DispatcherEnd:
 
         Raises DisconnectError if the connection must be closed instead.
         """
+
+    def completed(self, delayed: DelayedResponse) -> Reply:
+        """Returns the reply to a request that was delayed and is complete."""
 
     def _note(self, context: Any, api: Any, request: Any, frame_bytes: int) -> None:
         """A request is decoded: the log, the client's quota and the metrics hear of it."""

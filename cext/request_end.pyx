@@ -9,6 +9,7 @@ from kafka_shim.cext.headers cimport RequestHeader, RequestHeaderParser
 from kafka_shim.cext.messages cimport decode_request, encode_response_frame
 from kafka_shim.cext.plain_api cimport IN_STEPS_BYTES, PlainApi
 
+from asyncio import get_running_loop
 from types import GeneratorType
 
 from kafka_shim.cext.messages import LargeRequestError
@@ -44,6 +45,9 @@ cdef class FrameEnd:
     cdef public bint _must_log_in
     cdef public bint _write_paused
     cdef public bint is_closing
+    cdef public bint _is_abandonable
+    cdef public bint _is_delayed
+    cdef public object _closing_reason
     # Answers that leave together with the next one.
     cdef list _answers
     cdef Py_ssize_t _answers_bytes
@@ -73,7 +77,7 @@ cdef class FrameEnd:
         if reply is not None:
             if reply.parts is None:
                 self._send_held()
-                self._wait_for(reply)
+                self._await(reply)
                 return 0
             try:
                 if len(<list?>reply.parts) == 1:
@@ -90,6 +94,50 @@ cdef class FrameEnd:
             self._send_held()
             self._mute()
         return 0
+
+    cdef int _await(self, Reply reply) except -1:
+        cdef DelayedResponse delayed = reply.delayed
+        if delayed is None:
+            self._wait_for(reply)
+            return 0
+        self._is_abandonable = False
+        self._is_delayed = True
+        self._task = delayed
+        delayed.then(self._complete)
+        return 0
+
+    def _complete(self):
+        cdef Reply reply
+        delayed = self._task
+        self._task = None
+        try:
+            reply = self._dispatcher.completed(delayed)
+        except Exception as error:
+            self._failed(error)
+            return
+        if reply.parts is None:
+            self._wait_for(reply)
+        else:
+            self._finished(reply.parts)
+
+    def _finished(self, list parts):
+        self.last_active_ms = self._clock.monotonic_ms()
+        if self.is_closing:
+            return
+        if parts is not None:
+            if len(parts) == 1:
+                self._transport.write(parts[0])
+            else:
+                self._send(parts)
+        session = self.session
+        if self._closing_reason is not None:
+            self.close(self._closing_reason or None)
+        elif session.authenticator is not None and session.authenticator.is_refused:
+            self.close()
+        if session.muted_ms:
+            self._mute()
+        else:
+            self.proceed()
 
     cdef int _answer(self, object answer, bint may_wait) except -1:
         cdef Py_ssize_t size_bytes = len(answer)
@@ -187,13 +235,18 @@ cdef class Reply:
     cdef public object parts
     cdef public object follow_up
     cdef public object waiting
+    cdef public DelayedResponse delayed
     cdef public bint is_abandonable
     cdef public bint is_delayed
 
-    def __init__(self, parts, follow_up=None, waiting=None, bint is_abandonable=False, bint is_delayed=False):
+    def __init__(
+        self, parts, follow_up=None, waiting=None, bint is_abandonable=False, bint is_delayed=False,
+        DelayedResponse delayed=None
+    ):
         self.parts = parts
         self.follow_up = follow_up
         self.waiting = waiting
+        self.delayed = delayed
         self.is_abandonable = is_abandonable
         self.is_delayed = is_delayed
 
@@ -219,6 +272,83 @@ cdef class Outcome:
 
     def __class_getitem__(cls, of):
         return cls
+
+
+cdef class DelayedResponse:
+    cdef object _failure
+    cdef object _then
+    cdef object _loop
+    cdef object _error
+    cdef dict _purgatory
+    cdef Context _context
+    cdef ApiEnd _api
+    cdef object _request
+    cdef public object edit
+    cdef readonly Outcome outcome
+
+    def __init__(self, failure):
+        self._failure = failure
+
+    def answer(self, response, flushes=()):
+        if self.complete(response, flushes):
+            self.wake()
+
+    cpdef bint complete(self, response, flushes=()) except -1:
+        cdef Outcome outcome
+        if self.outcome is not None:
+            return False
+        outcome = Outcome.__new__(Outcome)
+        outcome.response = response
+        outcome.flushes = flushes
+        self.outcome = outcome
+        return True
+
+    def wake(self):
+        if self._then is None:
+            return
+        self._loop.call_soon(self._then)
+        self._then = None
+        if self._purgatory is not None:
+            self._purgatory.pop(self, None)
+
+    def fail(self, code):
+        self.answer(self._failure(code))
+
+    def fail_unexpectedly(self, error not None):
+        if self.outcome is None and self._error is None:
+            self._error = error
+            self.wake()
+
+    def park(self, dict purgatory not None, group_id):
+        purgatory[self] = group_id
+        self._purgatory = purgatory
+
+    def then(self, go_on not None):
+        self._loop = get_running_loop()
+        self._then = go_on
+        if self.outcome is not None or self._error is not None:
+            self.wake()
+
+    cpdef Outcome result(self):
+        if self._error is not None:
+            error, self._error = self._error, None
+            try:
+                raise error
+            finally:
+                del error   # its traceback has this frame: a cycle
+        if self.outcome is None:
+            raise RuntimeError("the request still waits")
+        return self.outcome if self.edit is None else self.edit(self.outcome)
+
+    def __await__(self):
+        return _result_of(self).__await__()
+
+
+async def _result_of(DelayedResponse delayed):
+    waiting = get_running_loop().create_future()
+    delayed.then(lambda: None if waiting.done() else waiting.set_result(None))
+    await waiting
+    return delayed.result()
 
 
 @cython.final
@@ -413,9 +543,33 @@ cdef class DispatcherEnd:
             return _reply(self._encoded(context, response), None)
         if context.throttle is not None:
             context.throttle.wait()
+        if isinstance(response, DelayedResponse):
+            return self._delay(context, api, request, response)
         if type(response) is not Outcome or (<Outcome>response).flushes:
             return self._begin_wait(context, api, request, response)
         return self._answer(context, <Outcome>response)
+
+    cdef Reply _delay(self, Context context, ApiEnd api, object request, DelayedResponse delayed):
+        cdef Reply reply = _reply(None, None)
+        delayed._context = context
+        delayed._api = api
+        delayed._request = request
+        reply.delayed = delayed
+        reply.is_delayed = True
+        return reply
+
+    def completed(self, DelayedResponse delayed not None):
+        cdef Context context = delayed._context
+        cdef Outcome outcome
+        cdef object response
+        try:
+            outcome = delayed.result()
+        except Exception as error:
+            response = self._fail(context, delayed._api, delayed._request, error)
+            return _reply(self._encoded(context, response), None)
+        if outcome.flushes:
+            return Reply(None, waiting=self._complete_flushed(context, delayed._api, delayed._request, outcome))
+        return _reply(self._encoded(context, outcome.response), None)
 
     cdef Reply _answer(self, Context context, Outcome outcome):
         try:

@@ -120,8 +120,8 @@ class Connection(ResponseSender):
         self._account(0)
         # A disconnected client needs no delayed read, so an abandonable request is cancelled. Other requests run to
         # their end.
-        if self._task is not None and self._is_abandonable:
-            self._task.cancel()
+        if (task := self.task) is not None and self._is_abandonable:
+            task.cancel()
         self._registry.remove(self)
         if self.session.authenticator is not None:
             self.session.authenticator.forget_connection()
@@ -166,9 +166,14 @@ class Connection(ResponseSender):
             self._closing_reason = reason
 
     @property
+    def is_waiting(self) -> bool:
+        """Whether a request waits: for what it needs, for others, or because the client is throttled."""
+        return self._task is not None
+
+    @property
     def task(self) -> asyncio.Task[None] | None:
-        """The task of the request that is waiting, or None."""
-        return self._task
+        """The task of the request that waits, if it has one: one that is delayed until others have joined has none."""
+        return self._task if isinstance(self._task, asyncio.Task) else None
 
     @property
     def gone(self) -> asyncio.Future[None]:
@@ -192,9 +197,9 @@ class Connection(ResponseSender):
         self.close()
 
     def _wait_for(self, reply: Reply) -> None:
-        assert reply.waiting is not None
         self._is_abandonable = reply.is_abandonable
         self._is_delayed = reply.is_delayed
+        assert reply.waiting is not None
         self._task = asyncio.get_running_loop().create_task(self._finish(reply.waiting))
 
     async def _finish(self, waiting: Coroutine[Any, Any, Parts | None]) -> None:
@@ -214,19 +219,7 @@ class Connection(ResponseSender):
             self._task = None
             raise
         self._task = None
-        self.last_active_ms = self._clock.monotonic_ms()
-        if self.is_closing:
-            return
-        if answer is not None:
-            self._send(answer)
-        if self._closing_reason is not None:
-            self.close(self._closing_reason or None)
-        elif self.session.authenticator is not None and self.session.authenticator.is_refused:
-            self.close()
-        if self.session.muted_ms:
-            self._mute()
-        else:
-            self.proceed()
+        self._finished(answer)
 
     def _mute(self) -> None:
         """Handle no request for the session's throttle time (KIP-219). The response under way is sent meanwhile."""

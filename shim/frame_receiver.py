@@ -20,6 +20,7 @@ from kafka_shim.memory_pool import LARGE_BYTES, uncounted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from kafka_shim.cext.request_end import DelayedResponse
     from kafka_shim.clock import Clock
     from kafka_shim.dispatch import Dispatcher
     from kafka_shim.memory_pool import ReceiveMemory
@@ -36,11 +37,8 @@ class FrameReceiver(FrameEnd, asyncio.BufferedProtocol):
     Event-loop thread only."""
 
     __slots__ = (
-        "_closing_reason",
         "_filled_bytes",
         "_frame_bytes",
-        "_is_abandonable",
-        "_is_delayed",
         "_is_paused",
         "_is_uncounted",
         "_listener",
@@ -70,13 +68,13 @@ class FrameReceiver(FrameEnd, asyncio.BufferedProtocol):
         self._must_log_in = False
         # Flow control: the request that is waiting, and whether a response is in progress or the transport has unsent
         # bytes.
-        self._task: asyncio.Task[None] | None = None
+        self._task: asyncio.Task[None] | DelayedResponse | None = None
         # Whether that request may be cancelled when the client disconnects; whether its answer waits for other clients
         # or a deadline.
         self._is_abandonable = False
         self._is_delayed = False
         # Why the connection is closed once that request is answered; empty: the client sends nothing more.
-        self._closing_reason: str | None = None
+        self._closing_reason = None
         self._write_paused = False
         self._is_paused = False
         self.is_closing = False

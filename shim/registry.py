@@ -315,7 +315,7 @@ class Registry:
 
 
 def _is_idle(connection: Connection, oldest_ms: int) -> bool:
-    return connection.last_active_ms < oldest_ms and (connection.task is None or connection.is_muted)
+    return connection.last_active_ms < oldest_ms and (not connection.is_waiting or connection.is_muted)
 
 
 def _abort_idle(connection: Connection, oldest_ms: int) -> None:

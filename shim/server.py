@@ -308,6 +308,8 @@ class Server:
 
     async def _drain(self) -> None:
         connections = self._registry.connections
+        # Delayed joins and syncs, which the coordinator has ended, are answered on this turn.
+        await asyncio.sleep(0)
         busy = [connection.task for connection in connections if connection.task is not None]
         if busy:
             await asyncio.wait(busy, timeout=DRAIN_SECONDS)

@@ -18,11 +18,9 @@ from kafka_shim.security.acl import GROUP, READ
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
-    from typing import Any
-
     from kafka_shim.broker import Broker
     from kafka_shim.cext.plain_joins import NewMember
+    from kafka_shim.cext.request_end import DelayedResponse
     from kafka_shim.context import Context
     from kafka_shim.errors import ErrorCode
 
@@ -32,9 +30,7 @@ REQUEST, RESPONSE = JoinGroupRequest, JoinGroupResponse
 FIRST_WITH_NULL_PROTOCOL = 7
 
 
-def handle(
-    context: Context, request: JoinGroupRequest
-) -> Outcome[JoinGroupResponse] | Coroutine[Any, Any, Outcome[JoinGroupResponse]]:
+def handle(context: Context, request: JoinGroupRequest) -> Outcome[JoinGroupResponse] | DelayedResponse:
     require(context, READ, GROUP, request.group_id)
     context.note_member(request.group_id, request.member_id)
     client = Client(context.client_id or "", f"/{context.peer_host}", topics_described_by(context))
@@ -43,17 +39,14 @@ def handle(
         return outcome
     if isinstance(outcome, Outcome):
         return _with_protocol(outcome)
-    return _wait(outcome)
+    outcome.edit = _with_protocol
+    return outcome
 
 
 def failed(request: JoinGroupRequest, version: int, code: ErrorCode, message: str | None) -> JoinGroupResponse:
     """Returns no generation, and from v7 on a null protocol."""
     protocol_name = None if version >= FIRST_WITH_NULL_PROTOCOL else ""
     return JoinGroupResponse(error_code=code, generation_id=-1, protocol_name=protocol_name)
-
-
-async def _wait(delayed: Coroutine[Any, Any, Outcome[JoinGroupResponse]]) -> Outcome[JoinGroupResponse]:
-    return _with_protocol(await delayed)
 
 
 def _with_protocol(outcome: Outcome[JoinGroupResponse]) -> Outcome[JoinGroupResponse]:

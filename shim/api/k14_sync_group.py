@@ -16,9 +16,7 @@ from kafka_shim.security.acl import GROUP, READ
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
-    from typing import Any
-
+    from kafka_shim.cext.request_end import DelayedResponse
     from kafka_shim.context import Context
 
 KEY, MIN, MAX = 14, 0, 5
@@ -27,9 +25,7 @@ REQUEST, RESPONSE = SyncGroupRequest, SyncGroupResponse
 FIRST_WITH_PROTOCOL = 5
 
 
-def handle(
-    context: Context, request: SyncGroupRequest
-) -> Outcome[SyncGroupResponse] | Coroutine[Any, Any, Outcome[SyncGroupResponse]]:
+def handle(context: Context, request: SyncGroupRequest) -> Outcome[SyncGroupResponse] | DelayedResponse:
     context.note_member(request.group_id, request.member_id)
     if context.api_version >= FIRST_WITH_PROTOCOL and None in (request.protocol_type, request.protocol_name):
         return Outcome(SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from kafka_shim.cext.request_end import DelayedResponse
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group import classic_join, classic_sync
 from kafka_shim.group.classic import ClassicGroup
 from kafka_shim.group.decision import SESSION, Decision
 from kafka_shim.group.kinds import KINDS
 from kafka_shim.group.member_turns import MemberTurns
-from kafka_shim.group.purgatory import DelayedResponse
 from kafka_shim.group.request_context import JoinContext
 from kafka_shim.group.requests import check_join, join_failure, sync_failure
 from kafka_shim.outcome import Outcome
@@ -16,8 +16,7 @@ from kafka_shim.protocol.messages.heartbeat_response import HeartbeatResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterable
-    from typing import Any
+    from collections.abc import Iterable
 
     from kafka_shim.cext.plain_joins import NewMember
     from kafka_shim.group.client import Client
@@ -41,7 +40,7 @@ class ClassicRequests:
 
     def join_group(
         self, request: JoinGroupRequest, version: int, client: Client
-    ) -> Outcome[JoinGroupResponse] | Coroutine[Any, Any, Outcome[JoinGroupResponse]]:
+    ) -> Outcome[JoinGroupResponse] | DelayedResponse:
         """JoinGroup. Waits as long as the rebalance does."""
         runtime = self._runtime
         refused = check_join(request, runtime.config)
@@ -123,9 +122,7 @@ class ClassicRequests:
         decision.replacements.append(group)
         return decision
 
-    def sync_group(
-        self, request: SyncGroupRequest
-    ) -> Outcome[SyncGroupResponse] | Coroutine[Any, Any, Outcome[SyncGroupResponse]]:
+    def sync_group(self, request: SyncGroupRequest) -> Outcome[SyncGroupResponse] | DelayedResponse:
         """SyncGroup. A follower waits for the leader's assignment."""
         delayed = DelayedResponse(sync_failure)
         self._turns.serve(delayed, self._sync, request)

@@ -13,7 +13,6 @@ from kafka_shim.cext import records as cext_records
 from kafka_shim.cext.wire import EncodeError
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.announcements import announce, announcements
-from kafka_shim.group.decision import CANCEL
 from kafka_shim.group.late_responses import REPLIES_PER_TURN, LateResponses
 from kafka_shim.group.loader import CoordinatorLoader
 from kafka_shim.group.records import offset_entries
@@ -27,10 +26,11 @@ from kafka_shim.storage.batch_sizes import divided
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Generator, Iterable
+    from collections.abc import Callable, Generator, Iterable
     from typing import Any
 
     from kafka_shim.cext.log_end import Appended, Verification
+    from kafka_shim.cext.request_end import DelayedResponse
     from kafka_shim.clock import Clock
     from kafka_shim.config import BrokerConfig
     from kafka_shim.faults import Faults
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from kafka_shim.group.groups import Groups
     from kafka_shim.group.kind import Group
     from kafka_shim.group.metadata_image import CoordinatorMetadataImage
-    from kafka_shim.group.purgatory import DelayedResponse
     from kafka_shim.group.records import Changes, Entry
     from kafka_shim.group.timers import Key
     from kafka_shim.metadata.store import MetadataStore
@@ -321,12 +320,7 @@ class CoordinatorRuntime:
 
     def move_timers(self, moves: TimerMoves) -> None:
         """Start, move and stop these timers."""
-        timers = self.timers
-        for group_id, kind, member_id, delay_ms, only_if_absent in moves:
-            if delay_ms == CANCEL:
-                timers.cancel((group_id, kind, member_id))
-            else:
-                timers.schedule((group_id, kind, member_id), delay_ms, only_if_absent)
+        self.timers.move(moves)
 
     @staticmethod
     def _set_resolutions(groups: Groups, decision: Decision) -> None:
@@ -391,7 +385,10 @@ class CoordinatorRuntime:
 
     # --- responses
 
-    def answer(self, delayed: DelayedResponse, group_id: str) -> Outcome[Any] | Coroutine[Any, Any, Outcome[Any]]:
-        """Returns the outcome, or a coroutine that waits for it."""
-        outcome = delayed.outcome
-        return delayed.wait(self._purgatory, group_id) if outcome is None else outcome
+    def answer(self, delayed: DelayedResponse, group_id: str) -> Outcome[Any] | DelayedResponse:
+        """Returns the outcome, or what has it later and is in the purgatory until then."""
+        outcome: Outcome[Any] | None = delayed.outcome
+        if outcome is not None:
+            return outcome
+        delayed.park(self._purgatory, group_id)
+        return delayed

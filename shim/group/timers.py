@@ -10,13 +10,14 @@ from collections import deque
 from contextlib import suppress
 from itertools import islice
 
+from kafka_shim.cext.timers import TimerEntry, TimersEnd
 from kafka_shim.group.decision import CANCEL, SESSION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kafka_shim.clock import Clock, Timer
+    from kafka_shim.clock import Clock
     from kafka_shim.group.decision import TimerMoves
 
     # (group id, kind, member id)
@@ -32,30 +33,12 @@ CALLS_PER_TURN = 100
 NO_MEMORY_RETRY_MS = 1000
 
 
-class _Entry:
-    """`armed_ms` is when the clock calls back, `due_ms` when the timer is due, `delay_ms` the delay with which it was
-    started. `timer` is None while the entry's owner is called: to everyone else the key then has no timer."""
-
-    __slots__ = ("armed_ms", "delay_ms", "due_ms", "timer")
-
-    def __init__(self, due_ms: float) -> None:
-        self.armed_ms: float = due_ms
-        self.due_ms = due_ms
-        self.delay_ms: float = 0
-        self.timer: Timer | None
-
-
-class Timers:
+class Timers(TimersEnd):
     """Owned by the coordinator, which is called with the key of each due timer. A key has one timer. If the call
     raises, the error is logged, `on_error` is called with the key, and the other timers are called all the same."""
 
     __slots__ = (
         "_called",
-        "_clock",
-        "_deferred",
-        "_entries",
-        "_has_lost",
-        "_late",
         "_on_due",
         "_turn_ends_ms",
         "is_alive",
@@ -68,12 +51,12 @@ class Timers:
         # Whether a timer waits for a connected client, which can send nothing while a virtual clock is advanced.
         self.is_alive: Callable[[Key], bool] = _nobody
         self.on_error: Callable[[Key], None] = _nothing
-        self._entries: dict[Key, _Entry] = {}
+        self._entries: dict[Key, TimerEntry] = {}
         # Timers that are started or moved on one of the next turns: when they are due, and their delays.
         self._deferred: dict[Key, tuple[float, float]] = {}
         # For this turn of the loop: the number of timers called, and those that wait for the next turn.
         self._called = 0
-        self._late: deque[tuple[Key, _Entry]] = deque()
+        self._late: deque[tuple[Key, TimerEntry]] = deque()
         # When the next turn has come, also if no memory was left to call `_next_turn`.
         self._turn_ends_ms = 0.0
         # Whether an entry may be overdue with no timer of the clock: memory ended also when it was to be tried again.
@@ -81,32 +64,6 @@ class Timers:
 
     def __len__(self) -> int:
         return len(self._entries.keys() | self._deferred.keys())
-
-    def schedule(self, key: Key, delay_ms: float, only_if_absent: bool = False) -> None:
-        """Start or move a timer."""
-        if self._late or self._has_lost:
-            self._catch_up()
-        if self._deferred:
-            if only_if_absent and key in self._deferred:
-                return
-            self._deferred.pop(key, None)
-        due_ms = self._clock.monotonic_ms() + delay_ms
-        entry = self._entries.get(key)
-        if entry is not None:
-            if only_if_absent and entry.timer is not None:
-                return
-            entry.due_ms = due_ms
-            entry.delay_ms = delay_ms
-            if due_ms >= entry.armed_ms:
-                return  # the callback sees the new due time
-            if (former := entry.timer) is not None:
-                self._arm(key, entry, delay_ms)
-                former.cancel()
-                return
-        entry = _Entry(due_ms)
-        entry.delay_ms = delay_ms
-        self._arm(key, entry, delay_ms)
-        self._entries[key] = entry
 
     def defer(self, key: Key, delay_ms: float) -> None:
         """As `schedule`, but `schedule_deferred` does it: for those of very many members at once. Cancelling and
@@ -155,11 +112,11 @@ class Timers:
             self._entries[key].delay_ms = delay_ms
         return bool(keys)
 
-    def _arm(self, key: Key, entry: _Entry, delay_ms: float) -> None:
+    def _arm(self, key: Key, entry: TimerEntry, delay_ms: float) -> None:
         entry.timer = self._clock.call_later(delay_ms, self._call, key, entry)
         entry.armed_ms = entry.due_ms
 
-    def _call(self, key: Key, entry: _Entry) -> None:
+    def _call(self, key: Key, entry: TimerEntry) -> None:
         if self._late or self._has_lost:
             self._catch_up()
         try:
@@ -170,7 +127,7 @@ class Timers:
             entry.timer = self._clock.call_later(NO_MEMORY_RETRY_MS, self._call, key, entry)
             self._has_lost = was_lost
 
-    def _call_due(self, key: Key, entry: _Entry) -> None:
+    def _call_due(self, key: Key, entry: TimerEntry) -> None:
         if self._entries.get(key) is not entry:
             return
         if key in self._deferred:
@@ -251,11 +208,14 @@ class Timers:
     def due_in_ms(self, key: Key) -> float | None:
         """Returns the time until the timer is due in milliseconds, or None if it is not running."""
         if key in self._deferred:
-            return self._deferred[key][0] - self._clock.monotonic_ms()
-        entry = self._entries.get(key)
-        if entry is None or entry.timer is None:
-            return None
-        return entry.due_ms - self._clock.monotonic_ms()
+            due_ms: float = self._deferred[key][0]
+        else:
+            entry = self._entries.get(key)
+            if entry is None or entry.timer is None:
+                return None
+            due_ms = entry.due_ms
+        now_ms: float = self._clock.monotonic_ms()
+        return due_ms - now_ms
 
     def stop(self) -> None:
         """Stop all timers."""

@@ -70,7 +70,7 @@ def answer_of(client: Connection) -> Any:
 
 def is_waiting(broker: Broker) -> Callable[[], bool]:
     """Whether a request of the broker waits."""
-    return lambda: any(connection.task is not None for connection in connections(broker))
+    return lambda: any(connection.is_waiting for connection in connections(broker))
 
 
 def connections(broker: Broker) -> Any:

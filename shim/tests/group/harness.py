@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
+from kafka_shim.cext.request_end import DelayedResponse
 from kafka_shim.group.client import Client
 from kafka_shim.group.consumer_protocol import PROTOCOL_TYPE
 from kafka_shim.group.coordinator import GroupCoordinator
@@ -83,13 +84,11 @@ class Node(node.Node):
         self.loop.run_until_complete(self.clock.advance_and_drain(delay_ms))
 
     def call(self, function: Any, *arguments: Any) -> Any:
-        """Call on the loop; what waits becomes a task (see `Later`)."""
+        """Call on the loop; what waits becomes a `Later`."""
 
         async def run() -> Any:
             answer = function(*arguments)
-            if isinstance(answer, Awaitable):
-                return Later(self, asyncio.ensure_future(answer))
-            return answer
+            return Later(answer) if isinstance(answer, DelayedResponse) else answer
 
         answer = self.loop.run_until_complete(run())
         self.advance(0)
@@ -274,16 +273,16 @@ class Node(node.Node):
 class Later:
     """A request that waits."""
 
-    def __init__(self, node: Node, task: asyncio.Future[Any]) -> None:
-        self._node = node
-        self._task = task
+    def __init__(self, delayed: DelayedResponse) -> None:
+        self._delayed = delayed
+        self.is_done = False
+        delayed.then(self._go_on)
 
-    @property
-    def is_done(self) -> bool:
-        return self._task.done()
+    def _go_on(self) -> None:
+        self.is_done = True
 
     @property
     def response(self) -> Any:
         """Its answer, which must be there."""
-        assert self._task.done(), "still waiting"
-        return self._task.result().response
+        assert self.is_done, "still waiting"
+        return self._delayed.result().response

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from kafka_shim.cext.request_end import DelayedResponse
 from kafka_shim.clock import VirtualClock
 from kafka_shim.group.decision import Decision
 from kafka_shim.group.groups import Groups, NotAppliedError
 from kafka_shim.group.late_responses import REPLIES_PER_TURN
-from kafka_shim.group.purgatory import DelayedResponse
 from kafka_shim.group.runtime import RECOVER_EVERY_MS
 from kafka_shim.group.timers import CALLS_PER_TURN, NO_MEMORY_RETRY_MS, Timers
 from kafka_shim.internal_topics import GROUP_METADATA_TOPIC as TOPIC
@@ -244,7 +244,7 @@ def test_members_that_were_to_be_answered_are_answered_after_memory_ended_twice(
         decision.reply(one, "response")
 
     async def main() -> list[Any]:
-        waiting = [asyncio.ensure_future(one.wait({}, "g")) for one in delayed]
+        waiting = [asyncio.ensure_future(one) for one in delayed]
         await asyncio.sleep(0)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Timers, "schedule", no_memory)
@@ -340,7 +340,7 @@ def test_who_has_a_response_that_found_no_memory_on_its_way_is_sent_it_when_the_
 
     async def main() -> object:
         answer = runtime.answer(delayed, "g")
-        assert asyncio.iscoroutine(answer)
+        assert answer is delayed
         waiting = asyncio.ensure_future(answer)
         await asyncio.sleep(0)
         delayed.complete("response")

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from kafka_shim.cext.request_end import DelayedResponse
 from kafka_shim.embedded import Broker
 from kafka_shim.group import late_responses
 from kafka_shim.group.decision import SESSION, SYNC, Decision
-from kafka_shim.group.purgatory import DelayedResponse
 from kafka_shim.group.timers import Timers
 from kafka_shim.targets.requests import make
 from kafka_shim.tests.turns.harness import (
@@ -25,7 +25,7 @@ def test_members_of_a_large_group_have_their_answers_at_once_and_are_sent_them_i
     woken: list[int] = []
 
     async def member(delayed: DelayedResponse, number: int) -> Any:
-        outcome = await delayed.wait({}, "g")
+        outcome = await delayed
         woken.append(number)
         return outcome.response
 
@@ -77,6 +77,11 @@ def run_in_broker(run: Callable[[Any], Coroutine[Any, Any, None]]) -> None:
         running.call(run, running.state)
 
 
+class Member(DelayedResponse):
+    def wake(self) -> None:
+        super().wake()
+
+
 @pytest.mark.parametrize("call", [0, 1, late_responses.REPLIES_PER_TURN - 1, late_responses.REPLIES_PER_TURN + 1])
 @pytest.mark.parametrize("what", ["answer", "timer"])
 def test_members_have_their_answers_and_their_timers_also_if_memory_ends_on_the_way(
@@ -88,8 +93,8 @@ def test_members_have_their_answers_and_their_timers_also_if_memory_ends_on_the_
 
     async def run(state: Any) -> None:
         groups = state.groups._runtime
-        waiting = [DelayedResponse(lambda code: code) for _ in range(count)]
-        tasks = [asyncio.ensure_future(each.wait({}, "g")) for each in waiting]
+        waiting = [Member(lambda code: code) for _ in range(count)]
+        tasks = [asyncio.ensure_future(each) for each in waiting]
         await asyncio.sleep(0)
         decision = Decision()
         for number, each in enumerate(waiting):
@@ -108,7 +113,7 @@ def test_members_have_their_answers_and_their_timers_also_if_memory_ends_on_the_
             return called
 
         if what == "answer":
-            monkeypatch.setattr(DelayedResponse, "wake", failing(DelayedResponse.wake))
+            monkeypatch.setattr(Member, "wake", failing(Member.wake))
         else:
             monkeypatch.setattr(Timers, "_arm", failing(Timers._arm))
         groups.carry_out(0, groups.loader.groups(0), decision, 0)

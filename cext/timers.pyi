@@ -1,0 +1,31 @@
+"""The timers of groups, as far as every heartbeat moves them."""
+
+from collections.abc import Iterable
+from typing import Any
+
+class TimerEntry:
+    """`armed_ms` is when the clock calls back, `due_ms` when the timer is due, `delay_ms` the delay with which it was
+    started. `timer` is None while the entry's owner is called: to everyone else the key then has no timer."""
+
+    armed_ms: float
+    due_ms: float
+    delay_ms: float
+    timer: Any
+
+    def __init__(self, due_ms: float, delay_ms: float) -> None: ...
+
+class TimersEnd:
+    """The base of `group.timers.Timers`, which explains the fields."""
+
+    _clock: Any
+    _entries: dict[tuple[str, str, str], TimerEntry]
+    _deferred: dict[tuple[str, str, str], tuple[float, float]]
+    _late: Any
+    _has_lost: bool
+
+    def schedule(self, key: tuple[str, str, str], delay_ms: float, only_if_absent: bool = False) -> None:
+        """Start or move the timer of a group's id, a kind and a member's id. With `only_if_absent`, not one that
+        runs."""
+
+    def move(self, moves: Iterable[tuple[str, str, str, float, bool]]) -> None:
+        """Start, move and stop timers (`decision.TimerMoves`)."""
