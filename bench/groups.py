@@ -1,5 +1,6 @@
 """Groups: commits and heartbeats one at a time over one connection, and how long 100 members that come at once take to
-be together in one generation. Heartbeats have the yardstick beside them, which answers and knows no group.
+be together in one generation. All but commits have the yardstick beside them: it answers heartbeats and knows no
+member, and has those that come at once wait for each other.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from bench.compiled import local_port, program
 from bench.cost import cpu_s
 from bench.rounds import ALL, YARDSTICK, Case, Side
 from bench.wire_load import Work
+from bench.yardstick import MEMBERS
 from kafka_shim.protocol.headers import encode_request_frame
 from kafka_shim.targets.requests import create_topic, make, protocols, subscription
 from kafka_shim.wire_client import Connection
@@ -23,8 +25,8 @@ if TYPE_CHECKING:
     from bench.rounds import Figures, Pace
 
 TOPIC = "bench"
-# How many members come at once, and to how many groups one after another in a step.
-MEMBERS, GROUPS = 100, 5
+# To how many groups members come at once, one after another, in a step.
+GROUPS = 5
 
 
 def join_fields(group: str, member_id: str = "") -> dict[str, Any]:
@@ -114,7 +116,7 @@ CASES = (
     Case("offset commits", commits, "per_s"),
     Case("classic heartbeats", heartbeats, "per_s", kinds=ALL),
     Case("consumer heartbeats", consumer_heartbeats, "per_s", kinds=ALL),
-    Case(f"{MEMBERS} members at once", members, "per_s"),
+    Case(f"{MEMBERS} members at once", members, "per_s", kinds=ALL),
 )
 
 

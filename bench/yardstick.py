@@ -2,9 +2,10 @@
 
 ``python -m bench.yardstick PORT DIR`` serves InitProducerId 1, Produce 8, Fetch 11 and ApiVersions 0 for any topic,
 which it creates on first use, and answers Heartbeat 3 and ConsumerGroupHeartbeat 1 of any member. It checks the CRC,
-sets base offsets, writes one file per partition and keeps offsets in memory. It implements no other rule of Kafka: no
-producer state, no groups, no index, no errors, no recovery. The additional cost of the shim is the cost of Kafka's
-semantics.
+sets base offsets, writes one file per partition and keeps offsets in memory. With JoinGroup 5, SyncGroup 3 and
+LeaveGroup 3 it has MEMBERS members wait for each other and gives out what the leader assigns. It implements no other
+rule of Kafka: no producer state, no sessions and generations, no index, no errors, no recovery. The additional cost of
+the shim is the cost of Kafka's semantics.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ I16, I32, I64 = Struct(">h"), Struct(">i"), Struct(">q")
 BATCH = Struct(">qiibIhi")  # base offset, length, leader epoch, magic, CRC, attributes, last offset delta
 CRC_FROM = 21
 BUFFER_BYTES = 4 << 20
+# How many members a group has: it is complete when they have come.
+MEMBERS = 100
+MEMBER_ID_REQUIRED = 79
 
 
 class Partition:
@@ -66,9 +70,20 @@ class Partition:
         return os.pread(self.file, end - start, start)
 
 
+class Group:
+    """Who has joined and waits, with its metadata, and who has synced and waits, with what the leader assigned."""
+
+    def __init__(self) -> None:
+        self.joined: list[tuple[Connection, int, bytes, bytes]] = []
+        self.synced: list[tuple[Connection, int, bytes]] = []
+        self.assigned: dict[bytes, bytes] = {}
+
+
 class Store:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.groups: dict[bytes, Group] = {}
+        self.member_count = 0
         self.partitions: dict[tuple[bytes, int], Partition] = {}
         self.producer_id = 0
 
@@ -101,9 +116,10 @@ class Connection(asyncio.BufferedProtocol):
                 break
             body = self.buffer[self.start + FRAME.size + max(client_bytes, 0) : self.start + 4 + length]
             self.start += 4 + length
-            parts = HANDLERS[key](self.store, body)
-            size_bytes = 4 + sum(map(len, parts))
-            self.transport.writelines([I32.pack(size_bytes), I32.pack(correlation_id), *parts])
+            if key in GROUP_HANDLERS:
+                GROUP_HANDLERS[key](self, correlation_id, body)
+            else:
+                self.answer(correlation_id, HANDLERS[key](self.store, body))
         # Move an incomplete frame to the front of the buffer if there is little room behind it.
         if self.start == self.end:
             self.start = self.end = 0
@@ -111,6 +127,10 @@ class Connection(asyncio.BufferedProtocol):
             left = bytes(self.buffer[self.start : self.end])
             self.buffer[: len(left)] = left
             self.start, self.end = 0, len(left)
+
+    def answer(self, correlation_id: int, parts: list[bytes]) -> None:
+        size_bytes = 4 + sum(map(len, parts))
+        self.transport.writelines([I32.pack(size_bytes), I32.pack(correlation_id), *parts])
 
 
 def text(body: memoryview, at: int) -> tuple[bytes, int]:
@@ -184,6 +204,65 @@ def consumer_heartbeat(store: Store, body: memoryview) -> list[bytes]:
     return [bytes(1) + I32.pack(0) + I16.pack(0) + bytes(1) + member + epoch + I32.pack(5000) + b"\xff\x00"]
 
 
+def written(data: bytes) -> bytes:
+    """A string."""
+    return I16.pack(len(data)) + data
+
+
+def join_group(connection: Connection, correlation_id: int, body: memoryview) -> None:
+    store = connection.store
+    name, at = text(body, 0)
+    member, at = text(body, at + 8)
+    no_error, no_members = I32.pack(0) + I16.pack(0), I32.pack(0)
+    if not member:
+        store.member_count += 1
+        member = b"member-%d" % store.member_count
+        head = I32.pack(0) + I16.pack(MEMBER_ID_REQUIRED) + I32.pack(-1)
+        connection.answer(correlation_id, [head, written(b""), written(b""), written(member), no_members])
+        return
+    _, at = text(body, at + 2)  # behind the instance id, which is null
+    _, at = text(body, at + 4)  # the first protocol
+    (size_bytes,) = I32.unpack_from(body, at)
+    group = store.groups.setdefault(name, Group())
+    group.joined.append((connection, correlation_id, member, bytes(body[at + 4 : at + 4 + size_bytes])))
+    if len(group.joined) < MEMBERS:
+        return
+    leader = group.joined[0][2]
+    all_members = [I32.pack(MEMBERS)]
+    for _, _, one, metadata in group.joined:
+        all_members.append(written(one) + I16.pack(-1) + I32.pack(len(metadata)) + metadata)
+    head = no_error + I32.pack(1) + written(b"range") + written(leader)
+    for waiting, number, one, _ in group.joined:
+        waiting.answer(number, [head, written(one), b"".join(all_members) if one == leader else no_members])
+    group.joined.clear()
+
+
+def sync_group(connection: Connection, correlation_id: int, body: memoryview) -> None:
+    name, at = text(body, 0)
+    member, at = text(body, at + 4)
+    group = connection.store.groups[name]
+    group.synced.append((connection, correlation_id, member))
+    (count,) = I32.unpack_from(body, at + 2)  # behind the instance id
+    at += 6
+    for _ in range(count):
+        one, at = text(body, at)
+        (size_bytes,) = I32.unpack_from(body, at)
+        group.assigned[one] = bytes(body[at + 4 : at + 4 + size_bytes])
+        at += 4 + size_bytes
+    if len(group.synced) < MEMBERS:
+        return
+    for waiting, number, one in group.synced:
+        assigned = group.assigned[one]
+        waiting.answer(number, [I32.pack(0), I16.pack(0), I32.pack(len(assigned)), assigned])
+    group.synced.clear()
+
+
+def leave_group(connection: Connection, correlation_id: int, body: memoryview) -> None:
+    connection.store.groups.pop(text(body, 0)[0], None)
+    connection.answer(correlation_id, [I32.pack(0), I16.pack(0), I32.pack(0)])
+
+
+GROUP_HANDLERS = {11: join_group, 13: leave_group, 14: sync_group}
 HANDLERS = {
     0: produce,
     1: fetch,
