@@ -5,7 +5,6 @@ from typing import Any
 
 from kafka_shim.cext.headers import RequestHeaderParser
 from kafka_shim.cext.plain_api import PlainApi
-from kafka_shim.errors import ErrorCode
 
 class FrameEnd:
     """The base of `frame_receiver.FrameReceiver`, which explains the fields: what nearly every read is, one frame or
@@ -54,19 +53,20 @@ class Reply:
     """The result of one request, which the connection sends.
 
     `parts` are the response's buffers, including the length prefix. If they are None the request waits: `waiting`
-    returns them, or None if no response is sent; or `delayed` says when to call
-    `completed` of the dispatcher, which has the reply then. `is_abandonable` says whether the request may be cancelled
-    with its connection, `is_delayed` whether its answer waits for other clients or a deadline. `follow_up` is work that
-    remains after the parts were passed to the transport, even if that failed: call `run` of the dispatcher with it
-    before any other request is served."""
+    returns them, or None if no response is sent; or `delayed` says when to call `completed` of the dispatcher, which
+    has the reply then. `is_abandonable` says whether the request may be cancelled with its connection, `is_delayed`
+    whether its answer waits for other clients or a deadline. `follow_up` is work that remains after the parts were
+    passed to the transport, even if that failed: call `run` of the dispatcher with it before any other request is
+    served."""
 
     parts: list[Any] | None
     follow_up: Callable[[], None] | None
     waiting: Coroutine[Any, Any, list[Any] | None] | None
-    delayed: DelayedResponse | None
     is_abandonable: bool
     is_delayed: bool
 
+    @property
+    def delayed(self) -> DelayedResponse | None: ...
     def __init__(
         self,
         parts: list[Any] | None,
@@ -74,7 +74,6 @@ class Reply:
         waiting: Coroutine[Any, Any, list[Any] | None] | None = None,
         is_abandonable: bool = False,
         is_delayed: bool = False,
-        delayed: DelayedResponse | None = None,
     ) -> None: ...
 
 class Outcome:
@@ -97,9 +96,11 @@ class DelayedResponse:
 
     edit: Callable[[Any], Any] | None
     """What the handler does to the outcome."""
+    measured: Any
+    """What `monitoring.request_times` keeps of the request, which is not over yet."""
 
-    def __init__(self, failure: Callable[[ErrorCode], Any]) -> None:
-        """`failure` returns the response with an error."""
+    def __init__(self, failure: Callable[[Any], Any]) -> None:
+        """`failure` returns the response with an error code."""
 
     @property
     def outcome(self) -> Any:
@@ -115,7 +116,7 @@ class DelayedResponse:
         """Have who waits for a complete request go on, on the next turn of the event loop. If memory ends here, call it
         again."""
 
-    def fail(self, code: ErrorCode) -> None:
+    def fail(self, code: int) -> None:
         """Complete the request with an error: the records could not be written, or the broker stops."""
 
     def fail_unexpectedly(self, error: Exception) -> None:
@@ -124,8 +125,9 @@ class DelayedResponse:
     def park(self, purgatory: dict[DelayedResponse, str], group_id: str) -> None:
         """The request is in the purgatory until it is complete and who waits goes on."""
 
-    def then(self, go_on: Callable[[], None]) -> None:
-        """Call `go_on` on a turn of the running event loop once `result` has something."""
+    def then(self, go_on: Callable[[], None], clock: Any) -> None:
+        """Call `go_on` on a turn of the running event loop once `result` has something. A virtual clock stands still
+        until then."""
 
     def result(self) -> Any:
         """Returns the outcome of a complete request. Raises what `fail_unexpectedly` was given."""
@@ -206,7 +208,7 @@ class DispatcherEnd:
         """
 
     def completed(self, delayed: DelayedResponse) -> Reply:
-        """Returns the reply to a request that was delayed and is complete."""
+        """Returns the reply to a request that was delayed and is complete. Raises DisconnectError."""
 
     def _note(self, context: Any, api: Any, request: Any, frame_bytes: int) -> None:
         """A request is decoded: the log, the client's quota and the metrics hear of it."""

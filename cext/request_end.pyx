@@ -100,25 +100,28 @@ cdef class FrameEnd:
         if delayed is None:
             self._wait_for(reply)
             return 0
+        delayed.then(self._complete, self._clock)
+        # Memory may end before.
         self._is_abandonable = False
         self._is_delayed = True
         self._task = delayed
-        delayed.then(self._complete)
         return 0
 
     def _complete(self):
-        cdef Reply reply
+        cdef Reply reply = None
         delayed = self._task
         self._task = None
         try:
             reply = self._dispatcher.completed(delayed)
+            if reply.parts is None:
+                self._wait_for(reply)
+            else:
+                self._finished(reply.parts)
         except Exception as error:
+            # The answer is lost: another request's must not stand in its place.
+            if reply is not None and reply.waiting is not None and self._task is None:
+                reply.waiting.close()
             self._failed(error)
-            return
-        if reply.parts is None:
-            self._wait_for(reply)
-        else:
-            self._finished(reply.parts)
 
     def _finished(self, list parts):
         self.last_active_ms = self._clock.monotonic_ms()
@@ -235,18 +238,14 @@ cdef class Reply:
     cdef public object parts
     cdef public object follow_up
     cdef public object waiting
-    cdef public DelayedResponse delayed
+    cdef readonly DelayedResponse delayed
     cdef public bint is_abandonable
     cdef public bint is_delayed
 
-    def __init__(
-        self, parts, follow_up=None, waiting=None, bint is_abandonable=False, bint is_delayed=False,
-        DelayedResponse delayed=None
-    ):
+    def __init__(self, parts, follow_up=None, waiting=None, bint is_abandonable=False, bint is_delayed=False):
         self.parts = parts
         self.follow_up = follow_up
         self.waiting = waiting
-        self.delayed = delayed
         self.is_abandonable = is_abandonable
         self.is_delayed = is_delayed
 
@@ -278,12 +277,14 @@ cdef class DelayedResponse:
     cdef object _failure
     cdef object _then
     cdef object _loop
+    cdef object _virtual_clock
     cdef object _error
     cdef dict _purgatory
     cdef Context _context
     cdef ApiEnd _api
     cdef object _request
     cdef public object edit
+    cdef public object measured
     cdef readonly Outcome outcome
 
     def __init__(self, failure):
@@ -304,10 +305,15 @@ cdef class DelayedResponse:
         return True
 
     def wake(self):
-        if self._then is None:
-            return
-        self._loop.call_soon(self._then)
-        self._then = None
+        if self._then is not None:
+            if self._loop is None:
+                self._then()
+            else:
+                self._loop.call_soon(self._then)
+            self._then = None
+            if self._virtual_clock is not None:
+                self._virtual_clock.note_work()
+        # Also of one for whom nobody waits: memory ended before.
         if self._purgatory is not None:
             self._purgatory.pop(self, None)
 
@@ -323,19 +329,21 @@ cdef class DelayedResponse:
         purgatory[self] = group_id
         self._purgatory = purgatory
 
-    def then(self, go_on not None):
+    def then(self, go_on not None, clock not None):
         self._loop = get_running_loop()
+        self._virtual_clock = clock if clock.is_virtual else None
+        self._go_on_with(go_on)
+
+    cdef int _go_on_with(self, object go_on) except -1:
         self._then = go_on
         if self.outcome is not None or self._error is not None:
             self.wake()
+        return 0
 
     cpdef Outcome result(self):
         if self._error is not None:
             error, self._error = self._error, None
-            try:
-                raise error
-            finally:
-                del error   # its traceback has this frame: a cycle
+            raise error
         if self.outcome is None:
             raise RuntimeError("the request still waits")
         return self.outcome if self.edit is None else self.edit(self.outcome)
@@ -346,7 +354,7 @@ cdef class DelayedResponse:
 
 async def _result_of(DelayedResponse delayed):
     waiting = get_running_loop().create_future()
-    delayed.then(lambda: None if waiting.done() else waiting.set_result(None))
+    delayed._go_on_with(lambda: None if waiting.done() else waiting.set_result(None))
     await waiting
     return delayed.result()
 
@@ -555,7 +563,6 @@ cdef class DispatcherEnd:
         delayed._api = api
         delayed._request = request
         reply.delayed = delayed
-        reply.is_delayed = True
         return reply
 
     def completed(self, DelayedResponse delayed not None):
@@ -565,10 +572,12 @@ cdef class DispatcherEnd:
         try:
             outcome = delayed.result()
         except Exception as error:
-            response = self._fail(context, delayed._api, delayed._request, error)
+            response = self._refuse(context, delayed._api, delayed._request, error)
             return _reply(self._encoded(context, response), None)
         if outcome.flushes:
             return Reply(None, waiting=self._complete_flushed(context, delayed._api, delayed._request, outcome))
+        # Before the next request, which may have been received already.
+        self.run(outcome.follow_up)
         return _reply(self._encoded(context, outcome.response), None)
 
     cdef Reply _answer(self, Context context, Outcome outcome):

@@ -3,7 +3,7 @@
 cimport cython
 
 cdef enum:
-    CANCEL = -1                 # as a delay: the timer is stopped
+    CANCEL = -1                 # of group/decision.py: the delay of a timer that is stopped
 
 
 @cython.final

@@ -69,6 +69,10 @@ class Clock:
     def begin_work(self) -> None:
         """Announce work of a thread: a virtual clock stands still until `end_work`. May be called from any thread."""
 
+    def note_work(self) -> None:
+        """Announce that something was left to the next turn of the event loop, for which a virtual clock stands
+        still."""
+
     def end_work(self) -> None:
         """End the work of one `begin_work`, after its results were passed to the loop. May be called from any
         thread."""
@@ -313,6 +317,9 @@ class VirtualClock(Clock):
                 self._has_new_work = False
                 return
         raise RuntimeError(f"work is left after {MOST_TURNS} turns of the loop: {asyncio.all_tasks(loop)}")
+
+    def note_work(self) -> None:
+        self._has_new_work = True
 
     def begin_work(self) -> None:
         with self._lock:

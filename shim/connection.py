@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
+from kafka_shim.cext.request_end import DelayedResponse
 from kafka_shim.config import ConfigError
 from kafka_shim.errors import DisconnectError
 from kafka_shim.response_sender import ResponseSender
@@ -173,7 +174,7 @@ class Connection(ResponseSender):
     @property
     def task(self) -> asyncio.Task[None] | None:
         """The task of the request that waits, if it has one: one that is delayed until others have joined has none."""
-        return self._task if isinstance(self._task, asyncio.Task) else None
+        return None if isinstance(self._task, DelayedResponse) else self._task
 
     @property
     def gone(self) -> asyncio.Future[None]:
@@ -197,9 +198,9 @@ class Connection(ResponseSender):
         self.close()
 
     def _wait_for(self, reply: Reply) -> None:
+        assert reply.waiting is not None
         self._is_abandonable = reply.is_abandonable
         self._is_delayed = reply.is_delayed
-        assert reply.waiting is not None
         self._task = asyncio.get_running_loop().create_task(self._finish(reply.waiting))
 
     async def _finish(self, waiting: Coroutine[Any, Any, Parts | None]) -> None:

@@ -123,7 +123,7 @@ class CoordinatorRuntime:
         self.timers.stop()
         self._late_responses.send_all()
         for delayed in list(self._purgatory):
-            delayed.fail(ErrorCode.NOT_COORDINATOR)
+            self._end(delayed)
         self._purgatory.clear()
 
     def _forget(self, partition: int) -> None:
@@ -131,8 +131,12 @@ class CoordinatorRuntime:
         self.timers.cancel_those(lambda group_id: self.partition_for(group_id) == partition)
         waiting = self._purgatory.items()
         for delayed in [one for one, group_id in waiting if self.partition_for(group_id) == partition]:
-            delayed.fail(ErrorCode.NOT_COORDINATOR)
-            delayed.wake()  # of one that has its response, and found no memory on its way
+            self._end(delayed)
+
+    @staticmethod
+    def _end(delayed: DelayedResponse) -> None:
+        delayed.fail(ErrorCode.NOT_COORDINATOR)
+        delayed.wake()  # one that has its response, and found no memory on its way
 
     @property
     def image(self) -> CoordinatorMetadataImage:

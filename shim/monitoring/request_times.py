@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from kafka_shim.api import Api
     from kafka_shim.broker import Broker
-    from kafka_shim.cext.request_end import Reply
+    from kafka_shim.cext.request_end import DelayedResponse, Reply
     from kafka_shim.context import Context
     from kafka_shim.session import Session
 
@@ -133,9 +133,23 @@ class MeasuringDispatcher(Dispatcher):
         times.local.observe(elapsed_ns)
         if reply is not None and reply.waiting is not None:
             reply.waiting = _measured(times.total, began_ns, reply.waiting)
+        elif reply is not None and reply.delayed is not None:
+            reply.delayed.measured = times.total, began_ns
         else:
             times.total.observe(elapsed_ns)
         return reply
+
+    def completed(self, delayed: DelayedResponse) -> Reply:
+        total, began_ns = delayed.measured
+        waiting = None
+        try:
+            reply = super().completed(delayed)
+            if (waiting := reply.waiting) is not None:
+                reply.waiting = _measured(total, began_ns, waiting)
+            return reply
+        finally:
+            if waiting is None:
+                total.observe(time.perf_counter_ns() - began_ns)
 
     def _encode(self, context: Context, response: Any) -> list[Any]:
         count_errors(response, self._errors(context.api_key))

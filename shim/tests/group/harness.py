@@ -88,7 +88,7 @@ class Node(node.Node):
 
         async def run() -> Any:
             answer = function(*arguments)
-            return Later(answer) if isinstance(answer, DelayedResponse) else answer
+            return Later(self, answer) if isinstance(answer, DelayedResponse) else answer
 
         answer = self.loop.run_until_complete(run())
         self.advance(0)
@@ -273,10 +273,10 @@ class Node(node.Node):
 class Later:
     """A request that waits."""
 
-    def __init__(self, delayed: DelayedResponse) -> None:
+    def __init__(self, node: Node, delayed: DelayedResponse) -> None:
         self._delayed = delayed
         self.is_done = False
-        delayed.then(self._go_on)
+        delayed.then(self._go_on, node.clock)
 
     def _go_on(self) -> None:
         self.is_done = True
