@@ -1,6 +1,6 @@
 """What every request passes: its frame is cut off, it gets a context, is decoded and handled, and the reply is sent."""
 
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from kafka_shim.cext.headers import RequestHeaderParser
@@ -66,7 +66,7 @@ class Reply:
     is_delayed: bool
 
     @property
-    def delayed(self) -> DelayedResponse | None: ...
+    def delayed(self) -> DelayedEnd | None: ...
     def __init__(
         self,
         parts: list[Any] | None,
@@ -86,13 +86,8 @@ class Outcome:
     def __init__(self, response: Any, flushes: Any = (), follow_up: Callable[[], None] | None = None) -> None: ...
     def __class_getitem__(cls, of: object) -> type[Outcome]: ...
 
-class DelayedResponse:
-    """One delayed JoinGroup or SyncGroup: it waits in the purgatory for a response from a rule (Kafka: DelayedJoin,
-    DelayedSync). Rules hold it as a `Token`; its handler returns it, and the connection goes on with `then`. Only the
-    first response counts. If its connection is closed nobody reads it, and the member stays in the group until its
-    session expires, as if the response were in flight.
-
-    No task waits: all members of a group wait at once, and a task for each costs more than what is decided of it."""
+class DelayedEnd:
+    """The base of `group.purgatory.DelayedResponse`, which says what it is for."""
 
     edit: Callable[[Any], Any] | None
     """What the handler does to the outcome."""
@@ -113,8 +108,7 @@ class DelayedResponse:
         """As `answer`, but who waits goes on at `wake`. Returns False if the request is complete already."""
 
     def wake(self) -> None:
-        """Have who waits for a complete request go on, on the next turn of the event loop. If memory ends here, call it
-        again."""
+        """Have who waits for a complete request go on. If memory ends here, call it again."""
 
     def fail(self, code: int) -> None:
         """Complete the request with an error: the records could not be written, or the broker stops."""
@@ -122,18 +116,15 @@ class DelayedResponse:
     def fail_unexpectedly(self, error: Exception) -> None:
         """Have `result`, for which somebody waits, raise an error of this program."""
 
-    def park(self, purgatory: dict[DelayedResponse, str], group_id: str) -> None:
+    def park(self, purgatory: dict[Any, str], group_id: str) -> None:
         """The request is in the purgatory until it is complete and who waits goes on."""
 
-    def then(self, go_on: Callable[[], None], clock: Any) -> None:
-        """Call `go_on` on a turn of the running event loop once `result` has something. A virtual clock stands still
-        until then."""
+    def then(self, go_on: Callable[[], None], soon: Callable[[Callable[[], None]], object] | None = None) -> None:
+        """Call `go_on` once `result` has something: by `soon`, of the clock, on the next turn of the event loop;
+        without it at once."""
 
     def result(self) -> Any:
         """Returns the outcome of a complete request. Raises what `fail_unexpectedly` was given."""
-
-    def __await__(self) -> Generator[Any, None, Any]:
-        """Wait for the result, in a task that serves the request for another reason."""
 
 class Context:
     """What `context.Context` is; it has the types, and explains the fields."""
@@ -207,7 +198,7 @@ class DispatcherEnd:
         Raises DisconnectError if the connection must be closed instead.
         """
 
-    def completed(self, delayed: DelayedResponse) -> Reply:
+    def completed(self, delayed: DelayedEnd) -> Reply:
         """Returns the reply to a request that was delayed and is complete. Raises DisconnectError."""
 
     def _note(self, context: Any, api: Any, request: Any, frame_bytes: int) -> None:

@@ -9,7 +9,6 @@ from kafka_shim.cext.headers cimport RequestHeader, RequestHeaderParser
 from kafka_shim.cext.messages cimport decode_request, encode_response_frame
 from kafka_shim.cext.plain_api cimport IN_STEPS_BYTES, PlainApi
 
-from asyncio import get_running_loop
 from types import GeneratorType
 
 from kafka_shim.cext.messages import LargeRequestError
@@ -96,11 +95,11 @@ cdef class FrameEnd:
         return 0
 
     cdef int _await(self, Reply reply) except -1:
-        cdef DelayedResponse delayed = reply.delayed
+        cdef DelayedEnd delayed = reply.delayed
         if delayed is None:
             self._wait_for(reply)
             return 0
-        delayed.then(self._complete, self._clock)
+        delayed.then(self._complete, self._clock.soon())
         # Memory may end before.
         self._is_abandonable = False
         self._is_delayed = True
@@ -238,7 +237,7 @@ cdef class Reply:
     cdef public object parts
     cdef public object follow_up
     cdef public object waiting
-    cdef readonly DelayedResponse delayed
+    cdef readonly DelayedEnd delayed
     cdef public bint is_abandonable
     cdef public bint is_delayed
 
@@ -273,11 +272,10 @@ cdef class Outcome:
         return cls
 
 
-cdef class DelayedResponse:
+cdef class DelayedEnd:
     cdef object _failure
     cdef object _then
-    cdef object _loop
-    cdef object _virtual_clock
+    cdef object _soon
     cdef object _error
     cdef dict _purgatory
     cdef Context _context
@@ -306,13 +304,11 @@ cdef class DelayedResponse:
 
     def wake(self):
         if self._then is not None:
-            if self._loop is None:
+            if self._soon is None:
                 self._then()
             else:
-                self._loop.call_soon(self._then)
+                self._soon(self._then)
             self._then = None
-            if self._virtual_clock is not None:
-                self._virtual_clock.note_work()
         # Also of one for whom nobody waits: memory ended before.
         if self._purgatory is not None:
             self._purgatory.pop(self, None)
@@ -329,16 +325,11 @@ cdef class DelayedResponse:
         purgatory[self] = group_id
         self._purgatory = purgatory
 
-    def then(self, go_on not None, clock not None):
-        self._loop = get_running_loop()
-        self._virtual_clock = clock if clock.is_virtual else None
-        self._go_on_with(go_on)
-
-    cdef int _go_on_with(self, object go_on) except -1:
+    def then(self, go_on not None, soon=None):
+        self._soon = soon
         self._then = go_on
         if self.outcome is not None or self._error is not None:
             self.wake()
-        return 0
 
     cpdef Outcome result(self):
         if self._error is not None:
@@ -347,16 +338,6 @@ cdef class DelayedResponse:
         if self.outcome is None:
             raise RuntimeError("the request still waits")
         return self.outcome if self.edit is None else self.edit(self.outcome)
-
-    def __await__(self):
-        return _result_of(self).__await__()
-
-
-async def _result_of(DelayedResponse delayed):
-    waiting = get_running_loop().create_future()
-    delayed._go_on_with(lambda: None if waiting.done() else waiting.set_result(None))
-    await waiting
-    return delayed.result()
 
 
 @cython.final
@@ -551,13 +532,13 @@ cdef class DispatcherEnd:
             return _reply(self._encoded(context, response), None)
         if context.throttle is not None:
             context.throttle.wait()
-        if isinstance(response, DelayedResponse):
+        if isinstance(response, DelayedEnd):
             return self._delay(context, api, request, response)
         if type(response) is not Outcome or (<Outcome>response).flushes:
             return self._begin_wait(context, api, request, response)
         return self._answer(context, <Outcome>response)
 
-    cdef Reply _delay(self, Context context, ApiEnd api, object request, DelayedResponse delayed):
+    cdef Reply _delay(self, Context context, ApiEnd api, object request, DelayedEnd delayed):
         cdef Reply reply = _reply(None, None)
         delayed._context = context
         delayed._api = api
@@ -565,7 +546,7 @@ cdef class DispatcherEnd:
         reply.delayed = delayed
         return reply
 
-    def completed(self, DelayedResponse delayed not None):
+    def completed(self, DelayedEnd delayed not None):
         cdef Context context = delayed._context
         cdef Outcome outcome
         cdef object response

@@ -69,9 +69,10 @@ class Clock:
     def begin_work(self) -> None:
         """Announce work of a thread: a virtual clock stands still until `end_work`. May be called from any thread."""
 
-    def note_work(self) -> None:
-        """Announce that something was left to the next turn of the event loop, for which a virtual clock stands
-        still."""
+    def soon(self) -> Callable[[Callable[[], None]], object]:
+        """Returns what calls a function on the next turn of the running event loop, for which a virtual clock stands
+        still. It may be called where no loop runs."""
+        return asyncio.get_running_loop().call_soon
 
     def end_work(self) -> None:
         """End the work of one `begin_work`, after its results were passed to the loop. May be called from any
@@ -318,8 +319,14 @@ class VirtualClock(Clock):
                 return
         raise RuntimeError(f"work is left after {MOST_TURNS} turns of the loop: {asyncio.all_tasks(loop)}")
 
-    def note_work(self) -> None:
-        self._has_new_work = True
+    def soon(self) -> Callable[[Callable[[], None]], object]:
+        call_soon = asyncio.get_running_loop().call_soon
+
+        def call(function: Callable[[], None]) -> None:
+            call_soon(function)
+            self._has_new_work = True
+
+        return call
 
     def begin_work(self) -> None:
         with self._lock:

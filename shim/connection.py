@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from kafka_shim.cext.request_end import DelayedResponse
+from kafka_shim.cext.request_end import DelayedEnd
 from kafka_shim.config import ConfigError
 from kafka_shim.errors import DisconnectError
 from kafka_shim.response_sender import ResponseSender
@@ -174,7 +174,7 @@ class Connection(ResponseSender):
     @property
     def task(self) -> asyncio.Task[None] | None:
         """The task of the request that waits, if it has one: one that is delayed until others have joined has none."""
-        return None if isinstance(self._task, DelayedResponse) else self._task
+        return None if isinstance(self._task, DelayedEnd) else self._task
 
     @property
     def gone(self) -> asyncio.Future[None]:

@@ -67,6 +67,7 @@ MODULES = (
     "group.streams.member",
     "group.streams.kind",
     "group.request_context",
+    "group.purgatory",
     "group.requests",
     "group.member_turns",
     "group.classic_requests",

@@ -20,7 +20,7 @@ from kafka_shim.memory_pool import LARGE_BYTES, uncounted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.cext.request_end import DelayedResponse
+    from kafka_shim.cext.request_end import DelayedEnd
     from kafka_shim.clock import Clock
     from kafka_shim.dispatch import Dispatcher
     from kafka_shim.memory_pool import ReceiveMemory
@@ -68,7 +68,7 @@ class FrameReceiver(FrameEnd, asyncio.BufferedProtocol):
         self._must_log_in = False
         # Flow control: the request that is waiting, and whether a response is in progress or the transport has unsent
         # bytes.
-        self._task: asyncio.Task[None] | DelayedResponse | None = None
+        self._task: asyncio.Task[None] | DelayedEnd | None = None
         # Whether that request may be cancelled when the client disconnects; whether its answer waits for other clients
         # or a deadline.
         self._is_abandonable = False

@@ -20,9 +20,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.broker import Broker
     from kafka_shim.cext.plain_joins import NewMember
-    from kafka_shim.cext.request_end import DelayedResponse
     from kafka_shim.context import Context
     from kafka_shim.errors import ErrorCode
+    from kafka_shim.group.purgatory import DelayedResponse
 
 KEY, MIN, MAX = 11, 0, 9
 REQUEST, RESPONSE = JoinGroupRequest, JoinGroupResponse

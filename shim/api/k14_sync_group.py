@@ -16,8 +16,8 @@ from kafka_shim.security.acl import GROUP, READ
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.cext.request_end import DelayedResponse
     from kafka_shim.context import Context
+    from kafka_shim.group.purgatory import DelayedResponse
 
 KEY, MIN, MAX = 14, 0, 5
 REQUEST, RESPONSE = SyncGroupRequest, SyncGroupResponse

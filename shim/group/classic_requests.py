@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from kafka_shim.cext.request_end import DelayedResponse
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group import classic_join, classic_sync
 from kafka_shim.group.classic import ClassicGroup
 from kafka_shim.group.decision import SESSION, Decision
 from kafka_shim.group.kinds import KINDS
 from kafka_shim.group.member_turns import MemberTurns
+from kafka_shim.group.purgatory import DelayedResponse
 from kafka_shim.group.request_context import JoinContext
 from kafka_shim.group.requests import check_join, join_failure, sync_failure
 from kafka_shim.outcome import Outcome

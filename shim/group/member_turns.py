@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from kafka_shim.cext.request_end import DelayedResponse
     from kafka_shim.clock import Clock
+    from kafka_shim.group.purgatory import DelayedResponse
 
 # Requests per turn at most, also with a virtual clock, which stands still meanwhile.
 MOST_PER_TURN = 128

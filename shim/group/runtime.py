@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from kafka_shim.cext.log_end import Appended, Verification
-    from kafka_shim.cext.request_end import DelayedResponse
     from kafka_shim.clock import Clock
     from kafka_shim.config import BrokerConfig
     from kafka_shim.faults import Faults
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from kafka_shim.group.groups import Groups
     from kafka_shim.group.kind import Group
     from kafka_shim.group.metadata_image import CoordinatorMetadataImage
+    from kafka_shim.group.purgatory import DelayedResponse
     from kafka_shim.group.records import Changes, Entry
     from kafka_shim.group.timers import Key
     from kafka_shim.metadata.store import MetadataStore

@@ -7,12 +7,12 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
-from kafka_shim.cext.request_end import DelayedResponse
 from kafka_shim.group.client import Client
 from kafka_shim.group.consumer_protocol import PROTOCOL_TYPE
 from kafka_shim.group.coordinator import GroupCoordinator
 from kafka_shim.group.describe import listed
 from kafka_shim.group.loader import CoordinatorLoader
+from kafka_shim.group.purgatory import DelayedResponse
 from kafka_shim.group.timers import Timers
 from kafka_shim.internal_topics import GROUP_METADATA_TOPIC as TOPIC
 from kafka_shim.outcome import Outcome
@@ -276,7 +276,7 @@ class Later:
     def __init__(self, node: Node, delayed: DelayedResponse) -> None:
         self._delayed = delayed
         self.is_done = False
-        delayed.then(self._go_on, node.clock)
+        delayed.then(self._go_on, node.clock.soon())
 
     def _go_on(self) -> None:
         self.is_done = True

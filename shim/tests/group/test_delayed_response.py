@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from kafka_shim.cext.request_end import DelayedResponse, Outcome
+from kafka_shim.cext.request_end import Outcome
 from kafka_shim.clock import RealClock, VirtualClock
 from kafka_shim.connection import Connection as ServerConnection
 from kafka_shim.embedded import Broker
 from kafka_shim.errors import DisconnectError, ErrorCode
+from kafka_shim.group.purgatory import DelayedResponse
 from kafka_shim.protocol.messages.join_group_response import JoinGroupResponse
 from kafka_shim.targets.requests import make, protocols
 from kafka_shim.targets.waiting import wait_until
@@ -48,7 +49,7 @@ def test_only_the_first_response_counts_and_who_waits_goes_on_once() -> None:
 
     def run() -> None:
         one.park(purgatory, "g")
-        one.then(lambda: woken.append(one.result().response), RealClock())
+        one.then(lambda: woken.append(one.result().response), RealClock().soon())
         assert purgatory == {one: "g"}
         one.answer("first", ("flush",))
         one.answer("second")
@@ -67,33 +68,31 @@ def test_who_comes_after_the_response_goes_on_too() -> None:
 
     def run() -> None:
         one.answer("response")
-        one.then(lambda: woken.append(1), RealClock())
+        one.then(lambda: woken.append(1), RealClock().soon())
 
     on_loop(run)
     assert woken == [1]
 
 
-def test_a_wake_up_for_which_there_is_no_memory_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wake_up_for_which_there_is_no_memory_is_tried_again() -> None:
     one, woken = delayed(), list[int]()
     purgatory: dict[DelayedResponse, str] = {}
+    has_memory = False
 
-    def no_memory(*_: object) -> None:
-        raise MemoryError
+    def soon(function: Callable[[], None]) -> None:
+        if not has_memory:
+            raise MemoryError
+        function()
 
-    def run() -> None:
-        one.park(purgatory, "g")
-        one.then(lambda: woken.append(1), RealClock())
-        with monkeypatch.context() as patch:
-            patch.setattr(asyncio.get_running_loop(), "call_soon", no_memory)
-            with pytest.raises(MemoryError):
-                one.answer("response")
-        assert purgatory == {one: "g"}
-        one.wake()
-        one.wake()
-
-    on_loop(run)
-    assert woken == [1]
-    assert purgatory == {}
+    one.park(purgatory, "g")
+    one.then(lambda: woken.append(1), soon)
+    with pytest.raises(MemoryError):
+        one.answer("response")
+    assert (woken, purgatory) == ([], {one: "g"})
+    has_memory = True
+    one.wake()
+    one.wake()
+    assert (woken, purgatory) == ([1], {})
 
 
 def test_what_the_handler_does_to_the_outcome_is_done_when_it_is_read() -> None:
@@ -130,7 +129,7 @@ def test_a_virtual_clock_stands_still_until_who_waits_has_gone_on(is_awaited: bo
             waiting = asyncio.ensure_future(wait())
             await asyncio.sleep(0)
         else:
-            one.then(lambda: seen.append(clock.monotonic_ms()), clock)
+            one.then(lambda: seen.append(clock.monotonic_ms()), clock.soon())
         began_ms = clock.monotonic_ms()
         clock.call_later(10, one.answer, "response")
         clock.call_later(1000, lambda: None)

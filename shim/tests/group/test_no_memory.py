@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from kafka_shim.cext.request_end import DelayedResponse
 from kafka_shim.clock import VirtualClock
 from kafka_shim.group.decision import Decision
 from kafka_shim.group.groups import Groups, NotAppliedError
 from kafka_shim.group.late_responses import REPLIES_PER_TURN
+from kafka_shim.group.purgatory import DelayedResponse
 from kafka_shim.group.runtime import RECOVER_EVERY_MS
 from kafka_shim.group.timers import CALLS_PER_TURN, NO_MEMORY_RETRY_MS, Timers
 from kafka_shim.internal_topics import GROUP_METADATA_TOPIC as TOPIC

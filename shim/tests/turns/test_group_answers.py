@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from kafka_shim.cext.request_end import DelayedResponse
 from kafka_shim.embedded import Broker
 from kafka_shim.group import late_responses
 from kafka_shim.group.decision import SESSION, SYNC, Decision
+from kafka_shim.group.purgatory import DelayedResponse
 from kafka_shim.group.timers import Timers
 from kafka_shim.targets.requests import make
 from kafka_shim.tests.turns.harness import (

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from kafka_shim.cext.request_end import DelayedResponse
 from kafka_shim.clock import VirtualClock
 from kafka_shim.embedded import Broker
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.classic_requests import ClassicRequests
 from kafka_shim.group.member_turns import LOST_MS, MOST_PER_TURN, MemberTurns
+from kafka_shim.group.purgatory import DelayedResponse
 from kafka_shim.targets.requests import make, protocols
 from kafka_shim.tests.turns.harness import answer_when
 from kafka_shim.wire_client import Connection
