@@ -11,6 +11,7 @@ the shim is the cost of Kafka's semantics.
 from __future__ import annotations
 
 import asyncio
+import mmap
 import os
 import sys
 from bisect import bisect_right
@@ -98,7 +99,8 @@ class Store:
 class Connection(asyncio.BufferedProtocol):
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.buffer = memoryview(bytearray(BUFFER_BYTES))
+        # Pages that are not used cost nothing: a hundred members connect at once.
+        self.buffer = memoryview(mmap.mmap(-1, BUFFER_BYTES))
         self.start = self.end = 0
         self.transport: asyncio.Transport
 
