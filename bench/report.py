@@ -298,27 +298,27 @@ def conditions(figures: Mapping[str, Any]) -> str:
     return "\n".join([*filter(None, [warning(figures)]), *lines])
 
 
-def machines(here: Mapping[str, Any], there: Mapping[str, Any]) -> str:
-    """The rows that have a budget beside Kafka, in runs on two machines."""
+def machines(runs: Sequence[Mapping[str, Any]]) -> str:
+    """The rows that have a budget beside Kafka, in runs on some machines, the first of which the page shows."""
     rows = [row for name, (_, rows) in TABLES.items() if name not in ALONE for row in rows]
     budgeted = [row for row in rows if row.limit is not None and not row.is_absolute]
     titles = [row.title for row in budgeted]
     heads = ["ratio to Kafka"]
-    for figures in (here, there):
-        heads += [f"{figures['machine']['cpu']}, {state}" for state in (QUIET, AS_IS)] + ["budget"]
+    for number, _ in enumerate(runs, 1):
+        heads += [f"{number}: {state}" for state in (QUIET, AS_IS)] + ["budget"]
     lines = []
     for row in budgeted:
         # Several are "broker CPU": whose it is begins the name of the figure.
         is_unclear = titles.count(row.title) > 1
         cells = [f"{row.title}: {row.figure.partition('_')[0]}" if is_unclear else row.title]
-        for figures in (here, there):
+        for figures in runs:
             result = figures["cases"].get(row.case)
             ratios = [paired(result, state, row.figure) if result else None for state in (QUIET, AS_IS)]
             cells += [str(ratio or ABSENT) for ratio in ratios]
             cells.append(" ".join(filter(None, reversed(_verdict(row, result)))) if result else ABSENT)
         lines.append(cells)
-    began = f"The first columns are of the run above, the others of one on {there['began']}, by the shim of that day."
-    return f"{began}\n\n{_markdown(heads, lines)}"
+    told = [f"{n}: {run['machine']['cpu']}, {run['began']}" for n, run in enumerate(runs, 1)]
+    return f"{'; '.join(told)}, each by the shim of that time.\n\n{_markdown(heads, lines)}"
 
 
 def page(figures: Mapping[str, Any]) -> str:

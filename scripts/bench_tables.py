@@ -4,8 +4,8 @@
 Without an argument it writes; ``check`` compares. ``take FILE`` first makes FILE, a result of `make bench`, the
 committed one; ``merge FILE`` puts the cases of a run of some parts into it, and the page says when they were taken.
 A table stands between ``<!-- bench NAME -->`` and ``<!-- end -->``; NAME is one of
-`bench.report.TABLES`, ``headlines``, ``conditions``, ``machines``, which also shows docs/bench-other.json, a whole run
-on another machine, ``instructions``, which is from docs/instructions.json
+`bench.report.TABLES`, ``headlines``, ``conditions``, ``machines``, which also shows docs/bench-other-*.json, whole
+runs on other machines, ``instructions``, which is from docs/instructions.json
 (`python -m bench.instructions`), ``share``, from docs/share.json (`python -m bench.share`), ``profile``, from
 docs/profile.json (`python -m bench.profile`), or ``curves``, from docs/curves.json (`python -m bench.curves`), whose
 picture `bench.curve_plots` draws.
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 FIGURES = ROOT / "docs" / "bench.json"
-OTHER = ROOT / "docs" / "bench-other.json"
+OTHERS = "bench-other-*.json"
 INSTRUCTIONS = ROOT / "docs" / "instructions.json"
 SHARE = ROOT / "docs" / "share.json"
 PROFILE = ROOT / "docs" / "profile.json"
@@ -47,7 +47,8 @@ def content(name: str, figures: Mapping[str, Any]) -> str:
     if name == "conditions":
         return report.conditions(figures)
     if name == "machines":
-        return report.machines(figures, json.loads(OTHER.read_text(encoding="utf-8")))
+        others = [json.loads(path.read_text(encoding="utf-8")) for path in (ROOT / "docs").glob(OTHERS)]
+        return report.machines([figures, *sorted(others, key=lambda other: other["began"], reverse=True)])
     if name == "instructions":
         return instructions.table(json.loads(INSTRUCTIONS.read_text(encoding="utf-8")))
     if name == "share":
