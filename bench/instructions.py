@@ -56,8 +56,7 @@ LZ4, ZSTD = 3, 4
 CROWD, CROWDED_PARTITIONS = 200, 1_000
 JOIN_GROUP, SYNC_GROUP = 11, 14
 TOGETHER = 20
-TOGETHER_JOIN = {
-    "group_id": "together",
+JOIN = {
     "session_timeout_ms": 300_000,
     "rebalance_timeout_ms": 300_000,
     "protocol_type": "consumer",
@@ -158,14 +157,7 @@ class Workload:
     def heartbeat(self) -> None:
         """A heartbeat of the only member of a stable classic group."""
         if self._member is None:
-            ask: dict[str, Any] = {
-                "group_id": "beats",
-                "session_timeout_ms": 300_000,
-                "rebalance_timeout_ms": 300_000,
-                "protocol_type": "consumer",
-                "protocols": requests.protocols("range"),
-            }
-            given = self.client.request(requests.make("JoinGroup", **ask), 3)
+            given = self.client.request(requests.make("JoinGroup", group_id="beats", **JOIN), 3)
             self._member = {
                 "group_id": "beats",
                 "generation_id": given.generation_id,
@@ -176,13 +168,7 @@ class Workload:
 
     def membership(self) -> None:
         """The only member of a classic group gets its id, joins, syncs and leaves: four requests."""
-        ask: dict[str, Any] = {
-            "group_id": "members",
-            "session_timeout_ms": 300_000,
-            "rebalance_timeout_ms": 300_000,
-            "protocol_type": "consumer",
-            "protocols": requests.protocols("range"),
-        }
+        ask = {"group_id": "members", **JOIN}
         member_id = self.client.request(requests.make("JoinGroup", **ask), 5).member_id
         given = self.client.request(requests.make("JoinGroup", **ask, member_id=member_id), 5)
         _check(given.error_code)
@@ -214,19 +200,19 @@ class Workload:
 
     def _ids(self) -> list[str]:
         for client in self._members:
-            client.send(requests.make("JoinGroup", **TOGETHER_JOIN), 5)
+            client.send(requests.make("JoinGroup", group_id="together", **JOIN), 5)
         return [client.receive(JOIN_GROUP, 5)[1].member_id for client in self._members]
 
     def _join_all(self, ids: list[str]) -> int:
         """Returns the generation."""
-        first = requests.make("JoinGroup", **TOGETHER_JOIN, member_id=ids[0])
+        first = requests.make("JoinGroup", group_id="together", **JOIN, member_id=ids[0])
         alone = self._members[0].request(first, 5)
         _check(alone.error_code)
         who = {"group_id": "together", "generation_id": alone.generation_id, "member_id": ids[0]}
         _check(self._members[0].request(requests.make("SyncGroup", **who), 3).error_code)
         # In any order: also the leader's begins a rebalance, which waits for who has an id.
         for client, member_id in zip(self._members, ids, strict=True):
-            client.send(requests.make("JoinGroup", **TOGETHER_JOIN, member_id=member_id), 5)
+            client.send(requests.make("JoinGroup", group_id="together", **JOIN, member_id=member_id), 5)
         answers = [client.receive(JOIN_GROUP, 5)[1] for client in self._members]
         for answer in answers:
             _check(answer.error_code)
@@ -311,9 +297,9 @@ class Workload:
         if not self._crowd:
             requests.create_topic(self.client, "crowded", CROWDED_PARTITIONS, {})
             for _ in range(CROWD):
-                host, port = parse_address(self._address)
-                self._open.enter_context(socket.create_connection((host, port)))
+                self._open.enter_context(socket.create_connection(parse_address(self._address)))
             self._crowd = [self._open.enter_context(Connection(self._address, timeout_s=900)) for _ in range(CROWD)]
+            # The second append to a partition opens its indexes.
             for _ in range(2 * CROWDED_PARTITIONS):
                 self._produce_crowded()
         self._produce_crowded()

@@ -118,10 +118,11 @@ class Connection(asyncio.BufferedProtocol):
                 break
             body = self.buffer[self.start + FRAME.size + max(client_bytes, 0) : self.start + 4 + length]
             self.start += 4 + length
-            if key in GROUP_HANDLERS:
+            handler = HANDLERS.get(key)
+            if handler is None:
                 GROUP_HANDLERS[key](self, correlation_id, body)
             else:
-                self.answer(correlation_id, HANDLERS[key](self.store, body))
+                self.answer(correlation_id, handler(self.store, body))
         # Move an incomplete frame to the front of the buffer if there is little room behind it.
         if self.start == self.end:
             self.start = self.end = 0

@@ -532,11 +532,11 @@ cdef class DispatcherEnd:
             return _reply(self._encoded(context, response), None)
         if context.throttle is not None:
             context.throttle.wait()
+        if type(response) is Outcome and not (<Outcome>response).flushes:
+            return self._answer(context, <Outcome>response)
         if isinstance(response, DelayedEnd):
             return self._delay(context, api, request, response)
-        if type(response) is not Outcome or (<Outcome>response).flushes:
-            return self._begin_wait(context, api, request, response)
-        return self._answer(context, <Outcome>response)
+        return self._begin_wait(context, api, request, response)
 
     cdef Reply _delay(self, Context context, ApiEnd api, object request, DelayedEnd delayed):
         cdef Reply reply = _reply(None, None)

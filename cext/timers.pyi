@@ -12,8 +12,6 @@ class TimerEntry:
     delay_ms: float
     timer: Any
 
-    def __init__(self, due_ms: float, delay_ms: float) -> None: ...
-
 class TimersEnd:
     """The base of `group.timers.Timers`, which explains the fields."""
 

@@ -14,11 +14,6 @@ cdef class TimerEntry:
     cdef public double delay_ms
     cdef public object timer
 
-    def __init__(self, double due_ms, double delay_ms):
-        self.armed_ms = due_ms
-        self.due_ms = due_ms
-        self.delay_ms = delay_ms
-
 
 cdef class TimersEnd:
     cdef public object _clock
@@ -27,43 +22,39 @@ cdef class TimersEnd:
     cdef public object _late
     cdef public bint _has_lost
 
-    def schedule(self, tuple key not None, double delay_ms, bint only_if_absent=False):
-        self._schedule(key, delay_ms, only_if_absent)
-
     def move(self, moves):
         for group_id, kind, member_id, delay_ms, only_if_absent in moves:
             if delay_ms == CANCEL:
                 self.cancel((group_id, kind, member_id))
             else:
-                self._schedule((group_id, kind, member_id), delay_ms, only_if_absent)
+                self.schedule((group_id, kind, member_id), delay_ms, only_if_absent)
 
-    cdef int _schedule(self, tuple key, double delay_ms, bint only_if_absent) except -1:
+    cpdef schedule(self, tuple key, double delay_ms, bint only_if_absent=False):
         cdef TimerEntry entry
         cdef double due_ms
         if self._has_lost or self._late:
             self._catch_up()
         if self._deferred:
             if only_if_absent and key in self._deferred:
-                return 0
+                return
             self._deferred.pop(key, None)
         due_ms = <double>self._clock.monotonic_ms() + delay_ms
         entry = self._entries.get(key)
         if entry is not None:
             if only_if_absent and entry.timer is not None:
-                return 0
+                return
             entry.due_ms = due_ms
             entry.delay_ms = delay_ms
             if due_ms >= entry.armed_ms:
-                return 0        # the callback sees the new due time
+                return          # the callback sees the new due time
             former = entry.timer
             if former is not None:
                 self._arm(key, entry, delay_ms)
                 former.cancel()
-                return 0
+                return
         entry = TimerEntry.__new__(TimerEntry)
         entry.armed_ms = due_ms
         entry.due_ms = due_ms
         entry.delay_ms = delay_ms
         self._arm(key, entry, delay_ms)
         self._entries[key] = entry
-        return 0

@@ -71,7 +71,7 @@ class Clock:
 
     def soon(self) -> Callable[[Callable[[], None]], object]:
         """Returns what calls a function on the next turn of the running event loop, for which a virtual clock stands
-        still. It may be called where no loop runs."""
+        still. What is returned may be called where no loop runs."""
         return asyncio.get_running_loop().call_soon
 
     def end_work(self) -> None:

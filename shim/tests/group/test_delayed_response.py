@@ -156,6 +156,13 @@ def broker(options: dict[str, str]):
         yield running
 
 
+@pytest.fixture
+def clients(broker: Broker):
+    """Two connections."""
+    with ExitStack() as stack:
+        yield [stack.enter_context(Connection(broker.bootstrap_servers, timeout_s=PATIENCE_S)) for _ in range(2)]
+
+
 def join(member_id: str = "", **fields: Any) -> Any:
     return make("JoinGroup", group_id="g", member_id=member_id, protocols=protocols("range"), **JOIN, **fields)
 
@@ -185,38 +192,32 @@ def wait_for_purgatory(broker: Broker, count: int) -> None:
 
 @pytest.mark.parametrize("version", [5, 9])
 def test_a_join_that_waits_has_no_task_and_its_client_the_answer_when_all_have_joined(
-    broker: Broker, version: int
+    broker: Broker, clients: Any, version: int
 ) -> None:
-    with ExitStack() as stack:
-        first, second = (
-            stack.enter_context(Connection(broker.bootstrap_servers, timeout_s=PATIENCE_S)) for _ in range(2)
-        )
-        leader = stable(first, version)
-        given = second.request(join(), version)
-        second.send(join(given.member_id), version)
-        # Behind the request that waits: it is served after it.
-        second.send(make("Heartbeat", group_id="g", generation_id=leader.generation_id, member_id=given.member_id), 3)
-        wait_for_purgatory(broker, 1)
-        assert broker.call(lambda: [one.task for one in waiting(broker)]) == [None]
-        assert first.request(join(leader.member_id), version).generation_id == leader.generation_id + 1
-        assert second.receive(JOIN_GROUP, version)[1].generation_id == leader.generation_id + 1
-        assert second.receive(12, 3)[1].error_code == ErrorCode.ILLEGAL_GENERATION
-        assert broker.call(lambda: waiting(broker)) == []
-        wait_for_purgatory(broker, 0)
+    first, second = clients
+    leader = stable(first, version)
+    given = second.request(join(), version)
+    second.send(join(given.member_id), version)
+    # Behind the request that waits: it is served after it.
+    second.send(make("Heartbeat", group_id="g", generation_id=leader.generation_id, member_id=given.member_id), 3)
+    wait_for_purgatory(broker, 1)
+    assert broker.call(lambda: [one.task for one in waiting(broker)]) == [None]
+    assert first.request(join(leader.member_id), version).generation_id == leader.generation_id + 1
+    assert second.receive(JOIN_GROUP, version)[1].generation_id == leader.generation_id + 1
+    assert second.receive(12, 3)[1].error_code == ErrorCode.ILLEGAL_GENERATION
+    assert broker.call(lambda: waiting(broker)) == []
+    wait_for_purgatory(broker, 0)
 
 
 @pytest.fixture
-def two(broker: Broker):
+def two(broker: Broker, clients: Any):
     """The leader of a stable group, with its connection, and another one, of which a join waits."""
-    with ExitStack() as stack:
-        first, second = (
-            stack.enter_context(Connection(broker.bootstrap_servers, timeout_s=PATIENCE_S)) for _ in range(2)
-        )
-        leader = stable(first)
-        given = second.request(join(), 5)
-        second.send(join(given.member_id), 5)
-        wait_for_purgatory(broker, 1)
-        yield first, leader, second, given.member_id
+    first, second = clients
+    leader = stable(first)
+    given = second.request(join(), 5)
+    second.send(join(given.member_id), 5)
+    wait_for_purgatory(broker, 1)
+    yield first, leader, second, given.member_id
 
 
 def test_the_answer_to_a_connection_that_is_gone_is_dropped(broker: Broker, two: Any) -> None:
@@ -333,18 +334,15 @@ def test_a_client_that_sends_nothing_more_is_closed_although_its_request_waits(b
     assert second._socket.recv(1) == b""
 
 
-def test_a_request_that_a_test_held_back_waits_too(broker: Broker) -> None:
+def test_a_request_that_a_test_held_back_waits_too(broker: Broker, clients: Any) -> None:
     """It has a task, which awaits the response."""
-    with ExitStack() as stack:
-        first, second = (
-            stack.enter_context(Connection(broker.bootstrap_servers, timeout_s=PATIENCE_S)) for _ in range(2)
-        )
-        leader = stable(first)
-        given = second.request(join(), 5)
-        broker.faults.arm("request.received", "hold", where={"api_key": JOIN_GROUP}, nth=1)
-        second.send(join(given.member_id), 5)
-        wait_until(lambda: broker.faults.reached("request.received"), "the join is held")
-        assert broker.faults.release("request.received") == 1
-        wait_for_purgatory(broker, 1)
-        first.request(join(leader.member_id), 5)
-        assert second.receive(JOIN_GROUP, 5)[1].generation_id == leader.generation_id + 1
+    first, second = clients
+    leader = stable(first)
+    given = second.request(join(), 5)
+    broker.faults.arm("request.received", "hold", where={"api_key": JOIN_GROUP}, nth=1)
+    second.send(join(given.member_id), 5)
+    wait_until(lambda: broker.faults.reached("request.received"), "the join is held")
+    assert broker.faults.release("request.received") == 1
+    wait_for_purgatory(broker, 1)
+    first.request(join(leader.member_id), 5)
+    assert second.receive(JOIN_GROUP, 5)[1].generation_id == leader.generation_id + 1

@@ -77,11 +77,6 @@ def run_in_broker(run: Callable[[Any], Coroutine[Any, Any, None]]) -> None:
         running.call(run, running.state)
 
 
-class Member(DelayedResponse):
-    def wake(self) -> None:
-        super().wake()
-
-
 @pytest.mark.parametrize("call", [0, 1, late_responses.REPLIES_PER_TURN - 1, late_responses.REPLIES_PER_TURN + 1])
 @pytest.mark.parametrize("what", ["answer", "timer"])
 def test_members_have_their_answers_and_their_timers_also_if_memory_ends_on_the_way(
@@ -93,7 +88,7 @@ def test_members_have_their_answers_and_their_timers_also_if_memory_ends_on_the_
 
     async def run(state: Any) -> None:
         groups = state.groups._runtime
-        waiting = [Member(lambda code: code) for _ in range(count)]
+        waiting = [DelayedResponse(lambda code: code) for _ in range(count)]
         tasks = [asyncio.ensure_future(each) for each in waiting]
         await asyncio.sleep(0)
         decision = Decision()
@@ -113,7 +108,7 @@ def test_members_have_their_answers_and_their_timers_also_if_memory_ends_on_the_
             return called
 
         if what == "answer":
-            monkeypatch.setattr(Member, "wake", failing(Member.wake))
+            monkeypatch.setattr(DelayedResponse, "wake", failing(DelayedResponse.wake))
         else:
             monkeypatch.setattr(Timers, "_arm", failing(Timers._arm))
         groups.carry_out(0, groups.loader.groups(0), decision, 0)
