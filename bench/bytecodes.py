@@ -51,7 +51,7 @@ def by_module(kinds: list[str]) -> dict[str, dict[str, float]]:
     """Returns for each kind the bytecode instructions of one request by module, the most first."""
     found = {}
     # The tracer makes a request so slow that it would be over only some turns later, how many depends on the machine.
-    turns.SHARE_US, scheduler.SLICE_MS = 10**9, 10**6
+    turns.SHARE_US = scheduler.SLICE_US = 10**9
     with (
         Broker(loop_factory=uvloop.new_event_loop) as broker,
         Connection(broker.bootstrap_servers, timeout_s=60) as client,

@@ -40,7 +40,7 @@ gc.disable()
 from kafka_shim import first_uses, scheduler, turns
 from kafka_shim.cli import main
 first_uses.MODULES = ()
-scheduler.SLICE_MS, turns.SHARE_US = 10**6, 10**9
+scheduler.SLICE_US = turns.SHARE_US = 10**9
 sys.exit(main(sys.argv[1:]))
 """
 WARM_UP, REQUESTS, COUNTS = 30, 100, 3

@@ -6,7 +6,7 @@ import gc
 import pytest
 
 from kafka_shim.clock import VirtualClock
-from kafka_shim.scheduler import SLICE_MS, Scheduler, Slice
+from kafka_shim.scheduler import SLICE_US, Scheduler, Slice
 
 
 @pytest.fixture
@@ -167,19 +167,19 @@ def test_who_waits_for_slices_is_let_go_when_all_work_stops(clock: VirtualClock)
 class SlowClock(VirtualClock):
     """Each look at it takes a time."""
 
-    look_ms = 0.0
+    look_us = 0
     looked = 0
 
-    def monotonic_ms(self) -> float:
+    def monotonic_us(self) -> int:
         self.looked += 1
-        return self.looked * self.look_ms
+        return self.looked * self.look_us
 
 
-@pytest.mark.parametrize(("look_ms", "parts"), [(0, 20), (0.25, 4), (0.5, 2), (1, 1), (50, 1)])
-def test_a_slice_ends_by_its_time_and_by_its_parts(look_ms: float, parts: int):
-    assert SLICE_MS == 1
+@pytest.mark.parametrize(("look_us", "parts"), [(0, 20), (63, 4), (125, 2), (250, 1), (12500, 1)])
+def test_a_slice_ends_by_its_time_and_by_its_parts(look_us: int, parts: int):
+    assert SLICE_US == 250
     clock = SlowClock()
-    clock.look_ms = look_ms
+    clock.look_us = look_us
     part = Slice(clock, 20)
     for _ in range(3):
         assert [part.is_over() for _ in range(parts)] == [False] * (parts - 1) + [True]
