@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bench.machine import AS_IS, QUIET
-from bench.rounds import KAFKA, SHIM, YARDSTICK, median, paired, short
+from bench.rounds import KAFKA, SHIM, YARDSTICK, Ratio, beside, median, paired, short
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,8 @@ ABSENT = ""
 @dataclass(frozen=True)
 class Row:
     """One figure of a case. `limit` is for the ratio to Kafka, a least value with `is_more` (more is better), else a
-    greatest; `is_absolute` makes it one for the figure itself. No `limit`: the figure is there to be known."""
+    greatest; `is_absolute` makes it one for the figure itself. No `limit`: the figure is there to be known. `nothing`
+    is the case that the ratio is to, in place of Kafka."""
 
     case: str
     figure: str
@@ -32,6 +33,7 @@ class Row:
     limit: float | None = None
     is_more: bool = False
     is_absolute: bool = False
+    nothing: str = ""
 
 
 def _latency(case: str, title: str) -> tuple[Row, ...]:
@@ -62,10 +64,16 @@ def _by_count(prefix: str, title: str) -> Iterator[Row]:
         yield from _clients(f"{prefix}, {count} clients", f"{title}, {people}", limit)
 
 
+def _beside(work: str) -> Row:
+    case, title = f"loop: {work}", f"{work}: p99.9 [us]"
+    return Row(case, "p99.9_us", title, *((None,) if work == NOTHING else (3, False, False, f"loop: {NOTHING}")))
+
+
 CLIENT_COUNTS = (1, 4, 16, 64)
 CODECS = ("none", "lz4", "zstd")
+NOTHING = "nothing"
 LOOP_WORK = (
-    "nothing",
+    NOTHING,
     "compaction",
     "retention of 10,000 segments",
     "metadata of 10,000 partitions",
@@ -159,7 +167,7 @@ TABLES: dict[str, tuple[str, tuple[Row, ...]]] = {
             row
             for work in LOOP_WORK
             for row in (
-                Row(f"loop: {work}", "p99.9_us", f"{work}: p99.9 [us]"),
+                _beside(work),
                 Row(f"loop: {work}", "turn_cpu_ms", "longest turn, CPU [ms]", 10, is_absolute=True),
                 Row(f"loop: {work}", "turn_ms", "longest turn, time [ms]"),
             )
@@ -182,7 +190,7 @@ TABLES: dict[str, tuple[str, tuple[Row, ...]]] = {
     ),
 }
 YARDSTICK_TABLES = ("basics", "clients", "groups")
-# Tables of the shim alone, in one state.
+# Tables of the shim alone; the first in one state.
 ALONE = ("scale", "loop")
 SMALL_SIZES = {
     "scale": " and at a small part of the size: 0.2 GB, 1,000 partitions",
@@ -202,30 +210,38 @@ def table(name: str, figures: Mapping[str, Any]) -> str:
         kinds = (SHIM,)
         if figures["settings"]["is_small"]:
             title += SMALL_SIZES[name]
-    states = (QUIET,) if name in ALONE else (QUIET, AS_IS)
+    states = (QUIET,) if name == "scale" else (QUIET, AS_IS)
+    has_ratios = KAFKA in kinds or any(row.nothing for row in known)
     heads = [title]
     for state in states:
         heads += [f"{kind.capitalize()}, {state}" if kind == KAFKA else f"{kind}, {state}" for kind in kinds]
-        heads += [f"ratio, {state}"] if KAFKA in kinds else []
+        heads += [f"ratio{'' if KAFKA in kinds else ' to nothing'}, {state}"] if has_ratios else []
     heads += ["budget", ""]
-    return _markdown(heads, [_cells(row, cases[row.case], kinds, states) for row in known])
+    return _markdown(heads, [_cells(row, cases, kinds, states, has_ratios) for row in known])
 
 
-def _cells(row: Row, result: Results, kinds: Sequence[str], states: Sequence[str]) -> list[str]:
+def _cells(row: Row, cases: Results, kinds: Sequence[str], states: Sequence[str], has_ratios: bool = True) -> list[str]:
     cells = [row.title]
     for state in states:
-        found = [median(result, state, kind, row.figure) for kind in kinds]
+        found = [median(cases[row.case], state, kind, row.figure) for kind in kinds]
         cells += [ABSENT if value is None else short(value) for value in found]
-        if KAFKA in kinds:
-            cells.append(str(paired(result, state, row.figure) or ABSENT))
-    return [*cells, *_verdict(row, result)]
+        if has_ratios:
+            cells.append(str(_ratio(row, cases, state) or ABSENT))
+    return [*cells, *_verdict(row, cases)]
 
 
-def _verdict(row: Row, result: Results) -> tuple[str, str]:
+def _ratio(row: Row, cases: Results, state: str) -> Ratio | None:
+    result = cases[row.case]
+    if row.nothing:
+        return beside(result, cases[row.nothing], state, row.figure) if row.nothing in cases else None
+    return paired(result, state, row.figure)
+
+
+def _verdict(row: Row, cases: Results) -> tuple[str, str]:
     """(the budget, whether the quiet figure is inside)."""
     if row.limit is None:
         return ABSENT, ABSENT
-    ratio = paired(result, QUIET, row.figure)
+    result, ratio = cases[row.case], _ratio(row, cases, QUIET)
     value = median(result, QUIET, SHIM, row.figure) if row.is_absolute else ratio and ratio.median
     budget = f"{'>=' if row.is_more else '<='} {row.limit:g}{'' if row.is_absolute else 'x'}"
     if value is None:
@@ -315,7 +331,7 @@ def machines(runs: Sequence[Mapping[str, Any]]) -> str:
             result = figures["cases"].get(row.case)
             ratios = [paired(result, state, row.figure) if result else None for state in (QUIET, AS_IS)]
             cells += [str(ratio or ABSENT) for ratio in ratios]
-            cells.append(" ".join(filter(None, reversed(_verdict(row, result)))) if result else ABSENT)
+            cells.append(" ".join(filter(None, reversed(_verdict(row, figures["cases"])))) if result else ABSENT)
         lines.append(cells)
     told = [f"{n}: {run['machine']['cpu']}, {run['began']}" for n, run in enumerate(runs, 1)]
     return f"{'; '.join(told)}, each by the shim of that time.\n\n{_markdown(heads, lines)}"
@@ -350,7 +366,7 @@ def headlines(figures: Mapping[str, Any]) -> str:
     """README's table: both states, the ratio with its spread."""
     cases = figures["cases"]
     heads = ["", "Kafka, quiet", "shim, quiet", "ratio", "Kafka, as it is", "shim, as it is", "ratio"]
-    rows = [_cells(row, cases[row.case], (KAFKA, SHIM), (QUIET, AS_IS))[:-2] for row in HEADLINES if row.case in cases]
+    rows = [_cells(row, cases, (KAFKA, SHIM), (QUIET, AS_IS))[:-2] for row in HEADLINES if row.case in cases]
     lines = [heads, ["---", *("---:" for _ in heads[1:])], *rows]
     table = "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
     return "\n\n".join(filter(None, [warning(figures), table]))

@@ -161,7 +161,15 @@ def median(result: Mapping[str, Any], state: str, kind: str, figure: str) -> flo
 
 def paired(result: Mapping[str, Any], state: str, figure: str, one: str = SHIM, other: str = KAFKA) -> Ratio | None:
     """`one` against `other`; None where no round has both, or where the figure of `other` is too small to measure."""
-    mine, theirs = values(result, state, one, figure), values(result, state, other, figure)
+    return _ratio(values(result, state, one, figure), values(result, state, other, figure))
+
+
+def beside(result: Mapping[str, Any], nothing: Mapping[str, Any], state: str, figure: str) -> Ratio | None:
+    """The shim in one case against itself in the case in which it has nothing else to do."""
+    return _ratio(values(result, state, SHIM, figure), values(nothing, state, SHIM, figure))
+
+
+def _ratio(mine: Sequence[float], theirs: Sequence[float]) -> Ratio | None:
     if not mine or len(mine) != len(theirs) or 0 in theirs:
         return None
     ratios = [left / right for left, right in zip(mine, theirs, strict=True)]
