@@ -46,6 +46,7 @@ FD_SETSIZE = 1024
 FSYNCS, DISK_WRITES_A_SECOND = 50, 20
 SMALL_PART = 20  # of each size, in a small run
 RATE, LEAST_REQUESTS = 1000, 2000
+SYNC_TAKES_S = 0.5
 LOWEST_PRIORITY = 19
 # After the work itself: what it left for the loop.
 AFTER_S = 0.3
@@ -84,11 +85,23 @@ class Watched(Target):
 
     def longest(self) -> Figures:
         """The longest stretch since the last call."""
+        found = self._ask()
+        del found["syncs"]
+        return found
+
+    def wait_for_syncs(self) -> None:
+        """Until no fsync is made that was asked for before."""
+        before = -1.0
+        while before != (syncs := self._ask()["syncs"]):
+            before = syncs
+            time.sleep(SYNC_TAKES_S)
+
+    def _ask(self) -> dict[str, float]:
         assert self._process is not None
         assert self._process.stdin is not None
         self._process.stdin.write("\n")
         self._process.stdin.flush()
-        found: Figures = self._read()
+        found: dict[str, float] = self._read()
         return found
 
     def stop(self) -> None:
@@ -213,11 +226,13 @@ def compaction(side: Side, part: int) -> Callable[[], object]:
 
 
 def retention(side: Side, part: int) -> Callable[[], object]:
-    """10,000 segments that are all too old at once."""
+    """10,000 segments that are all too old at once, and on the disk for as long."""
     topic, segments = side.next_name("retained"), SEGMENTS // part
     with Connection(side.bootstrap, timeout_s=60) as client:
         requests.create_topic(client, topic, 1, {"internal.segment.bytes": "150", "retention.ms": "-1"})
         _fill(client, topic, segments, [(None, b"x" * 80, int(time.time() * 1000) - 60_000, ())])
+    assert isinstance(side.target, Watched)
+    side.target.wait_for_syncs()
 
     def do() -> None:
         with Connection(side.bootstrap, timeout_s=60) as client:

@@ -2,7 +2,7 @@
 
 Prints one line of JSON with its address, then for each line on stdin one with the longest stretch since the last: CPU
 of the loop's thread, and time, between two looks of a timer that is due every millisecond. A stretch holds at least
-one turn of the loop, so none was longer.
+one turn of the loop, so none was longer. `syncs` counts the fsyncs since the start.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ def main(folder: str, options: dict[str, str]) -> None:
         broker.call(probe.look)
         print(json.dumps({"bootstrap": broker.bootstrap_servers}), flush=True)
         for _ in sys.stdin:
-            print(json.dumps(broker.call(probe.take)), flush=True)
+            syncs = broker.state.logs.services.flusher.sync_count
+            print(json.dumps(broker.call(probe.take) | {"syncs": syncs}), flush=True)
 
 
 if __name__ == "__main__":
