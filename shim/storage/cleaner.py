@@ -13,6 +13,7 @@ from kafka_shim.cext.batch import BatchError
 from kafka_shim.scheduler import Scheduler, Slice
 from kafka_shim.storage import checkpoint, names, retention
 from kafka_shim.storage.compaction import Cancelled, Group, Round
+from kafka_shim.storage.open_files import out_of_memory
 from kafka_shim.storage.segments import Segment
 from kafka_shim.storage.throttle import Throttle
 from kafka_shim.turns import at_once
@@ -207,7 +208,7 @@ class Cleaner:
     @property
     def uncleanable_count(self) -> int:
         """How many partitions are not cleaned because their log is corrupt."""
-        return len(self._uncleanable)
+        return sum(not log.is_closed for log in self._uncleanable)
 
     def is_cleaning(self, log: PartitionLog) -> bool:
         """Whether a round of this partition is under way."""
@@ -314,7 +315,7 @@ class Cleaner:
         if error is not None or log.is_offline:
             self._discard(work)
         if isinstance(error, BatchError):
-            self._uncleanable.add(log)
+            self._uncleanable = {log, *(other for other in self._uncleanable if not other.is_closed)}
             self.failures += 1
             logger.error("%s: compaction is off, the log is corrupt: %s", log.name, error)
         elif isinstance(error, Cancelled) or log.is_offline:
@@ -324,8 +325,10 @@ class Cleaner:
         else:
             try:
                 clean_to = self._swap_in(work)
-            except OSError as err:
-                log.fail(err, torn=True)
+            except (OSError, MemoryError) as err:
+                # A swap that ended half-way is finished when the partition is opened again. Until then nothing may be
+                # written: what it would merge next is what that swap replaces.
+                log.fail(err if isinstance(err, OSError) else out_of_memory(), torn=True)
                 return
             self._pauses.pop(log, None)
             if clean_to > work.first_dirty_offset or clean_to == work.end_offset:

@@ -46,6 +46,7 @@ class LocalLog(LogEnd):
     """
 
     __slots__ = (
+        "_failures_before",
         "_lso_position",
         "_services",
         "directory",
@@ -85,6 +86,8 @@ class LocalLog(LogEnd):
         # fsync has failed since. The flusher thread counts `sync_failures`.
         self.requested_point = (0, 0)
         self.sync_failures = 0
+        # What it was when `request_flush` was last called.
+        self._failures_before = 0
         self.unflushed_since_ms = -1
         # Cached lookup: (first unstable offset, base offset of its segment, position in that segment).
         self._lso_position: tuple[int, int, int] | None = None
@@ -203,12 +206,24 @@ class LocalLog(LogEnd):
         if self.config.flush_ms < NEVER and self.unflushed_since_ms >= 0:
             self._services.wish_flush(self)
 
+    def is_flush_due(self, now_ms: int) -> bool:
+        """Whether `flush.ms` has passed since the first write that no fsync was requested for. A flush that failed for
+        lack of descriptors or memory is due again after the same time. Ends the check once all is on the disk."""
+        if self.unflushed_since_ms < 0:
+            if self.recovery_point >= self.log_end_offset:
+                self._services.flush_wanted.discard(self)
+                return False
+            if self.sync_failures == self._failures_before:
+                return False  # it is under way
+            self.unflushed_since_ms = now_ms
+        return now_ms - self.unflushed_since_ms >= self.config.flush_ms
+
     def request_flush(self) -> Future[None]:
         """Request an fsync of everything up to the log end offset. The future completes when the data is on the
         disk."""
         end_offset = self.log_end_offset
         self.unflushed_since_ms = -1
-        self._services.flush_wanted.discard(self)
+        self._failures_before = self.sync_failures
         begin_offset = self.recovery_point
         *rolled, active = self.segments[max(self.segment_at(begin_offset), 0) :]
         # The fsyncs that the rolls requested come later, and the recovery point passes what they would have synced.

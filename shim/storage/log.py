@@ -357,7 +357,7 @@ class PartitionLog(PlainLog):
             if self.raise_start(target):
                 self._services.start_offset_raised(self)
                 logger.info("%s: log start offset is %d after DeleteRecords", self.name, target)
-        except (OSError, KafkaError) as err:
+        except (OSError, KafkaError, MemoryError) as err:
             # Not stored, so not done: a retry must not succeed on what memory alone knows.
             self.log_start_offset, self.epochs.entries = before
             if isinstance(err, OSError):

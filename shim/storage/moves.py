@@ -9,7 +9,6 @@ next start of this broker or of Kafka takes that (`Loader.adopt_futures`; Kafka:
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
 from functools import partial
@@ -19,6 +18,7 @@ from kafka_shim.scheduler import Scheduler
 from kafka_shim.storage import checkpoint, names
 from kafka_shim.storage.data_dir import remove_tree
 from kafka_shim.storage.future_log import FutureLog
+from kafka_shim.storage.open_files import out_of_memory
 from kafka_shim.storage.results import StorageError
 from kafka_shim.storage.segments import Segment
 
@@ -256,7 +256,7 @@ class Moves:
         try:
             self._replaced(log, old)
         except MemoryError:
-            log.fail(_no_memory(), torn=True)  # once it is opened again, it is whole
+            log.fail(out_of_memory(), torn=True)  # once it is opened again, it is whole
         self._forget(key)
         self._move_entries(key, log, source_dir, target)
         self._services.removals.after(log.config.file_delete_delay_ms, partial(remove_tree, retired))
@@ -270,7 +270,7 @@ class Moves:
         try:
             os.rename(retired, log.directory)
         except (OSError, MemoryError):
-            log.fail(_no_memory() if isinstance(reason, MemoryError) else reason, torn=True)
+            log.fail(out_of_memory() if isinstance(reason, MemoryError) else reason, torn=True)
         else:
             move.retired = ""
 
@@ -325,10 +325,6 @@ class Moves:
 
 def _task(key: Partition) -> str:
     return f"move {key[0]}-{key[1]}"
-
-
-def _no_memory() -> OSError:
-    return OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
 
 
 def _nowhere(key: Partition, directory_id: str) -> None:

@@ -39,6 +39,11 @@ OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 OUT_OF_RESOURCES = (*OUT_OF_DESCRIPTORS, errno.ENOMEM)
 
 
+def out_of_memory() -> OSError:
+    """What the system would have said of a MemoryError."""
+    return OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+
+
 def raise_limit() -> int:
     """Raise the limit of open files (RLIMIT_NOFILE) as far as it goes; returns the limit in force."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -310,8 +310,11 @@ def finish_swaps(directory: str, files: dict[str, int]) -> dict[str, int]:
 def _end_of_swap(directory: str, name: str) -> int:
     from kafka_shim.storage.open_files import OpenFiles
 
+    size_bytes = os.stat(f"{directory}/{name}").st_size
+    if not size_bytes:  # nothing was kept; to open it would make index files beside it
+        return names.offset_of(name) + 1
     segment = Segment(directory, names.offset_of(name), OpenFiles(), 0, names.SWAP)
-    segment.attach(os.stat(f"{directory}/{name}").st_size)
+    segment.attach(size_bytes)
     try:
         return max(segment.read_end()[0], segment.base_offset + 1)
     finally:

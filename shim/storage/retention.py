@@ -76,15 +76,21 @@ def _delete_while(
     if count == len(segments):
         log.roll(now_ms)
     gone = segments[:count]
-    # May fail on a full disk, and then the segments stay listed: the next round deletes them, which frees the disk.
-    log.raise_start(segments[count].base_offset)
-    del segments[:count]
-    for segment in gone:
-        logger.info("%s: deleting segment %d: %s", log.name, segment.base_offset, reason)
-        retire_segment(segment, services, log.config.file_delete_delay_ms)
-        if segment.base_offset != segments[0].base_offset:
-            retire_snapshot(log.directory, segment.base_offset)
-    log.content_changed()
+    start_offset = segments[count].base_offset
+    log.raise_start(start_offset)
+    try:
+        for segment in gone:
+            logger.info("%s: deleting segment %d: %s", log.name, segment.base_offset, reason)
+            # A segment stays listed until its files have their new names: what there is no room or memory for is done
+            # in the next round, and the log start offset is in the checkpoint as long as a file is below it.
+            segment.abandon()
+            segment.rename(names.DELETED)
+            del segments[0]
+            if segment.base_offset != start_offset:
+                retire_snapshot(log.directory, segment.base_offset)
+            services.removals.after(log.config.file_delete_delay_ms, segment.remove)
+    finally:
+        log.content_changed()
     return count
 
 

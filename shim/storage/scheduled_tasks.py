@@ -105,7 +105,7 @@ class ScheduledTasks:
     # --- flush.ms
 
     def _look_at_flushes(self) -> None:
-        """Check `flush.ms` every second while a partition has unflushed data."""
+        """Check `flush.ms` every second while a partition has data that is not on the disk."""
 
         def look() -> None:
             self.flush_due(self._clock.now_ms())
@@ -118,7 +118,7 @@ class ScheduledTasks:
     def flush_due(self, now_ms: int) -> int:
         """Request an fsync of the partitions whose `flush.ms` has passed. Returns how many."""
         wanted = self._services.flush_wanted
-        due = [log for log in wanted if now_ms - log.unflushed_since_ms >= log.config.flush_ms]
+        due = [log for log in tuple(wanted) if log.is_flush_due(now_ms)]
         for log in due:
             log.request_flush()
         return len(due)

@@ -217,6 +217,8 @@ def test_flush_ms_holds_although_memory_ended_when_it_was_due(
     assert log.unflushed_since_ms >= 0
     disk.clock.advance(1000)
     assert log.unflushed_since_ms < 0
+    disk.logs.services.flusher.stop()
+    disk.clock.advance(1000)
     assert not disk.logs.tasks.scheduler.is_scheduled("flush")
 
 

@@ -222,6 +222,8 @@ def test_flushes_are_looked_at_only_while_something_waits_for_one(make_disk: Cal
     assert log.unflushed_since_ms >= 0
     disk.clock.advance(2000)
     assert log.unflushed_since_ms == -1
+    logs.services.flusher.stop()
+    disk.clock.advance(1000)
     assert not logs.tasks.scheduler.is_scheduled("flush")
     put(log, b"b")
     assert logs.tasks.scheduler.is_scheduled("flush")
