@@ -13,7 +13,7 @@ from functools import partial
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.outcome import Outcome
-from kafka_shim.scheduler import Scheduler
+from kafka_shim.scheduler import Scheduler, Slice
 from kafka_shim.txn import records, state
 from kafka_shim.txn.completion import Completion
 from kafka_shim.txn.ending import AFTER_COMPLETE, AFTER_PREPARE, ANSWERED
@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kafka_shim.txn")
 
 SHOWN_PARTITIONS = 5
+ABORTS = "slices of aborts"
+# Transactions that one slice looks at for their timeout, at most.
+MOST_LOOKED_AT_AT_ONCE = 100
 
 
 class TransactionCoordinator:
@@ -296,13 +299,24 @@ class TransactionCoordinator:
     # --- time
 
     def abort_timed_out(self) -> None:
-        """Abort every transaction that is older than its timeout (B13). Prepared ones go on."""
+        """Abort every transaction that is older than its timeout (B13), in slices. Prepared ones go on."""
+        if not self._scheduler.is_scheduled(ABORTS):
+            self._scheduler.in_slices(ABORTS, self._slices_of_aborts())
+
+    def _slices_of_aborts(self) -> Generator[None, None, None]:
         now_ms = self.clock.now_ms()
+        part = Slice(self.clock, MOST_LOOKED_AT_AT_ONCE)
         for slot in list(self._log.slots.values()):
+            if part.is_over():
+                yield
+                part.begin()
+                now_ms = self.clock.now_ms()
             txn = slot.transaction
-            if txn is not None and txn.is_prepared:
+            if txn is None or self._log.slots.get(txn.transactional_id) is not slot:
+                continue  # it was removed between two slices
+            if txn.is_prepared:
                 self._completion.retry_forgotten(slot, txn)
-            if txn is None or slot.pending or not state.is_timed_out(txn, now_ms):
+            if slot.pending or not state.is_timed_out(txn, now_ms):
                 continue
             self.explanations.noted(
                 txn.transactional_id,

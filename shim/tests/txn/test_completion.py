@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import itertools
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -18,6 +19,7 @@ from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.internal_topics import TRANSACTION_STATE_TOPIC as TOPIC
 from kafka_shim.metadata.image import RESOURCE_TOPIC
 from kafka_shim.tests.txn.harness import Node
+from kafka_shim.txn.coordinator import ABORTS, MOST_LOOKED_AT_AT_ONCE
 from kafka_shim.txn.transaction import COMPLETE_ABORT, COMPLETE_COMMIT, ONGOING, PREPARE_COMMIT, TV2
 
 HOUR_MS = 3_600_000
@@ -137,6 +139,40 @@ def test_a_bug_with_one_timed_out_transaction_spares_the_others(node: Node) -> N
     assert node.coordinator.describe("second").state is COMPLETE_ABORT
     node.clock.advance(10_000)
     assert node.coordinator.describe("first").state is COMPLETE_ABORT
+
+
+def test_many_that_time_out_at_once_are_aborted_in_slices(node: Node) -> None:
+    names = [f"app-{number}" for number in range(2 * MOST_LOOKED_AT_AT_ONCE + 20)]
+    for name in names:
+        begin(node, name, 1000)
+
+    def open_ones() -> int:
+        return sum(node.coordinator.describe(name).state is ONGOING for name in names)
+
+    node.clock.advance(5_000)
+    left = [len(names), *(open_ones() for _ in node.coordinator._slices_of_aborts()), open_ones()]
+    first, second, last = (before - after for before, after in itertools.pairwise(left))
+    assert 0 < first <= MOST_LOOKED_AT_AT_ONCE
+    assert 0 < second <= MOST_LOOKED_AT_AT_ONCE
+    assert (last, left[-1]) == (len(names) - first - second, 0)
+
+
+def test_slices_of_aborts_follow_each_other_and_leave_alone_what_ended_meanwhile(node: Node) -> None:
+    names = [f"app-{number}" for number in range(MOST_LOOKED_AT_AT_ONCE + 20)]
+    producers = {name: begin(node, name, 1000) for name in names}
+    node.clock.advance(5_000)
+    last = names[-1]
+
+    async def scenario() -> None:
+        node.coordinator.abort_timed_out()
+        assert node.coordinator.describe(last).state is ONGOING
+        node.end(last, producers[last], True)
+        while node.coordinator._scheduler.is_scheduled(ABORTS):  # noqa: ASYNC110  (a slice wakes nobody)
+            await asyncio.sleep(0)
+
+    asyncio.run(scenario())
+    assert {node.coordinator.describe(name).state for name in names[:-1]} == {COMPLETE_ABORT}
+    assert node.coordinator.describe(last).state is COMPLETE_COMMIT
 
 
 def test_a_retry_that_outlived_its_topic_does_not_write_into_the_next_one(node: Node) -> None:
