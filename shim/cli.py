@@ -86,6 +86,8 @@ def plain_serve(words: list[str]) -> dict[str, Any] | None:
             value = words[at]
         if keyword == "options":
             options.append(value)
+        elif keyword in found:
+            return None
         else:
             found[keyword] = value
         at += 1

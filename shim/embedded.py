@@ -88,7 +88,7 @@ class Broker(EmbeddedClient):
         listen = listen or "127.0.0.1:0"
         self._listen = listen if "://" in listen else f"{protocol}://{listen}"
         if (isinstance(clock, str) and clock != "virtual") or (process and clock is not None):
-            raise TypeError("clock is 'virtual' or a Clock, and a broker in a process of its own has the real one")
+            raise TypeError(f"clock is 'virtual' or a Clock, and with process=True it is left out, not {clock!r}")
         self._clock = VirtualClock() if isinstance(clock, str) else clock or RealClock()
         self._faults = Faults(faults, owns_process=process)
         self._faults_text = self._constructed_faults = faults

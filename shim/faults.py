@@ -157,11 +157,11 @@ class Faults:
         name of an action in the module's docstring, or a function that gets the facts as keyword arguments. An
         exception of that function is raised at the point. Raises ValueError for what could never act: an unknown point,
         action, error or fact, or a hold where nobody can wait; and for the end of a process that is the caller's."""
+        _check(point, action, argument, nth, where or {})
         if action in ("kill", "exit") and not self._owns_process:
             raise ValueError(
                 f"{action} at {point} would end this process: the broker is a thread of it unless process=True"
             )
-        _check(point, action, argument, nth, where or {})
         self._points[point] = _Armed(action, argument, nth, where or {})
         self.armed = True
 

@@ -202,7 +202,8 @@ def reload_listeners(listeners: Sequence[Listener], config: BrokerConfig) -> Non
 
 
 def warn_of_strange_prefixes(listeners: Sequence[Listener], config: BrokerConfig) -> None:
-    """Log the options of the start that name no listener."""
+    """Log the options of the start that name no listener. Raises ConfigError with `--strict-security`: what they were
+    to protect is open."""
     prefixes = {f"listener.name.{listener.name.lower()}." for listener in listeners}
     prefixes |= {f"listener.name.{name.lower()}." for name in config.controller_listener_names}
     if config.kafka_shim_http_listener.startswith(HTTPS):
@@ -210,8 +211,12 @@ def warn_of_strange_prefixes(listeners: Sequence[Listener], config: BrokerConfig
     strange = [
         name for name in config.given if name.startswith("listener.name.") and not name.startswith(tuple(prefixes))
     ]
-    if strange:
-        logger.warning("without effect, there is no such listener (names are lower case here): %s", ", ".join(strange))
+    if not strange:
+        return
+    said = f"without effect, there is no such listener (names are lower case here): {', '.join(strange)}"
+    if config.strict_security:
+        raise ConfigError(f"--strict-security: {said}")
+    logger.warning("%s", said)
 
 
 def bind(listener: Listener, config: BrokerConfig, addresses: Sequence[Address] = ()) -> socket.socket:

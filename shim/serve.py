@@ -142,6 +142,8 @@ def configure(
             and config.given[name] == given[name]
         )
     if listen is not None:
+        if "listeners" in on_command_line:
+            raise _UsageError("--listen and -o listeners= say the same: give one of them")
         from kafka_shim.listeners import parse_address, parse_endpoints
 
         try:

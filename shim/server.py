@@ -273,7 +273,7 @@ class Server:
         broker = self.broker
         broker.stopping = True
         started_ns = time.monotonic_ns()
-        logger.info("stopping, with %d connections", len(self._registry.connections))
+        logger.info("stopping, connections: %d", len(self._registry.connections))
         if self._monitor is not None:
             self._monitor.leaves()
         if broker.faults.armed:

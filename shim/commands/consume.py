@@ -106,7 +106,13 @@ def read_start(text: str) -> tuple[str, int]:
     if text.removeprefix("-").isdecimal():
         # A bare number is an offset, not a time.
         return ("before-end", int(text[1:])) if text.startswith("-") else ("offset", int(text))
-    return "time", read_when(text)
+    try:
+        return "time", read_when(text)
+    except click.BadParameter:
+        raise click.BadParameter(
+            f"--from takes beginning, end, an offset, -N before the end, a time (2026-01-31T12:00:00Z) or a duration "
+            f"ago (5m, P1D), not {text!r}"
+        ) from None
 
 
 def starts(cluster: Cluster, wanted: Iterable[TopicPartition], where: tuple[str, int], committed: bool) -> Positions:

@@ -206,7 +206,7 @@ def each_in_turn(results: Iterable[T], tell: Callable[[T], None]) -> None:
 # Advice for error codes that come without a message and do not say what to do.
 _WHAT_TO_DO = {
     "INVALID_REGULAR_EXPRESSION": " (patterns are of RE2, as orders-.*)",
-    "UNKNOWN_TOPIC_OR_PARTITION": " (kafka-shim topics describe shows what is there)",
+    "UNKNOWN_TOPIC_OR_PARTITION": " (kafka-shim topics list shows what is there)",
     "TRANSACTIONAL_ID_NOT_FOUND": " (kafka-shim transactions list shows what is there)",
     "SECURITY_DISABLED": " (the broker's option authorizer.class.name names one)",
     "GROUP_ID_NOT_FOUND": " (kafka-shim groups list shows what is there)",

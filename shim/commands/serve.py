@@ -14,7 +14,13 @@ if TYPE_CHECKING:
 
 
 @click.command(name="serve", help="Serve clients until SIGTERM or SIGINT.")
-@click.option("--listen", metavar="HOST:PORT", help="default: 127.0.0.1:9092; port 0 takes a free one")
+@click.option(
+    "--listen",
+    "listens",
+    multiple=True,
+    metavar="HOST:PORT",
+    help="default: 127.0.0.1:9092; port 0 takes a free one; several as NAME://HOST:PORT,NAME://HOST:PORT",
+)
 @click.option("--data-dir", metavar="DIR", help="default: ./kafka-shim-data")
 @click.option("--memory", is_flag=True, help="keep the data in a temporary directory, removed at the end")
 @click.option("--config", "config_file", metavar="FILE", help="a server.properties file")
@@ -27,9 +33,11 @@ if TYPE_CHECKING:
     help="DEBUG logs each request",
 )
 @click.option("--log-format", type=click.Choice(FORMATS), default="text", help="json: one object a line")
-def group(memory: bool, data_dir: str | None, **arguments: Any) -> int:
+def group(memory: bool, data_dir: str | None, listens: tuple[str, ...], **arguments: Any) -> int:
     if memory and data_dir is not None:
         raise click.UsageError("--memory and --data-dir exclude each other")
+    if len(listens) > 1:
+        raise click.UsageError("--listen is given once: several listeners are NAME://HOST:PORT,NAME://HOST:PORT")
     from kafka_shim.serve import serve
 
-    return serve(memory=memory, data_dir=data_dir, **arguments)
+    return serve(memory=memory, data_dir=data_dir, listen=listens[0] if listens else None, **arguments)

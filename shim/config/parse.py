@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kafka_shim.config.broker import BrokerConfig
 
 # Options of other programs that read the same file, or of plug-ins. Kafka passes them on unchecked.
-_FOREIGN_PREFIXES = ("listener.name.", "metrics.", "confluent.", "rlmm.config.", "rsm.config.")
+_FOREIGN_PREFIXES = ("metrics.", "confluent.", "rlmm.config.", "rsm.config.")
 
 
 def parse_broker(config: BrokerConfig, options: Mapping[str, str], from_file: Container[str] = ()) -> None:
@@ -44,6 +44,8 @@ def parse_broker(config: BrokerConfig, options: Mapping[str, str], from_file: Co
                 idle.append(name)
                 continue
             unknown = f"{name} is not an option of Kafka{nearest(name, BROKER_OPTIONS)}"
+            if known != name:
+                unknown = f"{name}: {known} is not an option of a listener{nearest(known, LISTENER_OPTIONS)}"
             if name not in from_file:
                 raise ConfigError(unknown)
             # Kafka ignores it too: such a file may serve other programs, or another version.

@@ -188,6 +188,10 @@ class Option:
                 raise self._error(text, "Not a number of type DOUBLE") from None
         elif self.kind == "LIST":
             value = tuple(part.strip() for part in text.split(",")) if text else ()
+            if self.name in _SETS:
+                if "" in value:
+                    raise ConfigError(f"Configuration '{self.name}' values must not be empty.")
+                value = tuple(dict.fromkeys(value))
         else:
             value = text
         self._check(text, value)
@@ -260,6 +264,19 @@ class Option:
         return ConfigError(f"Invalid value {shown} for configuration {self.name}: {reason}")
 
 
+# Lists whose values count once and are not empty (ConfigDef.ValidList).
+_SETS = frozenset(
+    {
+        "cleanup.policy",
+        "log.cleanup.policy",
+        "metric.reporters",
+        "metrics",
+        "sasl.enabled.mechanisms",
+        "sasl.kerberos.principal.to.local.rules",
+        "ssl.cipher.suites",
+        "ssl.enabled.protocols",
+    }
+)
 _RANGES = {
     "SHORT": (-(2**15), 2**15 - 1),
     "INT": (-(2**31), 2**31 - 1),

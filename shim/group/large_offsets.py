@@ -80,14 +80,15 @@ def counted(request: Any, check_count: Callable[[int, int], None], most: int) ->
 class PreparedCommit:
     """The records of one commit, in the order of the request. With a producer id the offsets will be pending."""
 
-    __slots__ = ("_changes", "entries", "group_id", "now_ms", "opened", "pending", "producer_id", "stored")
+    __slots__ = ("changes", "entries", "group_id", "now_ms", "opened", "pending", "producer_id", "stored")
 
     def __init__(self, group_id: str, now_ms: int, producer_id: int = NO_PRODUCER_ID) -> None:
         self.group_id = group_id
         self.now_ms = now_ms
         self.producer_id = producer_id
         self.entries: list[Entry] = []
-        self._changes: list[tuple[str, int, Committed]] = []
+        # (topic, partition, what is committed): those that are not refused.
+        self.changes: list[tuple[str, int, Committed]] = []
         # As `Offsets` keeps them.
         self.stored: dict[str, dict[int, Committed]] = {}
         self.pending: dict[tuple[str, str, int], Committed] = {}
@@ -98,7 +99,7 @@ class PreparedCommit:
         self.entries += offset_entries(self.group_id, changes, self.now_ms)
         for topic, partition, committed in changes:
             assert committed is not None
-            self._changes.append((topic, partition, committed))
+            self.changes.append((topic, partition, committed))
             if self.producer_id == NO_PRODUCER_ID:
                 self.stored.setdefault(topic, {})[partition] = committed
             else:
@@ -107,9 +108,9 @@ class PreparedCommit:
 
     def drop(self, topics: Collection[str]) -> None:
         """Commit nothing of these topics."""
-        kept = [number for number, (topic, *_) in enumerate(self._changes) if topic not in topics]
+        kept = [number for number, (topic, *_) in enumerate(self.changes) if topic not in topics]
         self.entries = [self.entries[number] for number in kept]
-        self._changes = [self._changes[number] for number in kept]
+        self.changes = [self.changes[number] for number in kept]
         for topic in topics:
             self.stored.pop(topic, None)
         self.pending = {key: committed for key, committed in self.pending.items() if key[1] not in topics}
@@ -117,7 +118,7 @@ class PreparedCommit:
 
     def written(self, base_offset: int) -> None:
         """The batch is in the log at this offset."""
-        for record_offset, (_, _, committed) in enumerate(self._changes, base_offset):
+        for record_offset, (_, _, committed) in enumerate(self.changes, base_offset):
             committed.record_offset = record_offset
 
 

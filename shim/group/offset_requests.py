@@ -93,9 +93,8 @@ class OffsetRequests:
         moves: TimerMoves = []
         check = offset_rules.check_commit(groups, request, version, moves)
         if check is not None:
-            for topic in request.topics:
-                for each in topic.partitions:
-                    check(topic.name, topic.topic_id, each.partition_index)
+            for name, index, committed in prepared.changes:
+                check(name, committed.topic_id, index)
         deleted = {topic.name for topic in request.topics if self._topic_id_of(topic.name) != bytes(topic.topic_id)}
         code = ErrorCode.UNKNOWN_TOPIC_ID if version >= FIRST_WITH_TOPIC_IDS else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         large_offsets.drop_deleted(prepared, response, deleted, code)
@@ -169,10 +168,8 @@ class OffsetRequests:
         groups = self._runtime.groups_of(request.group_id)
         check = offset_rules.check_transactional(groups, request)
         if check is not None:
-            for topic in request.topics:
-                topic_id = self._topic_id_of(topic.name)
-                for each in topic.partitions:
-                    offset_rules.check_epoch(check, topic.name, topic_id, each.partition_index)
+            for name, index, _ in prepared.changes:
+                offset_rules.check_epoch(check, name, self._topic_id_of(name), index)
         ids = prepared.topic_ids
         deleted = {topic.name for topic in request.topics if self._topic_id_of(topic.name) != ids.get(topic.name)}
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -148,7 +148,8 @@ def _given(config: BrokerConfig) -> dict[str, str]:
     for name in _SET_DIRECTLY:
         attribute = name.replace(".", "_")
         value = getattr(config, attribute)
-        if name not in given and value != getattr(BrokerConfig, attribute):
+        # Without an option Kafka listens on all interfaces, and this broker on loopback.
+        if name not in given and (value != getattr(BrokerConfig, attribute) or name == "listeners"):
             given[name] = text_of(value) or ""
     # log.dirs is always set here. In Kafka it is null by default, and log.dir is used.
     if "log.dirs" not in given and "log.dir" not in given:

@@ -326,8 +326,7 @@ class Cleaner:
             try:
                 clean_to = self._swap_in(work)
             except (OSError, MemoryError) as err:
-                # A swap that ended half-way is finished when the partition is opened again. Until then nothing may be
-                # written: what it would merge next is what that swap replaces.
+                # What a later round merged would be what that swap replaces when the partition is opened again.
                 log.fail(err if isinstance(err, OSError) else out_of_memory(), torn=True)
                 return
             self._pauses.pop(log, None)

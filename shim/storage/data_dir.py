@@ -84,7 +84,9 @@ class DataDir:
             else:
                 os.close(self._lock_fd)
             self._lock_fd = -1
-            raise StorageError(f"the data directory {self.path} is in use by {self._holder()}") from err
+            raise StorageError(
+                f"the data directory {self.path} is in use by {self._holder()}: another broker needs another directory"
+            ) from err
         _LOCKED[self._lock_key] = [self._lock_fd]
 
     def _holder(self) -> str:

@@ -47,6 +47,7 @@ from kafka_shim.protocol.messages.offset_fetch_request import (
 )
 from kafka_shim.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kafka_shim.session import Session
+from kafka_shim.targets.requests import make
 from kafka_shim.tests.produced import batch, make_topic
 from kafka_shim.tests.waiting import PATIENCE_S
 from kafka_shim.turns import MOST_LOOKS, SHARE_US, STEPS_BETWEEN_LOOKS, Turns, at_once
@@ -138,6 +139,31 @@ def test_commit_of_very_many_names_commits_those_that_exist(broker: Broker) -> N
     fetched = ask(broker, OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=[asked])]), 8)
     offsets = [part.committed_offset for part in fetched.groups[0].topics[0].partitions]
     assert offsets == [7, 7] + [-1] * (MANY - 2)
+
+
+@pytest.mark.parametrize("metadata_bytes", [5000, 17_000], ids=["small", "large"])
+def test_metadata_of_a_commit_is_looked_at_before_the_epoch_whatever_its_size(
+    broker: Broker, metadata_bytes: int
+) -> None:
+    with Connection(broker.bootstrap_servers, timeout_s=PATIENCE_S) as client:
+        client.request(make("FindCoordinator", key_type=0, coordinator_keys=["epochs"]), 4)
+        beat = {"subscribed_topic_names": ["t"], "topic_partitions": [], "rebalance_timeout_ms": 60_000}
+        asked = make("ConsumerGroupHeartbeat", group_id="epochs", member_id="m", member_epoch=0, **beat)
+        assert client.request(asked, 1).error_code == 0
+
+        def codes(first_bytes: int) -> list[int]:
+            partitions = [
+                {"partition_index": index, "committed_offset": 1, "committed_metadata": "y" * size}
+                for index, size in enumerate((first_bytes, metadata_bytes))
+            ]
+            topics = [{"name": "t", "partitions": partitions}]
+            stale = make(
+                "OffsetCommit", group_id="epochs", member_id="m", generation_id_or_member_epoch=-1, topics=topics
+            )
+            return [one.error_code for one in client.request(stale, 9).topics[0].partitions]
+
+        assert codes(metadata_bytes) == [12, 12]
+        assert codes(1) == [113, 113]
 
 
 def test_commit_that_no_batch_holds_is_refused_before_it_is_built(broker: Broker) -> None:

@@ -150,7 +150,7 @@ def test_a_start_and_a_stop_are_told(lines):
     assert [one for one in started if one.startswith("node ") and " started in " in one]
     assert [one for one in started if one.startswith("open files: ")]
     stopped = lines()
-    assert stopped[0].startswith("stopping, with ")
+    assert stopped[0].startswith("stopping, connections: ")
     assert stopped[-1].startswith("stopped in ")
 
 

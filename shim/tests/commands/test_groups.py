@@ -29,7 +29,7 @@ def wire(broker):
         yield connection
 
 
-ADVICE = " (kafka-shim topics describe shows what is there)"
+ADVICE = " (kafka-shim topics list shows what is there)"
 
 
 def commit(wire, group, topic, **offsets):

@@ -143,7 +143,7 @@ def test_errors_say_what_to_do(run, capsysbinary):
     status, _, err = run("consume", "nowhere")
     assert (status, err) == (
         1,
-        "error: nowhere: UNKNOWN_TOPIC_OR_PARTITION (kafka-shim topics describe shows what is there)\n",
+        "error: nowhere: UNKNOWN_TOPIC_OR_PARTITION (kafka-shim topics list shows what is there)\n",
     )
     status, _, err = run("consume", "t", "--bootstrap-server", "127.0.0.1:x")
     assert (status, err.endswith(": not an address: '127.0.0.1:x': give HOST:PORT\n")) == (2, True)

@@ -176,6 +176,22 @@ def test_options_without_effect_are_accepted_with_one_line_that_names_them():
     assert config.warnings == ["without effect here: num.io.threads, num.network.threads"]
 
 
+@pytest.mark.parametrize("name", ["listener.name.ssl.ssl.client.atuh", "listener.name.ssl.plain.sasl.jaas.confg"])
+def test_a_misspelt_option_of_a_listener_stops_the_start_unless_a_file_has_it(name: str):
+    with pytest.raises(ConfigError, match="is not an option of a listener; did you mean"):
+        BrokerConfig.parse({name: "required"})
+    (warning,) = BrokerConfig.parse({name: "required"}, {name}).warnings
+    assert "is not an option of a listener; did you mean" in warning
+    assert warning.endswith("It is ignored")
+
+
+def test_values_of_a_list_count_once_and_are_not_empty():
+    assert TOPIC_OPTIONS["cleanup.policy"].parse("compact, delete,compact") == ("compact", "delete")
+    for name, text in (("ssl.enabled.protocols", "TLSv1.2,,TLSv1.3"), ("log.cleanup.policy", "delete,")):
+        with pytest.raises(ConfigError, match=f"^Configuration '{name}' values must not be empty.$"):
+            BrokerConfig.parse({name: text})
+
+
 def test_dynamic_options_cover_static_ones_and_go_again():
     config = BrokerConfig.parse({"log.retention.hours": "2", "message.max.bytes": "5000"})
     config.apply_dynamic({"log.retention.ms": "77", "message.max.bytes": "6000", "num.io.threads": "3"})

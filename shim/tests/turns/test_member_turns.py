@@ -67,7 +67,7 @@ def test_a_slice_ends_when_its_time_is_over() -> None:
 
         def serve(one: DelayedResponse) -> None:
             served.append(one)
-            clock.advance(0.7)
+            clock.advance(0.13)
 
         for _ in range(5):
             turns.serve(delayed(), serve)
