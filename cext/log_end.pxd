@@ -81,6 +81,7 @@ cdef class LogEnd:
     # Of the configuration `_plain_of`.
     cdef public object _plain_of
     cdef public bint _is_plain
+    cdef public bint _is_log_append_time
     cdef public bint _waits_for_disk
     cdef public bint _needs_keys
     cdef public int64_t _most_message_bytes

@@ -133,6 +133,8 @@ class LogEnd:
     _plain_of: object
     _is_plain: bool
     """Of `_plain_of`: clients' batches are stored as they come, with the producer's times."""
+    _is_log_append_time: bool
+    """Of `_plain_of`: batches have the time of their append, and say so, markers too."""
     _waits_for_disk: bool
     """Of `_plain_of`: an append may wait for an fsync."""
     _needs_keys: bool

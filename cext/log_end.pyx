@@ -336,7 +336,7 @@ cdef class LogEnd:
         cdef ProducersEnd states = <ProducersEnd?>self.producers
         cdef ProducerEnd entry
         cdef SegmentEnd segment
-        if size_bytes < BATCH_HEADER_SIZE or not self._is_ready():
+        if size_bytes < BATCH_HEADER_SIZE or self._is_log_append_time or not self._is_ready():
             return None
         entry = states.entries.get(producer_id)
         if (

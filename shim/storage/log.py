@@ -167,7 +167,10 @@ class PartitionLog(PlainLog):
             logger.info("%s", err)
             raise
         offset = self.log_end_offset
-        stamp(batch, 0, offset, self.leader_epoch)
+        append_time_ms = -1
+        if self.config.message_timestamp_type == LOG_APPEND_TIME:
+            batch, append_time_ms = bytearray(batch), now_ms  # the other partitions of the transaction get the same one
+        stamp(batch, 0, offset, self.leader_epoch, append_time_ms)
         try:
             self._write(batch, len(batch), offset, offset, now_ms, now_ms)
             ended = self.producers.apply_marker(marker, offset)

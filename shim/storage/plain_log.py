@@ -28,7 +28,8 @@ class PlainLog(LocalLog):
 
     def set_plain(self, config: TopicConfig) -> None:
         """Note what the appends below ask of the configuration."""
-        self._is_plain = config.compression_type == "producer" and config.message_timestamp_type != LOG_APPEND_TIME
+        self._is_log_append_time = config.message_timestamp_type == LOG_APPEND_TIME
+        self._is_plain = config.compression_type == "producer" and not self._is_log_append_time
         self._waits_for_disk = config.flush_messages < NEVER
         self._needs_keys, self._most_message_bytes = config.compact, config.max_message_bytes
         self._before_max_ms = config.message_timestamp_before_max_ms

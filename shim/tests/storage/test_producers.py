@@ -318,6 +318,21 @@ def test_open_transactions_and_aborted_lists_survive_a_restart(make_disk: Callab
     assert log.last_stable_offset == log.log_end_offset
 
 
+@pytest.mark.parametrize(("kind", "attributes"), [("CreateTime", 0x30), ("LogAppendTime", 0x38)])
+@pytest.mark.parametrize("commit", [True, False])
+def test_a_marker_says_whose_time_its_topic_has(
+    make_disk: Callable[..., Disk], kind: str, attributes: int, commit: bool
+) -> None:
+    """Observed on Apache Kafka 4.3.1."""
+    log = make_disk({"message.timestamp.type": kind}).open()
+    for number in range(2):  # the second has the short way
+        put(log, b"a", pid=1, seq=number, txn=True)
+        offset = end(log, 1, 0, commit=commit)
+        marker = scan(log.read(offset, 1 << 20).records[0])
+        assert (marker.base_offset, marker.attributes, marker.max_timestamp) == (offset, attributes, NOW_MS)
+    assert log.last_stable_offset == log.log_end_offset == 4
+
+
 def test_an_emptied_marker_ends_what_an_older_snapshot_calls_open() -> None:
     producers = Producers("t-0")
     producers.load([ProducerEntry(7, epoch=3, last_timestamp_ms=NOW_MS, txn_first_offset=2)], 5, NOW_MS, 1000)
