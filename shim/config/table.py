@@ -190,6 +190,7 @@ class Option:
             value = tuple(part.strip() for part in text.split(",")) if text else ()
             if self.name in _SETS:
                 if "" in value:
+                    self._check(text, value[: value.index("")])
                     raise ConfigError(f"Configuration '{self.name}' values must not be empty.")
                 value = tuple(dict.fromkeys(value))
         else:
@@ -268,6 +269,8 @@ class Option:
 _SETS = frozenset(
     {
         "cleanup.policy",
+        "cordoned.log.dirs",
+        "listeners",
         "log.cleanup.policy",
         "metric.reporters",
         "metrics",

@@ -209,7 +209,7 @@ def _apply_to_broker(options: dict[str, str], option: str, operation: int, value
 def _split(text: str) -> list[str]:
     """Split as Java's String.split(","): empty strings at the end are removed, but "" gives one empty string."""
     parts = text.split(",")
-    while len(parts) > 1 and not parts[-1]:
+    while text and parts and not parts[-1]:
         parts.pop()
     return parts
 

@@ -39,6 +39,7 @@ def test_options_are_set_and_unset_in_every_version(client, version):
 
 def test_values_are_appended_to_and_taken_from_lists(client):
     assert alter(client, TOPIC, "t", ("cleanup.policy", APPEND, "compact")) == (0, None)
+    assert alter(client, TOPIC, "t", ("cleanup.policy", APPEND, ",")) == (0, None)
     assert option(client, TOPIC, "t", "cleanup.policy") == ("delete,compact", 1)
     assert alter(client, TOPIC, "t", ("cleanup.policy", SUBTRACT, "delete")) == (0, None)
     assert option(client, TOPIC, "t", "cleanup.policy") == ("compact", 1)
