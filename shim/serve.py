@@ -142,8 +142,6 @@ def configure(
             and config.given[name] == given[name]
         )
     if listen is not None:
-        if "listeners" in on_command_line:
-            raise _UsageError("--listen and -o listeners= say the same: give one of them")
         from kafka_shim.listeners import parse_address, parse_endpoints
 
         try:
@@ -154,6 +152,8 @@ def configure(
                 listen = f"PLAINTEXT://{listen}"
         except ConfigError as err:
             raise _UsageError(str(err)) from None
+        if given.get("listeners", listen) != listen:
+            config.warnings.append(f"--listen takes the place of listeners={given['listeners']}")
         config.listeners = listen
         config.advertised_listeners = given.get("advertised.listeners")
     if data_dir is not None:

@@ -185,6 +185,12 @@ def test_a_misspelt_option_of_a_listener_stops_the_start_unless_a_file_has_it(na
     assert warning.endswith("It is ignored")
 
 
+def test_a_listen_that_takes_the_place_of_other_listeners_says_so():
+    (warning,) = configure("127.0.0.1:1", None, None, ["listeners=PLAINTEXT://127.0.0.1:2"]).warnings
+    assert warning == "--listen takes the place of listeners=PLAINTEXT://127.0.0.1:2"
+    assert not configure("127.0.0.1:1", None, None, ["listeners=PLAINTEXT://127.0.0.1:1"]).warnings
+
+
 def test_values_of_a_list_count_once_and_are_not_empty():
     assert TOPIC_OPTIONS["cleanup.policy"].parse("compact, delete,compact") == ("compact", "delete")
     for name, text in (("ssl.enabled.protocols", "TLSv1.2,,TLSv1.3"), ("log.cleanup.policy", "delete,")):
