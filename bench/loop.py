@@ -22,6 +22,7 @@ from bench.client_process import ROOT, load, make_topic
 from bench.clients import Shape
 from bench.clients import run as send
 from bench.groups import join_fields
+from bench.load import percentiles
 from bench.machine import first_in_line
 from bench.rounds import SHIM, Case, Side
 from bench.slow_disk import slow_disk
@@ -46,6 +47,7 @@ FD_SETSIZE = 1024
 FSYNCS, DISK_WRITES_A_SECOND = 50, 20
 SMALL_PART = 20  # of each size, in a small run
 RATE, LEAST_REQUESTS = 1000, 2000
+# The longest fsync of a disk that nothing else uses: where none ended meanwhile, none is under way.
 SYNC_TAKES_S = 0.5
 LOWEST_PRIORITY = 19
 # After the work itself: what it left for the loop.
@@ -133,11 +135,7 @@ def _case(name: str, make: Callable[[Side, int], Callable[[], object]]) -> Case:
             taken += _measured(side, pace, name, make(side, part))
             for figure, value in target.longest().items():
                 longest[figure] = max(longest.get(figure, 0), value)
-        taken.sort()
-        figures = {
-            f"p{percent:g}_us": taken[min(int(len(taken) * percent / 100), len(taken) - 1)] for percent in (50, 99.9)
-        }
-        return figures | longest
+        return percentiles(taken) | longest
 
     return Case(f"loop: {name}", work, kinds=(SHIM,))
 

@@ -167,11 +167,11 @@ class OffsetRequests:
             raise prepared.error
         groups = self._runtime.groups_of(request.group_id)
         check = offset_rules.check_transactional(groups, request)
+        ids = {topic.name: self._topic_id_of(topic.name) for topic in request.topics}
         if check is not None:
             for name, index, _ in prepared.changes:
-                offset_rules.check_epoch(check, name, self._topic_id_of(name), index)
-        ids = prepared.topic_ids
-        deleted = {topic.name for topic in request.topics if self._topic_id_of(topic.name) != ids.get(topic.name)}
+                offset_rules.check_epoch(check, name, ids[name], index)
+        deleted = {name for name, topic_id in ids.items() if topic_id != prepared.topic_ids.get(name)}
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         large_offsets.drop_deleted(prepared, prepared.response, deleted, code)
         producer = request.producer_id, request.producer_epoch

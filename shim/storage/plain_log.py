@@ -3,12 +3,10 @@
 
 from __future__ import annotations
 
-import errno
-import os
-
 from kafka_shim.cext import segment as cext_segment
 from kafka_shim.storage import producers
 from kafka_shim.storage.local_log import NEVER, LocalLog
+from kafka_shim.storage.open_files import out_of_memory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +39,7 @@ class PlainLog(LocalLog):
         What it has written and counted is not known: the reopening cuts the files at `base_offset` and reads the state
         anew."""
         self.log_end_offset = base_offset
-        return self.fail(OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)), torn=True)
+        return self.fail(out_of_memory(), torn=True)
 
     def not_appended(self, base_offset: int, error: OSError | MemoryError) -> KafkaError:
         """Take over the failure of an append at `base_offset`, and return the error to raise."""

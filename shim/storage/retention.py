@@ -83,12 +83,10 @@ def _delete_while(
             logger.info("%s: deleting segment %d: %s", log.name, segment.base_offset, reason)
             # A segment stays listed until its files have their new names: what there is no room or memory for is done
             # in the next round, and the log start offset is in the checkpoint as long as a file is below it.
-            segment.abandon()
-            segment.rename(names.DELETED)
+            retire_segment(segment, services, log.config.file_delete_delay_ms)
             del segments[0]
             if segment.base_offset != start_offset:
                 retire_snapshot(log.directory, segment.base_offset)
-            services.removals.after(log.config.file_delete_delay_ms, segment.remove)
     finally:
         log.content_changed()
     return count

@@ -325,7 +325,7 @@ def test_a_marker_says_whose_time_its_topic_has(
 ) -> None:
     """Observed on Apache Kafka 4.3.1."""
     log = make_disk({"message.timestamp.type": kind}).open()
-    for number in range(2):  # the second has the short way
+    for number in range(2):
         put(log, b"a", pid=1, seq=number, txn=True)
         offset = end(log, 1, 0, commit=commit)
         marker = scan(log.read(offset, 1 << 20).records[0])
