@@ -2,7 +2,7 @@
 
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t
 
 from kafka_shim.cext.batch cimport (
     AT_ATTRIBUTES,
@@ -23,7 +23,7 @@ from kafka_shim.cext.batch cimport (
     check_bounds,
     check_header,
 )
-from kafka_shim.cext.bigendian cimport load_i16, load_i32, load_i64, store_i32, store_i64
+from kafka_shim.cext.bigendian cimport load_i16, load_i32, load_i64, store_i32, store_i64, store_u16
 from kafka_shim.cext.records cimport is_plain, unpacks_plain
 from kafka_shim.cext.segment cimport SegmentEnd
 
@@ -32,6 +32,9 @@ cdef enum:
     NO_SEQUENCE = -1
     NO_TIME = -1
     TV2 = 2
+    # One producer of a snapshot: id int64, epoch int16, last sequence int32, last offset int64, offset delta int32,
+    # timestamp int64, coordinator epoch int32, start of the open transaction int64.
+    SNAPSHOT_ENTRY_BYTES = 46
 
 
 @cython.final
@@ -69,6 +72,33 @@ cdef class ProducerEnd:
         if count == 0:
             return NO_SEQUENCE
         return (<tuple?>self.batches[count - 1])[1]
+
+
+def encode_producers(list entries not None, Py_ssize_t header_bytes):
+    cdef bytearray encoded = bytearray(header_bytes + SNAPSHOT_ENTRY_BYTES * len(entries))
+    cdef uint8_t* p = <uint8_t*><char*>encoded + header_bytes
+    cdef ProducerEnd entry
+    cdef tuple batch
+    cdef int64_t last_offset
+    for one in entries:
+        entry = <ProducerEnd?>one
+        store_i64(p, entry.producer_id)
+        store_u16(p + 8, <uint16_t>entry.epoch)
+        if entry.batches:
+            batch = <tuple?>entry.batches[len(entry.batches) - 1]
+            last_offset = batch[3]
+            store_i32(p + 10, batch[1])
+            store_i64(p + 14, last_offset)
+            store_i32(p + 22, <int32_t>(last_offset - <int64_t>batch[2]))
+        else:
+            store_i32(p + 10, NO_SEQUENCE)
+            store_i64(p + 14, NO_OFFSET)
+            store_i32(p + 22, 0)
+        store_i64(p + 26, entry.last_timestamp_ms)
+        store_i32(p + 34, entry.coordinator_epoch)
+        store_i64(p + 38, entry.txn_first_offset)
+        p += SNAPSHOT_ENTRY_BYTES
+    return encoded
 
 
 cdef class ProducersEnd:

@@ -9,6 +9,7 @@ import os
 from struct import Struct
 
 from kafka_shim.cext.crc32c import crc32c
+from kafka_shim.cext.log_end import ProducerEnd, encode_producers
 from kafka_shim.storage.durable import fsync
 from kafka_shim.storage.producers import ProducerEntry
 from kafka_shim.storage.regular_files import open_regular, read_file
@@ -29,29 +30,13 @@ class SnapshotError(Exception):
     """A snapshot is torn, corrupt or has another version."""
 
 
-def encode(entries: Iterable[ProducerEntry]) -> bytes:
+def encode(entries: Iterable[ProducerEntry]) -> bytearray:
     """Return the bytes of a snapshot."""
-    body = bytearray(HEADER.size)
-    count = 0
-    for entry in entries:
-        last_sequence, last_offset, delta = -1, -1, 0
-        if entry.batches:
-            _, last_sequence, first_offset, last_offset, _ = entry.batches[-1]
-            delta = last_offset - first_offset
-        body += ENTRY.pack(
-            entry.producer_id,
-            entry.epoch,
-            last_sequence,
-            last_offset,
-            delta,
-            entry.last_timestamp_ms,
-            entry.coordinator_epoch,
-            entry.txn_first_offset,
-        )
-        count += 1
-    HEADER.pack_into(body, 0, VERSION, 0, count)
-    HEADER.pack_into(body, 0, VERSION, crc32c(memoryview(body)[CRC_FROM:]), count)
-    return bytes(body)
+    producers: list[ProducerEnd] = list(entries)
+    encoded = encode_producers(producers, HEADER.size)
+    HEADER.pack_into(encoded, 0, VERSION, 0, len(producers))
+    HEADER.pack_into(encoded, 0, VERSION, crc32c(memoryview(encoded)[CRC_FROM:]), len(producers))
+    return encoded
 
 
 def decode(content: bytes) -> list[ProducerEntry]:

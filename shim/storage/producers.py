@@ -9,9 +9,12 @@ from __future__ import annotations
 from kafka_shim.cext.log_end import ProducerEnd, ProducersEnd, Verification
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.storage.results import ProducerStatus
+from kafka_shim.turns import at_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from kafka_shim.cext.batch import Batch
 
 NO_EPOCH = -1
@@ -20,6 +23,8 @@ NO_SEQUENCE = -1
 MAX_SEQUENCE = 0x7FFFFFFF
 MAX_EPOCH = 0x7FFF
 CACHED_BATCHES = 5
+# Producers whose age is looked at between two looks at the time.
+EXPIRY_SLICE = 100
 TV2 = 2
 
 # first sequence, last sequence, first offset, last offset, max timestamp
@@ -281,14 +286,22 @@ class Producers(ProducersEnd):
 
     def expire(self, now_ms: int, expiration_ms: int) -> int:
         """Remove producers that were inactive for `producer.id.expiration.ms`. Returns how many (A9)."""
-        if not self.entries and not self._verifications:
-            return 0
-        gone = [entry.producer_id for entry in self.entries.values() if is_expired(entry, now_ms, expiration_ms)]
-        for producer_id in gone:
-            del self.entries[producer_id]
+        return at_once(self.expire_in_slices(now_ms, expiration_ms))
+
+    def expire_in_slices(self, now_ms: int, expiration_ms: int) -> Generator[None, None, int]:
+        """As `expire`. Yields after every so many producers."""
+        gone = 0
+        if self.entries:
+            for number, producer_id in enumerate(list(self.entries), 1):
+                entry = self.entries.get(producer_id)  # None: what the partition knew was replaced meanwhile
+                if entry is not None and is_expired(entry, now_ms, expiration_ms):
+                    del self.entries[producer_id]
+                    gone += 1
+                if not number % EXPIRY_SLICE:
+                    yield
         for guard in [guard for guard in self._verifications.values() if now_ms - guard.created_ms >= expiration_ms]:
             del self._verifications[guard.producer_id]
-        return len(gone)
+        return gone
 
     def take_verifications(self, other: Producers) -> None:
         """Take over the verification guards of `other`, which this object replaces, because pending requests hold

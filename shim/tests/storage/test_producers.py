@@ -12,9 +12,10 @@ from kafka_shim.errors import ErrorCode
 from kafka_shim.storage import producer_snapshot
 from kafka_shim.storage.compaction import empty_batch
 from kafka_shim.storage.log import PartitionLog
-from kafka_shim.storage.producers import MAX_SEQUENCE, ProducerEntry, ProducerRefusal, Producers
+from kafka_shim.storage.producers import EXPIRY_SLICE, MAX_SEQUENCE, ProducerEntry, ProducerRefusal, Producers
 from kafka_shim.tests.appends import append_as_client
 from kafka_shim.tests.storage.conftest import NOW_MS, Disk, batch, end, put, records, refused
+from kafka_shim.turns import at_once
 
 DAY_MS = 24 * 3600 * 1000
 
@@ -133,6 +134,18 @@ def test_producers_expire_by_record_time_but_not_with_an_open_transaction(make_d
     disk.stop()
     disk.clock.advance(10 * DAY_MS)
     assert list(disk.open().producers.entries) == [2]
+
+
+def test_producers_expire_in_slices_and_those_that_come_back_meanwhile_stay(log: PartitionLog) -> None:
+    for pid in range(3 * EXPIRY_SLICE):
+        put(log, b"a", pid=pid, seq=0)
+    slices = log.producers.expire_in_slices(NOW_MS + DAY_MS, DAY_MS)
+    next(slices)
+    assert len(log.producers.entries) == 2 * EXPIRY_SLICE
+    put(log, b"b", pid=3 * EXPIRY_SLICE - 1, seq=1, timestamp=NOW_MS + DAY_MS, now_ms=NOW_MS + DAY_MS)
+    put(log, b"b", pid=3 * EXPIRY_SLICE, seq=0, timestamp=NOW_MS + DAY_MS, now_ms=NOW_MS + DAY_MS)
+    assert at_once(slices) == 3 * EXPIRY_SLICE - 1
+    assert list(log.producers.entries) == [3 * EXPIRY_SLICE - 1, 3 * EXPIRY_SLICE]
 
 
 # --- transactions
