@@ -6,13 +6,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from bisect import bisect_right
 from contextlib import suppress
 
 from kafka_shim.cext.batch import BatchError
 from kafka_shim.scheduler import Scheduler, Slice
-from kafka_shim.storage import checkpoint, names, retention
+from kafka_shim.storage import names, retention
+from kafka_shim.storage.candidates import Candidate, examine
 from kafka_shim.storage.compaction import Cancelled, Group, Round
+from kafka_shim.storage.leaving import remove_snapshot
 from kafka_shim.storage.open_files import out_of_memory
 from kafka_shim.storage.segments import Segment
 from kafka_shim.storage.throttle import Throttle
@@ -32,79 +33,11 @@ logger = logging.getLogger(__name__)
 # Partitions that are looked at in one slice.
 SLICE = 500
 LOOK = "look"
+FINISH = "finish"
 # How often it is checked that the cleaner looks for work at all.
 WATCH_MS = 60_000
 # A partition whose round failed is tried again after a pause, which doubles up to this limit.
 LONGEST_PAUSE_MS = 3600 * 1000
-
-
-class Candidate:
-    """The facts about a compacted partition that decide whether it is cleaned: offsets, clean and dirty bytes."""
-
-    __slots__ = ("clean_bytes", "cleanable_bytes", "first_dirty_offset", "is_overdue", "log", "uncleanable_offset")
-
-    def __init__(
-        self,
-        log: PartitionLog,
-        first_dirty_offset: int,
-        uncleanable_offset: int,
-        clean_bytes: int,
-        cleanable_bytes: int,
-        is_overdue: bool,
-    ) -> None:
-        self.log = log
-        self.first_dirty_offset = first_dirty_offset
-        self.uncleanable_offset = uncleanable_offset
-        self.clean_bytes = clean_bytes
-        self.cleanable_bytes = cleanable_bytes
-        self.is_overdue = is_overdue
-
-    @property
-    def ratio(self) -> float:
-        """The dirty ratio: cleanable bytes divided by clean and cleanable bytes."""
-        total_bytes = self.clean_bytes + self.cleanable_bytes
-        return self.cleanable_bytes / total_bytes if total_bytes else 0.0
-
-    @property
-    def is_due(self) -> bool:
-        """Whether the ratio is above `min.cleanable.dirty.ratio` or `max.compaction.lag.ms` has passed."""
-        return (self.is_overdue and self.cleanable_bytes > 0) or self.ratio > self.log.config.min_cleanable_dirty_ratio
-
-
-def examine(log: PartitionLog, last_clean_offset: int | None, now_ms: int) -> Candidate:
-    """Return the `Candidate` of a compacted partition, whether it is due or not."""
-    first_dirty = log.log_start_offset if last_clean_offset is None else last_clean_offset
-    if not log.log_start_offset <= first_dirty <= log.log_end_offset:
-        # Retention raised the log start offset above it, or the log was truncated below it. The whole log may be dirty.
-        first_dirty = log.log_start_offset
-    segments = log.segments
-    base_offsets = [segment.base_offset for segment in segments]
-    ends = [*base_offsets[1:], log.log_end_offset]
-    # The first segment that has something dirty.
-    dirty = bisect_right(ends, first_dirty)
-    closed = segments[dirty:-1]
-    bounds = [log.last_stable_offset, log.active.base_offset]
-    if log.config.min_compaction_lag_ms > 0:
-        young = now_ms - log.config.min_compaction_lag_ms
-        bounds += [segment.base_offset for segment in closed if segment.largest_timestamp_ms() > young][:1]
-    uncleanable = max(first_dirty, min(bounds))
-    # Only whole segments count towards the cleanable bytes, not the segment that contains the bound.
-    limit = min(max(bisect_right(ends, uncleanable), dirty), len(segments) - 1)
-    cleanable_bytes = sum(segment.size_bytes for segment in segments[dirty:limit])
-    clean_bytes = sum(segment.size_bytes for segment in segments[:dirty])
-    return Candidate(log, first_dirty, uncleanable, clean_bytes, cleanable_bytes, _is_overdue(log, closed, now_ms))
-
-
-def _is_overdue(log: PartitionLog, dirty: list[Segment], now_ms: int) -> bool:
-    limit_ms = now_ms - max(log.config.max_compaction_lag_ms, 0)
-    if limit_ms <= 0:
-        return False
-    for segment in dirty:
-        segment.waited_ms(0, now_ms)  # loads `first_timestamp_ms`
-        first_ms = segment.first_timestamp_ms
-        if first_ms is not None and 0 < first_ms < limit_ms:
-            return True
-    return False
 
 
 class Cleaner:
@@ -166,7 +99,7 @@ class Cleaner:
     def _look(self) -> None:
         """Look for work unless that, or a round, is under way."""
         assert self._scheduler is not None
-        if self._thread is None and not self._scheduler.is_scheduled(LOOK):
+        if self._thread is None and self._cleaned is None and not self._scheduler.is_scheduled(LOOK):
             self._scheduler.in_slices(LOOK, self._look_in_slices())
 
     def _look_in_slices(self) -> Generator[None, None, None]:
@@ -215,13 +148,19 @@ class Cleaner:
         return self._cleaned is log
 
     def _done(self, work: Round, error: Exception | None) -> None:
-        self._thread = self._cleaned = None
+        self._thread = None
         if self._stopping:
             return
+        assert self._scheduler is not None
+        self._scheduler.in_slices(FINISH, self._finish_and_look(work, error))
+
+    def _finish_and_look(self, work: Round, error: Exception | None) -> Generator[None, None, None]:
         try:
-            self.finish(work, error)
+            yield from self._finish_in_slices(work, error)
         except Exception as err:
             self._pause(work.log, err)
+        finally:
+            self._cleaned = None
         # Look for more work at once, without the backoff.
         assert self._scheduler is not None
         self._scheduler.after("next", 0, self._look)
@@ -307,8 +246,11 @@ class Cleaner:
         )
 
     def finish(self, work: Round, error: Exception | None) -> None:
-        """Swap in the new segments of a round and write the cleaner checkpoint. After an error, remove the new
+        """Swap in the new segments of a round and have the cleaner checkpoint written. After an error, remove the new
         segments."""
+        at_once(self._finish_in_slices(work, error))
+
+    def _finish_in_slices(self, work: Round, error: Exception | None) -> Generator[None, None, None]:
         log = work.log
         if log.is_closed:
             return
@@ -324,7 +266,7 @@ class Cleaner:
             self._pause(log, error)
         else:
             try:
-                clean_to = self._swap_in(work)
+                clean_to = yield from self._swap_in(work)
             except (OSError, MemoryError) as err:
                 # What a later round merged would be what that swap replaces when the partition is opened again.
                 log.fail(err if isinstance(err, OSError) else out_of_memory(), torn=True)
@@ -333,16 +275,22 @@ class Cleaner:
             if clean_to > work.first_dirty_offset or clean_to == work.end_offset:
                 self._write_progress(log, clean_to)
 
-    def _swap_in(self, work: Round) -> int:
-        """Swap in all groups and return the offset below which the log is clean. If retention removed a source segment
-        of a group, the swap ends before that group, because a later group may contain the tombstone of a key that the
-        group still has. After an OSError the files may be inconsistent until recovery."""
+    def _swap_in(self, work: Round) -> Generator[None, None, int]:
+        """Swap in all groups and return the offset below which the log is clean. Yields after each, for its renames
+        wait for the file system. If retention removed a source segment of a group, or the partition went away, the
+        swap ends before that group, because a later group may contain the tombstone of a key that the group still has.
+        After an OSError the files may be inconsistent until recovery."""
         log = work.log
         for group in work.groups:
-            if not swap(log, group, self._services):
+            if log.is_closed or log.is_offline or not swap(log, group, self._services):
                 logger.info("%s: compaction ends at offset %d, its segments changed", log.name, group.base_offset)
                 self._discard(work)
                 return group.base_offset
+            try:
+                yield
+            except GeneratorExit:  # the broker stops
+                self._discard(work)
+                raise
         written = sum(group.written_bytes for group in work.groups)
         read_bytes = sum(source.size_bytes for group in work.groups for source in group.sources)
         self.rounds += 1
@@ -358,14 +306,13 @@ class Cleaner:
             logger.warning("%s: what a round of compaction left is removed later: %s", work.log.name, err)
 
     def _write_progress(self, log: PartitionLog, offset: int) -> None:
+        """Remember how far the log is clean. If that is not written, because of an error or a crash, some records are
+        cleaned twice, which is harmless."""
+        if log.is_closed or log.is_offline:
+            return
         data_dir: DataDir = self._logs.dir_of(log)
         data_dir.cleaner_offsets[log.topic, log.partition] = offset
-        try:
-            data_dir.write_offsets(checkpoint.CLEANER_OFFSETS, data_dir.cleaner_offsets, sync=False)
-        except OSError as err:
-            # The next round writes it again. After a crash before that, some records are cleaned twice, which is
-            # harmless.
-            logger.warning("%s cannot be written: %s", checkpoint.CLEANER_OFFSETS, err)
+        self._services.flusher.run(data_dir.write_cleaner_offsets)
 
 
 def _attempt(work: Round) -> Exception | None:
@@ -392,7 +339,7 @@ def swap(log: PartitionLog, group: Group, services: LogServices) -> bool:
     for segment in old:
         retention.retire_segment(segment, services, log.config.file_delete_delay_ms)
         if segment.base_offset != group.base_offset:
-            retention.retire_snapshot(log.directory, segment.base_offset)
+            remove_snapshot(f"{log.directory}/", segment.base_offset)
     cleaned.rename("")
     cleaned.attach(group.written_bytes)
     log.segments[first : first + len(old)] = [cleaned]

@@ -20,9 +20,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
     from pathlib import Path
+    from typing import Protocol
 
     from kafka_shim.config import TopicConfig
     from kafka_shim.storage.services import LogServices
+
+    class LeavingSegments(Protocol):
+        """`leaving.Leaving`."""
+
+        @property
+        def base_offset(self) -> int: ...
+        def settle(self) -> None: ...
+
 
 logger = logging.getLogger(__name__)
 
@@ -51,6 +60,7 @@ class LocalLog(LogEnd):
         "_services",
         "directory",
         "fetched_bytes",
+        "leaving",
         "name",
         "partition",
         "requested_point",
@@ -76,6 +86,8 @@ class LocalLog(LogEnd):
         self.leader_epoch = 0
         # the contents, loaded by `recovery`
         self.segments: list[Segment] = []
+        # Those that retention has taken off `segments`, and whose files may still have their names.
+        self.leaving: LeavingSegments | None = None
         self.log_start_offset = 0
         self.log_end_offset = 0
         self.epochs: LeaderEpochs = LeaderEpochs(directory)
@@ -117,6 +129,11 @@ class LocalLog(LogEnd):
     def active(self) -> Segment:
         """The active segment, which takes the appends."""
         return self.segments[-1]
+
+    @property
+    def oldest_offset(self) -> int:
+        """The base offset of the oldest segment whose files a start would find."""
+        return self.segments[0].base_offset if self.leaving is None else self.leaving.base_offset
 
     # --- segments
 

@@ -80,14 +80,12 @@ class OffsetCheckpoints:
 
     def write_start_offsets(self, data_dir: DataDir, *, sync: bool) -> None:
         """Write the log start offsets of one directory, with those of partitions that move to it. Raises OSError."""
-        # As in Kafka, an entry is written only if the start offset is above the first segment's base offset.
+        # As in Kafka, an entry is written only if the start offset is above that of the first segment's files.
         partitions = self._partitions
         offsets = {
             partition: log.log_start_offset
             for partition, log in partitions.loaded.items()
-            if partitions.dir_of[log] is data_dir
-            and log.segments
-            and log.log_start_offset > log.segments[0].base_offset
+            if partitions.dir_of[log] is data_dir and log.segments and log.log_start_offset > log.oldest_offset
         }
         for partition, where in partitions.unused.items():
             if where is data_dir and partition in data_dir.start_offsets:
@@ -116,9 +114,7 @@ class OffsetCheckpoints:
             if data_dir.has_entry(checkpoint.LOG_START_OFFSETS, key):
                 data_dir.start_offsets.pop(key, None)
                 self.write_start_offsets(data_dir, sync=True)
-            if data_dir.has_entry(checkpoint.CLEANER_OFFSETS, key):
-                data_dir.cleaner_offsets.pop(key, None)
-                data_dir.write_offsets(checkpoint.CLEANER_OFFSETS, data_dir.cleaner_offsets, sync=True)
+            data_dir.forget_cleaner_offset(key)
 
 
 def _none(data_dir: DataDir) -> list[Partition]:

@@ -27,6 +27,8 @@ COPY_BYTES = 1 << 20
 def reopen(log: LocalLog, services: LogServices) -> None:
     """Reload an offline partition in place, so that references to `log` stay valid. Raises OSError, ValueError; the
     partition then stays offline as before."""
+    if log.leaving is not None:
+        log.leaving.settle()  # nothing may change names in the directory while it is read
     segments, epochs, producers = log.segments, log.epochs, log.producers
     end_offset, start_offset = log.log_end_offset, log.log_start_offset
     sync_round = log.sync_round

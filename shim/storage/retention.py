@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
-import os
 import sys
 from collections.abc import Callable
 
 from kafka_shim.storage import names
+from kafka_shim.storage.leaving import Leaving
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from kafka_shim.storage.log import PartitionLog
     from kafka_shim.storage.segments import Segment
     from kafka_shim.storage.services import LogServices
@@ -28,13 +30,39 @@ def delete_old_segments(log: PartitionLog, services: LogServices, now_ms: int, m
     is rolled first and then deleted. If the clock goes backwards, segments look younger and are deleted later, never
     too early. `retention.ms` or `retention.bytes` of -1 disables that limit. In a topic with only
     `cleanup.policy=compact`, only segments below the log start offset (DeleteRecords) are deleted."""
-    count = _delete_while(log, services, now_ms, most, "below the log start offset", _below_start(log))
+    deleted = 0
+    for reason, may_go in _conditions(log, now_ms):
+        count = _prepare(log, now_ms, most - deleted, reason, may_go)
+        if count:
+            leaving = Leaving(log, services, count)
+            leaving.rename(f"{log.directory}/")
+            leaving.end()
+            deleted += count
+    return deleted
+
+
+def begin_to_delete(log: PartitionLog, services: LogServices, now_ms: int, most: int) -> Leaving | None:
+    """As `delete_old_segments`, but the flusher thread renames the files: the caller ends what is returned once it is
+    not under way any more, and calls again until there is nothing left, None. Raises OSError."""
+    for reason, may_go in _conditions(log, now_ms):
+        count = _prepare(log, now_ms, most, reason, may_go)
+        if count:
+            leaving = Leaving(log, services, count)
+            try:
+                leaving.rename_aside()
+            except (OSError, MemoryError):
+                leaving.rename(f"{log.directory}/")  # needs no descriptor
+            return leaving
+    return None
+
+
+def _conditions(log: PartitionLog, now_ms: int) -> Iterator[tuple[str, Condition]]:
+    yield "below the log start offset", _below_start(log)
     if log.config.delete:
         if log.config.retention_bytes >= 0:
-            count += _delete_while(log, services, now_ms, most - count, "over retention.bytes", _over_size(log))
+            yield "over retention.bytes", _over_size(log)
         if log.config.retention_ms >= 0:
-            count += _delete_while(log, services, now_ms, most - count, "over retention.ms", _over_time(log, now_ms))
-    return count
+            yield "over retention.ms", _over_time(log, now_ms)
 
 
 def _below_start(log: PartitionLog) -> Condition:
@@ -61,9 +89,10 @@ def _over_time(log: PartitionLog, now_ms: int) -> Condition:
     return check
 
 
-def _delete_while(
-    log: PartitionLog, services: LogServices, now_ms: int, most: int, reason: str, may_go: Condition
-) -> int:
+def _prepare(log: PartitionLog, now_ms: int, most: int, reason: str, may_go: Condition) -> int:
+    """Return how many segments go, and raise the log start offset above them."""
+    if log.leaving is not None:
+        log.leaving.settle()
     segments = log.segments
     count = 0
     while count < min(len(segments), most):
@@ -71,24 +100,12 @@ def _delete_while(
         if (later is None and segments[count].size_bytes == 0) or not may_go(segments[count], later):
             break
         count += 1
-    if count == 0:
-        return 0
-    if count == len(segments):
-        log.roll(now_ms)
-    gone = segments[:count]
-    start_offset = segments[count].base_offset
-    log.raise_start(start_offset)
-    try:
-        for segment in gone:
+    if count:
+        if count == len(segments):
+            log.roll(now_ms)
+        log.raise_start(segments[count].base_offset)
+        for segment in segments[:count]:
             logger.info("%s: deleting segment %d: %s", log.name, segment.base_offset, reason)
-            # A segment stays listed until its files have their new names: what there is no room or memory for is done
-            # in the next round, and the log start offset is in the checkpoint as long as a file is below it.
-            retire_segment(segment, services, log.config.file_delete_delay_ms)
-            del segments[0]
-            if segment.base_offset != start_offset:
-                retire_snapshot(log.directory, segment.base_offset)
-    finally:
-        log.content_changed()
     return count
 
 
@@ -98,11 +115,3 @@ def retire_segment(segment: Segment, services: LogServices, delay_ms: int) -> No
     segment.abandon()
     segment.rename(names.DELETED)
     services.removals.after(delay_ms, segment.remove)
-
-
-def retire_snapshot(directory: str, offset: int) -> None:
-    """Remove the producer snapshot of a deleted segment. Does nothing if there is none."""
-    try:
-        os.unlink(f"{directory}/{names.file_name(offset, names.SNAPSHOT)}")
-    except FileNotFoundError:
-        return

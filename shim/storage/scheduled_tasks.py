@@ -4,7 +4,6 @@ LogManager.startupWithConfigOverrides)."""
 from __future__ import annotations
 
 import logging
-import sys
 
 from kafka_shim.scheduler import Scheduler, Slice
 from kafka_shim.storage import reopening, retention
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kafka_shim.config import BrokerConfig
+    from kafka_shim.storage.leaving import Leaving
     from kafka_shim.storage.log import PartitionLog
     from kafka_shim.storage.logs import Logs
     from kafka_shim.storage.offset_checkpoints import OffsetCheckpoints
@@ -27,9 +27,10 @@ logger = logging.getLogger(__name__)
 
 FLUSH_CHECK_MS = 1000
 RETENTION = "slices of retention"
-# Segments that retention deletes before it yields to the event loop, and the pause after it: some 0.6 ms of renames,
-# and about a quarter of the loop.
-SEGMENTS_OF_SLICE = 4
+EXPIRY = "slices of expiry"
+# Segments that retention passes to the flusher thread at once, and how long it waits before it looks whether they have
+# their new names.
+SEGMENTS_OF_SLICE = 10
 PAUSE_MS = 2
 
 
@@ -51,7 +52,7 @@ class ScheduledTasks:
         every, first_ms = self.scheduler.every, config.log_initial_task_delay_ms
         every("retention", config.log_retention_check_interval_ms, self._retain_in_slices, first_ms)
         every("checkpoint", config.log_flush_offset_checkpoint_interval_ms, self._checkpoints.write_aside, first_ms)
-        every("expiry", config.producer_id_expiration_check_interval_ms, self._expire_producers_now)
+        every("expiry", config.producer_id_expiration_check_interval_ms, self._expire_in_slices)
         services = self._services
         services.flush_wished = self._look_at_flushes
         if services.flush_wanted:
@@ -129,14 +130,32 @@ class ScheduledTasks:
         """Apply retention to all partitions. Returns the number of deleted segments."""
         return sum(self._retain_one(log, now_ms) for log in self._logs.all())
 
-    def _retain_one(self, log: PartitionLog, now_ms: int, most: int = sys.maxsize) -> int:
-        if log.is_closed or log.is_offline or (len(log.segments) == 1 and log.segments[0].size_bytes == 0):
+    def _retain_one(self, log: PartitionLog, now_ms: int) -> int:
+        if not _has_old_segments(log):
             return 0
         try:
-            return retention.delete_old_segments(log, self._services, now_ms, most)
+            return retention.delete_old_segments(log, self._services, now_ms)
         except OSError as err:
             log.fail(err)
             return 0
+
+    def _begin_to_delete(self, log: PartitionLog, now_ms: int) -> Leaving | None:
+        if not _has_old_segments(log):
+            return None
+        try:
+            return retention.begin_to_delete(log, self._services, now_ms, SEGMENTS_OF_SLICE)
+        except OSError as err:
+            log.fail(err)
+            return None
+
+    def _end(self, leaving: Leaving, log: PartitionLog) -> bool:
+        """End a slice of retention. Returns False if it failed: what is left waits for the next round."""
+        try:
+            leaving.end()
+        except OSError as err:
+            log.fail(err)
+            return False
+        return True
 
     def _retain_in_slices(self) -> None:
         """Apply retention as `retain` does, but yield to the event loop after every slice of partitions and every
@@ -149,9 +168,13 @@ class ScheduledTasks:
         now_ms = self._clock.now_ms()
         part = Slice(self._clock, SLICE)
         for log in self._logs.all():
-            while self._retain_one(log, now_ms, SEGMENTS_OF_SLICE) == SEGMENTS_OF_SLICE:
+            while (leaving := self._begin_to_delete(log, now_ms)) is not None:
                 yield
+                while leaving.is_under_way:
+                    yield
                 part.begin()
+                if not self._end(leaving, log):
+                    break
             if part.is_over():
                 yield
                 part.begin()
@@ -161,5 +184,26 @@ class ScheduledTasks:
         expiration_ms = self._services.config.producer_id_expiration_ms
         return sum(log.producers.expire(now_ms, expiration_ms) for log in self._partitions.loaded.values())
 
-    def _expire_producers_now(self) -> None:
-        self.expire_producers(self._clock.now_ms())
+    def _expire_in_slices(self) -> None:
+        """As `expire_producers`, but yield to the event loop: a partition may know two hundred thousand producers. As
+        with retention, a round that is under way goes on."""
+        if not self.scheduler.is_scheduled(EXPIRY):
+            self.scheduler.in_slices(EXPIRY, self._slices_of_expiry())
+
+    def _slices_of_expiry(self) -> Iterator[None]:
+        now_ms = self._clock.now_ms()
+        expiration_ms = self._services.config.producer_id_expiration_ms
+        part = Slice(self._clock, SLICE)
+        for log in list(self._partitions.loaded.values()):
+            for _ in log.producers.expire_in_slices(now_ms, expiration_ms):
+                if part.is_over():
+                    yield
+                    part.begin()
+            if part.is_over():
+                yield
+                part.begin()
+
+
+def _has_old_segments(log: PartitionLog) -> bool:
+    """Returns whether retention has anything to look at."""
+    return not (log.is_closed or log.is_offline or (len(log.segments) == 1 and log.segments[0].size_bytes == 0))

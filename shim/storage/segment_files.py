@@ -148,13 +148,18 @@ class SegmentFiles(SegmentEnd):
     def rename(self, suffix: str) -> None:
         """Rename all existing files to a new suffix (`.deleted`, `.swap` or none). Recovery handles a crash between the
         renames."""
+        self.rename_files(f"{self.directory}/", suffix)
+        self.moved(self.directory, suffix)
+
+    def rename_files(self, prefix: str, suffix: str, directory_fd: int | None = None) -> None:
+        """The renames of `rename`, of files whose names follow `prefix`, in the open directory if one is given.
+        Changes nothing of this object, and may be called in any thread."""
         for name in (names.INDEX, names.TIME_INDEX, names.TXN_INDEX, names.LOG):
-            source = self.path(name)
+            stem = f"{prefix}{self.base_offset:020d}{name}"
             try:
-                os.rename(source, f"{self.directory}/{self.base_offset:020d}{name}{suffix}")
+                os.rename(stem + self.suffix, stem + suffix, src_dir_fd=directory_fd, dst_dir_fd=directory_fd)
             except FileNotFoundError:
                 continue
-        self.moved(self.directory, suffix)
 
     def remove(self) -> None:
         """Delete all files. Missing files are ignored."""

@@ -193,7 +193,7 @@ def _has_value(broker: Broker, value: bytes) -> bool:
 
 
 def begun(disk: Disk) -> Round:
-    from kafka_shim.storage.cleaner import examine
+    from kafka_shim.storage.candidates import examine
 
     log = disk.open()
     put(log, b"a", key=b"k")

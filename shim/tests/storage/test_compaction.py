@@ -20,11 +20,13 @@ from kafka_shim.cext.records import build, iterate
 from kafka_shim.clock import RealClock
 from kafka_shim.errors import KafkaError
 from kafka_shim.scheduler import Scheduler
-from kafka_shim.storage.cleaner import WATCH_MS, examine, swap
+from kafka_shim.storage.candidates import examine
+from kafka_shim.storage.cleaner import WATCH_MS, swap
 from kafka_shim.storage.log import PartitionLog
 from kafka_shim.storage.throttle import Throttle
 from kafka_shim.tests.appends import append_as_client
 from kafka_shim.tests.storage.conftest import NOW_MS, Disk, end, records
+from kafka_shim.turns import at_once
 
 COMPACT = {"cleanup.policy": "compact", "segment.bytes": "1048576", "min.cleanable.dirty.ratio": "0.01"}
 DAY_MS = 24 * 3600 * 1000
@@ -342,12 +344,12 @@ def crash_states(disk: Disk, log: PartitionLog, tmp: Any) -> list[Any]:
     copy()
     real_rename, real_unlink = os.rename, os.unlink
 
-    def spy_rename(source: str, target: str) -> None:
-        real_rename(source, target)
+    def spy_rename(source: str, target: str, **directories: int | None) -> None:
+        real_rename(source, target, **directories)
         copy()
 
-    def spy_unlink(path: str) -> None:
-        real_unlink(path)
+    def spy_unlink(path: str, *, dir_fd: int | None = None) -> None:
+        real_unlink(path, dir_fd=dir_fd)
         copy()
 
     os.rename, os.unlink = spy_rename, spy_unlink  # type: ignore[assignment]
@@ -528,6 +530,49 @@ def test_swap_gives_way_to_retention(make_disk: Callable[..., Disk]) -> None:
     disk.logs.cleaner.finish(work, None)
     assert (log.log_start_offset, stored(log)) == (2, [])
     assert not [name for name in disk.files() if name.endswith((".cleaned", ".swap"))]
+
+
+@pytest.mark.parametrize("event", ["nothing", "crash", "stop", "offline", "deleted"])
+def test_what_happens_between_the_groups_of_a_swap_leaves_a_whole_log(
+    make_disk: Callable[..., Disk], event: str
+) -> None:
+    disk = make_disk(COMPACT)
+    log = disk.open()
+    latest = {}
+    for number in range(9):
+        latest[b"k%d" % (number % 4)] = value = b"%d" % number * 350_000
+        keyed(log, (b"k%d" % (number % 4), value))
+    log.roll(NOW_MS)
+    cleaner = disk.logs.cleaner
+    work = cleaner.begin(examine(log, None, NOW_MS))
+    work.run()
+    assert len(work.groups) > 2
+    slices = cleaner._finish_in_slices(work, None)
+    next(slices)
+    left = (".cleaned", ".swap")
+    assert [name for name in disk.files() if name.endswith(left)]
+    if event == "crash":
+        disk.crash()  # `slices` lives on, so that it removes nothing
+    elif event == "stop":
+        slices.close()
+        disk.stop()
+    elif event == "offline":
+        log.fail(OSError(errno.EIO, "a broken disk"))
+        assert disk.logs.reopen_offline()
+    elif event == "deleted":
+        disk.logs.delete("t", 0)
+    if event in ("crash", "stop"):
+        log = disk.open()
+    else:
+        at_once(slices)
+        assert cleaner.failures == 0
+    if event == "deleted":
+        assert not disk.partition.exists()
+        return
+    assert not [name for name in disk.files() if name.endswith(left)]
+    assert {key: value for _, key, value in stored(log)} == latest
+    clean(disk, log, roll=False)
+    assert {key: value for _, key, value in stored(log)} == latest
 
 
 def test_deleted_key_stays_deleted_when_retention_removes_a_segment_during_a_round(

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import errno
 import os
+from collections import deque
 from collections.abc import Callable
 
 import pytest
 
-from kafka_shim.storage.cleaner import _attempt, examine
+from kafka_shim.storage.candidates import examine
+from kafka_shim.storage.cleaner import _attempt
 from kafka_shim.storage.flusher import Flusher
 from kafka_shim.storage.reopening import FIRST_PAUSE_MS
 from kafka_shim.tests.storage.conftest import NOW_MS, Disk, put, records
@@ -40,11 +42,25 @@ class Nth:
         return self._real(*arguments, **options)
 
 
+def retain(disk: Disk, way: str) -> None:
+    assert disk.logs is not None
+    if way == "at once":
+        disk.logs.retain(NOW_MS)
+    else:
+        deque(disk.logs.tasks._slices_of_retention(), 0)
+
+
+@pytest.mark.parametrize("way", ["at once", "in slices"])
 @pytest.mark.parametrize("life", ["same", "clean", "crash"])
 @pytest.mark.parametrize("error", [FULL, MemoryError()], ids=["disk", "memory"])
 @pytest.mark.parametrize("nth", range(1, 10))
 def test_retention_that_ends_half_way_forgets_no_file(
-    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch, nth: int, error: BaseException, life: str
+    make_disk: Callable[..., Disk],
+    monkeypatch: pytest.MonkeyPatch,
+    nth: int,
+    error: BaseException,
+    life: str,
+    way: str,
 ) -> None:
     disk = make_disk({**SEGMENT, "retention.ms": str(HOUR_MS)})
     log = disk.open()
@@ -54,9 +70,9 @@ def test_retention_that_ends_half_way_forgets_no_file(
         failing = Nth(patch, "rename", nth, error)
         if isinstance(error, MemoryError):
             with pytest.raises(MemoryError):
-                disk.logs.retain(NOW_MS)
+                retain(disk, way)
         else:
-            disk.logs.retain(NOW_MS)
+            retain(disk, way)
         assert failing.has_failed
     assert len(log.segments) > 1
     if life != "same":
