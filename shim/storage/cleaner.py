@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from kafka_shim.cext.batch import BatchError
 from kafka_shim.scheduler import Scheduler, Slice
-from kafka_shim.storage import names, retention
+from kafka_shim.storage import checkpoint, names, retention
 from kafka_shim.storage.candidates import Candidate, examine
 from kafka_shim.storage.compaction import Cancelled, Group, Round
 from kafka_shim.storage.leaving import remove_snapshot
@@ -246,7 +246,7 @@ class Cleaner:
         )
 
     def finish(self, work: Round, error: Exception | None) -> None:
-        """Swap in the new segments of a round and have the cleaner checkpoint written. After an error, remove the new
+        """Swap in the new segments of a round and write the cleaner checkpoint. After an error, remove the new
         segments."""
         at_once(self._finish_in_slices(work, error))
 
@@ -306,13 +306,17 @@ class Cleaner:
             logger.warning("%s: what a round of compaction left is removed later: %s", work.log.name, err)
 
     def _write_progress(self, log: PartitionLog, offset: int) -> None:
-        """Remember how far the log is clean. If that is not written, because of an error or a crash, some records are
-        cleaned twice, which is harmless."""
+        """Write how far the log is clean, unless it was deleted or taken offline between two groups."""
         if log.is_closed or log.is_offline:
             return
         data_dir: DataDir = self._logs.dir_of(log)
         data_dir.cleaner_offsets[log.topic, log.partition] = offset
-        self._services.flusher.run(data_dir.write_cleaner_offsets)
+        try:
+            data_dir.write_offsets(checkpoint.CLEANER_OFFSETS, data_dir.cleaner_offsets, sync=False)
+        except OSError as err:
+            # The next round writes it again. After a crash before that, some records are cleaned twice, which is
+            # harmless.
+            logger.warning("%s cannot be written: %s", checkpoint.CLEANER_OFFSETS, err)
 
 
 def _attempt(work: Round) -> Exception | None:

@@ -9,7 +9,6 @@ import json
 import logging
 import os
 import re
-import threading
 
 from kafka_shim.internal_topics import CLUSTER_METADATA_TOPIC
 from kafka_shim.storage import checkpoint, names
@@ -50,10 +49,8 @@ class DataDir:
         self.was_clean = False
         self.recovery_points: dict[Partition, int] = {}
         self.start_offsets: dict[Partition, int] = {}
-        # The offset below which each compacted partition is clean. Changed by the event loop, and written by it and by
-        # the flusher thread, one at a time, so that the last write has the last change.
+        # The offset below which each compacted partition is clean.
         self.cleaner_offsets: dict[Partition, int] = {}
-        self._cleaner_lock = threading.Lock()
         # File name of an offset checkpoint -> the partitions that it may contain.
         self._entries: dict[str, frozenset[Partition]] = {}
         # The live partitions, loaded or not.
@@ -195,18 +192,6 @@ class DataDir:
         self._entries[name] = self._entries.get(name, frozenset()) | written
         checkpoint.write_offsets(f"{self.path}/{name}", offsets, sync=sync)
         self._entries[name] = written
-
-    def write_cleaner_offsets(self) -> None:
-        """Replace the checkpoint of `cleaner_offsets`. May be called in any thread. Raises OSError."""
-        with self._cleaner_lock:
-            self.write_offsets(checkpoint.CLEANER_OFFSETS, dict(self.cleaner_offsets), sync=False)
-
-    def forget_cleaner_offset(self, partition: Partition) -> None:
-        """Remove a partition from `cleaner_offsets` and its checkpoint, on the disk too. Raises OSError."""
-        self.cleaner_offsets.pop(partition, None)
-        with self._cleaner_lock:
-            if self.has_entry(checkpoint.CLEANER_OFFSETS, partition):
-                self.write_offsets(checkpoint.CLEANER_OFFSETS, dict(self.cleaner_offsets), sync=True)
 
     def has_entry(self, name: str, partition: Partition) -> bool:
         """Whether this checkpoint file may contain an entry for the partition."""

@@ -6,7 +6,7 @@ thread does it while the event loop goes on."""
 from __future__ import annotations
 
 import os
-import threading
+import time
 
 from kafka_shim.storage import names
 from kafka_shim.storage.open_files import out_of_memory
@@ -15,6 +15,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.storage.local_log import LocalLog
     from kafka_shim.storage.services import LogServices
+
+# How often it is looked whether a thread has renamed all, by one who cannot go on before.
+POLL_S = 0.001
 
 
 class Leaving:
@@ -40,8 +43,9 @@ class Leaving:
         self._directory = log.directory
         self._segments = log.segments[:count]
         self._start_offset = log.segments[count].base_offset
-        self._is_over = threading.Event()
-        # Changed by the thread that renames: how many segments have their new name, and what ended it before the last.
+        # Changed by the thread that renames: whether it has ended, how many segments have their new name, and what
+        # ended it before the last. No lock guards them: where memory ends, a lock may stay locked.
+        self._is_over = False
         self._renamed = 0
         self._error: OSError | MemoryError | None = None
         # The open directory, for whoever takes it first.
@@ -60,7 +64,7 @@ class Leaving:
     @property
     def is_under_way(self) -> bool:
         """Whether `rename` has not ended yet."""
-        return not self._is_over.is_set()
+        return not self._is_over
 
     def rename_aside(self) -> None:
         """Have the flusher thread rename the files. Raises OSError and MemoryError; then nothing was begun."""
@@ -98,11 +102,12 @@ class Leaving:
         except (OSError, MemoryError) as err:
             self._error = err
         finally:
-            self._is_over.set()
+            self._is_over = True
 
     def settle(self) -> None:
         """Wait until `rename` has ended, and `end`. Raises as that does."""
-        self._is_over.wait()
+        while not self._is_over:
+            time.sleep(POLL_S)
         self.end()
 
     def end(self) -> None:

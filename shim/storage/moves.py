@@ -15,7 +15,7 @@ from functools import partial
 
 from kafka_shim.errors import KafkaError
 from kafka_shim.scheduler import Scheduler
-from kafka_shim.storage import names
+from kafka_shim.storage import checkpoint, names
 from kafka_shim.storage.data_dir import remove_tree
 from kafka_shim.storage.future_log import FutureLog
 from kafka_shim.storage.open_files import out_of_memory
@@ -316,7 +316,7 @@ class Moves:
             try:
                 self._checkpoints.write(data_dir, sync=False)
                 if cleaned is not None:
-                    data_dir.write_cleaner_offsets()
+                    data_dir.write_offsets(checkpoint.CLEANER_OFFSETS, data_dir.cleaner_offsets, sync=False)
             except OSError as err:
                 logger.warning("the checkpoints of %s cannot be written: %s", data_dir.path, err)
         # Both renames, for a power failure.

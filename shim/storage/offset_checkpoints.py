@@ -114,7 +114,9 @@ class OffsetCheckpoints:
             if data_dir.has_entry(checkpoint.LOG_START_OFFSETS, key):
                 data_dir.start_offsets.pop(key, None)
                 self.write_start_offsets(data_dir, sync=True)
-            data_dir.forget_cleaner_offset(key)
+            if data_dir.has_entry(checkpoint.CLEANER_OFFSETS, key):
+                data_dir.cleaner_offsets.pop(key, None)
+                data_dir.write_offsets(checkpoint.CLEANER_OFFSETS, data_dir.cleaner_offsets, sync=True)
 
 
 def _none(data_dir: DataDir) -> list[Partition]:
