@@ -53,6 +53,13 @@ DIFFERENCES = (
         "test_the_initial_rebalance_delay",
     ),
     KnownDifference(
+        "socket.listen.backlog.size",
+        "is 4096 by default",
+        "is 50 by default",
+        "a client whose connection finds the kernel's queue full tries again after a second",
+        "test_the_queue_of_connections",
+    ),
+    KnownDifference(
         "what is cached after a kill",
         "after a kill knows the last five batches of each producer that it replays (A9)",
         "snapshots producers while it recovers, and keeps one batch of each",

@@ -26,7 +26,7 @@ class BrokerDefaults:
     socket_request_max_bytes: int = 104857600
     socket_send_buffer_bytes: int = 102400
     socket_receive_buffer_bytes: int = 102400
-    socket_listen_backlog_size: int = 50
+    socket_listen_backlog_size: int = 4096  # Kafka: 50; what overflows waits a second, and Linux cuts it to somaxconn
     queued_max_request_bytes: int = -1
     max_connections: int = 2147483647
     max_connections_per_ip: int = 2147483647

@@ -15,7 +15,7 @@ DOCS = {
     "socket.request.max.bytes": "The longest request that is read; a longer one closes its connection.",
     "socket.send.buffer.bytes": "SO_SNDBUF of client sockets; applied when it is set.",
     "socket.receive.buffer.bytes": "SO_RCVBUF of client sockets; applied when it is set.",
-    "socket.listen.backlog.size": "How many connections may wait to be accepted.",
+    "socket.listen.backlog.size": "How many connections may wait to be accepted: 4096 here, 50 in Kafka.",
     "queued.max.request.bytes": "Bytes of unfinished requests over which no new one is read; -1 for no limit.",
     "max.connections": "Open connections in all, or of one listener; further ones wait to be accepted.",
     "max.connections.per.ip": "Open connections from one address; further ones are closed at once.",

@@ -308,7 +308,10 @@ _OWN_ROWS: tuple[tuple[str | None, ...], ...] = (
     ("kafka.shim.http.listener", "STRING", "", None, "LOW", READ_ONLY, "internal"),
     ("kafka.shim.login.timeout.ms", "INT", "30000", "[1,...]", "LOW", READ_ONLY, "internal"),
 )
-BROKER_OPTIONS = _options((*generated_rows.BROKER, *_OWN_ROWS), effects.BROKER_IDLE)
+# Options of Kafka whose default is another here, by `BrokerDefaults` (docs/differences.md).
+_OWN_DEFAULTS = {"group.initial.rebalance.delay.ms": "0", "socket.listen.backlog.size": "4096"}
+_BROKER_ROWS = tuple((*row[:2], _OWN_DEFAULTS.get(row[0] or "", row[2]), *row[3:]) for row in generated_rows.BROKER)
+BROKER_OPTIONS = _options((*_BROKER_ROWS, *_OWN_ROWS), effects.BROKER_IDLE)
 TOPIC_OPTIONS = _options(generated_rows.TOPIC, effects.TOPIC_IDLE)
 GROUP_OPTIONS = _options(generated_rows.GROUP, effects.GROUP_IDLE)
 CLIENT_METRICS_OPTIONS = _options(generated_rows.CLIENT_METRICS, effects.CLIENT_METRICS_IDLE)

@@ -253,6 +253,16 @@ def test_the_initial_rebalance_delay(each) -> None:
     assert ours < 2.9 < theirs
 
 
+def test_the_queue_of_connections(each) -> None:
+    def default(connection: Connection) -> str:
+        node_id = str(connection.request(ask.make("Metadata", topics=[]), 12).brokers[0].node_id)
+        names = ["socket.listen.backlog.size"]
+        resource = {"resource_type": 4, "resource_name": node_id, "configuration_keys": names}
+        return connection.request(ask.make("DescribeConfigs", resources=[resource]), 4).results[0].configs[0].value
+
+    assert each(default) == ["4096", "50"]
+
+
 def _await_coordinator(connection: Connection, group: str) -> None:
     look_up = ask.make("FindCoordinator", key=group, key_type=0)
     _until(lambda: connection.request(look_up, 3).error_code == 0 or None)
