@@ -79,6 +79,8 @@ FACTS: dict[str, tuple[str, ...]] = {
     "response": ("api_key", "client_id"),
     "server": (),
 }
+# The facts that are numbers; the others are text, or None.
+NUMBERS = frozenset({"api_key", "partition"})
 # Where a caller can wait.
 HOLDS = frozenset(
     {
@@ -270,6 +272,10 @@ def _check(
     if unknown:
         known = ", ".join(facts_of(point)) or "nothing"
         raise ValueError(f"{point} has these facts: {known}; `where` cannot name {', '.join(unknown)}")
+    strange = [name for name, wanted in where.items() if not isinstance(wanted, int if name in NUMBERS else str | None)]
+    if strange:
+        kind = "a number" if strange[0] in NUMBERS else "text"
+        raise ValueError(f"{point} tells {strange[0]} as {kind}: {where[strange[0]]!r} would never match")
 
 
 def _check_argument(action: str, argument: str) -> None:

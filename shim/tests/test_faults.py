@@ -131,6 +131,22 @@ def test_a_broker_in_a_thread_ends_nobodys_process():
     Broker(process=True, faults=f"{POINT}=kill@1")
 
 
+@pytest.mark.parametrize(
+    ("point", "where"),
+    [
+        ("log.before_write", {"partition": "0"}),
+        ("log.before_write", {"topic": 0}),
+        ("request.received", {"api_key": "Produce"}),
+        ("log.before_fsync", {"path": Path("t-0")}),
+    ],
+)
+def test_a_value_of_a_kind_that_never_matches_is_refused(point: str, where: dict[str, object]) -> None:
+    faults = Faults()
+    with pytest.raises(ValueError, match="would never match"):
+        faults.arm(point, "error", "UNKNOWN_SERVER_ERROR", where=where)
+    assert not faults.armed
+
+
 def test_a_fact_that_a_point_does_not_tell_is_refused():
     with pytest.raises(ValueError, match="has these facts: topic, partition; `where` cannot name topik"):
         Faults().arm("log.before_write", "error", where={"topik": "t"})
