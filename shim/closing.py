@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from kafka_shim.clock import Clock
 
-# Connections closed per turn: less than a millisecond.
-CLOSES_PER_TURN = 64
+# Connections closed per turn: about a quarter of a millisecond.
+CLOSES_PER_TURN = 16
 
 
 class Closing:
