@@ -8,6 +8,8 @@ names topics by id: UNKNOWN_TOPIC_ID.
 
 from __future__ import annotations
 
+from itertools import chain
+
 from kafka_shim.api.plain_commits import not_committed, prepare
 from kafka_shim.authorization import authorized, authorized_in_steps, require
 from kafka_shim.cext import segment as cext_segment
@@ -103,7 +105,9 @@ def _in_steps(context: Context, request: OffsetCommitRequest) -> Steps[Answer]:
             yield
     request.topics = known
     if not known:
-        return OffsetCommitResponse(topics=refused)
+        response = OffsetCommitResponse()
+        yield from _put_after(refused, response)
+        return response
     try:
         outcome = yield from context.broker.groups.offsets.commit_in_steps(request, context.api_version)
     except KafkaError as error:
@@ -119,7 +123,9 @@ def _in_steps(context: Context, request: OffsetCommitRequest) -> Steps[Answer]:
 def _commit(context: Context, request: OffsetCommitRequest, refused: list[OffsetCommitResponseTopic]) -> Answer:
     """Commit the offsets of the topics that are left in the request."""
     if not request.topics:
-        return OffsetCommitResponse(topics=refused)
+        response = OffsetCommitResponse()
+        at_once(_put_after(refused, response))
+        return response
     try:
         if context.done is not None:
             raise context.done
@@ -133,21 +139,17 @@ def _commit(context: Context, request: OffsetCommitRequest, refused: list[Offset
 
 
 def _put_after(refused: list[OffsetCommitResponseTopic], response: OffsetCommitResponse) -> Steps[None]:
-    """Put the topics of the response after the refused ones, those of the same topic together."""
+    """Put the topics of the response after the refused ones, and list each once. Without refused ones, topics are
+    listed as often as the request named them (OffsetCommitResponse.Builder.merge)."""
     if not refused:
         return
-    by_name = {}
-    for topic in refused:
-        by_name[topic.name, topic.topic_id] = topic
-        yield
-    for topic in response.topics:
-        same = by_name.get((topic.name, topic.topic_id))
-        if same is None:
-            refused.append(topic)
-        else:
+    listed: dict[tuple[str, bytes], OffsetCommitResponseTopic] = {}
+    for topic in chain(refused, response.topics):
+        same = listed.setdefault((topic.name, topic.topic_id), topic)
+        if same is not topic:
             same.partitions += topic.partitions
         yield
-    response.topics = refused
+    response.topics = list(listed.values())
 
 
 def _split(

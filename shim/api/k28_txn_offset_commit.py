@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     Answer = Response | Coroutine[Any, Any, Response]
     # By the names of the topics.
     TopicIds = dict[str, bytes]
+    Refused = dict[str, TxnOffsetCommitResponseTopic]
 
 KEY, MIN, MAX = 28, 0, 5
 REQUEST, RESPONSE = TxnOffsetCommitRequest, TxnOffsetCommitResponse
@@ -71,9 +72,9 @@ def _in_steps(context: Context, request: TxnOffsetCommitRequest) -> Steps[Answer
     topic_ids: TopicIds = {}
     unknown = yield from _split(context, request, topic_ids)
     if unknown:
-        yield from _explain(context, request, unknown)
+        yield from _explain(context, request, unknown.values())
     if not request.topics:
-        return TxnOffsetCommitResponse(topics=unknown)
+        return TxnOffsetCommitResponse(topics=list(unknown.values()))
     if not request.group_id:
         refused = yield from _failed(request, ErrorCode.INVALID_GROUP_ID)
         yield from _explain(context, request, refused)
@@ -90,7 +91,7 @@ def _in_steps(context: Context, request: TxnOffsetCommitRequest) -> Steps[Answer
 async def _commit_later(
     context: Context,
     request: TxnOffsetCommitRequest,
-    unknown: list[TxnOffsetCommitResponseTopic],
+    unknown: Refused,
     topic_ids: TopicIds,
     flushes: Flushes,
     prepared: PreparedTxnCommit | None,
@@ -102,14 +103,14 @@ async def _commit_later(
         await wait_for(flushes)
         admitted, flushes = _admit(context, request)
     if prepared is None:
-        unknown += _take_deleted(context, request, topic_ids)
+        _take_deleted(context, request, topic_ids, unknown)
     return await context.broker.turns.run(_commit(context, request, unknown, admitted, prepared), context.throttle)
 
 
 def _commit(
     context: Context,
     request: TxnOffsetCommitRequest,
-    unknown: list[TxnOffsetCommitResponseTopic],
+    unknown: Refused,
     admitted: Admission,
     prepared: PreparedTxnCommit | None,
 ) -> Steps[Response]:
@@ -132,25 +133,20 @@ def _commit(
     return Outcome((yield from _answer(context, unknown, topics)), flushes)
 
 
-def _take_deleted(
-    context: Context, request: TxnOffsetCommitRequest, topic_ids: TopicIds
-) -> list[TxnOffsetCommitResponseTopic]:
-    """Take the topics out of the request that were deleted since it came: their offsets were removed before, and these
-    would be those of a later topic of the name. Returns their entries of the response."""
+def _take_deleted(context: Context, request: TxnOffsetCommitRequest, topic_ids: TopicIds, unknown: Refused) -> None:
+    """Move the topics to the refused ones that were deleted since the request came: their offsets were removed before,
+    and these would be those of a later topic of the name."""
     topics = context.broker.metadata.image.topics
-    deleted: list[TxnOffsetCommitRequestTopic] = []
     there: list[TxnOffsetCommitRequestTopic] = []
     for topic in request.topics:
         now = topics.get(topic.name)
-        (deleted if now is None or now.topic_id != topic_ids.get(topic.name) else there).append(topic)
+        if now is not None and now.topic_id == topic_ids.get(topic.name):
+            there.append(topic)
+            continue
+        _entry(unknown, topic.name).partitions += [
+            _refusal(part, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) for part in topic.partitions
+        ]
     request.topics = there
-    return [
-        TxnOffsetCommitResponseTopic(
-            name=topic.name,
-            partitions=[_refusal(part, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) for part in topic.partitions],
-        )
-        for topic in deleted
-    ]
 
 
 def _explain(
@@ -197,42 +193,42 @@ def _admit(context: Context, request: TxnOffsetCommitRequest) -> tuple[Admission
     return admitted, flushes
 
 
-def _split(
-    context: Context, request: TxnOffsetCommitRequest, topic_ids: TopicIds
-) -> Steps[list[TxnOffsetCommitResponseTopic]]:
+def _split(context: Context, request: TxnOffsetCommitRequest, topic_ids: TopicIds) -> Steps[Refused]:
     """Leave in the request the topics that exist, and their ids in `topic_ids`. Returns the entries for those that are
-    not authorised or do not."""
+    not authorised or do not, each topic once."""
     image = context.broker.metadata.image
     names = (topic.name for topic in request.topics)
     allowed = yield from authorized_in_steps(context, READ, TOPIC, names)
-    unknown: list[TxnOffsetCommitResponseTopic] = []
+    unknown: Refused = {}
     known: list[TxnOffsetCommitRequestTopic] = []
     for topic in request.topics:
         is_allowed = topic.name in allowed
-        if is_allowed and not topic.partitions:
-            # Nothing is requested for this topic, and it must not add the group to the transaction.
-            if topic.name not in image.topics:
-                unknown.append(TxnOffsetCommitResponseTopic(name=topic.name))
-            yield
-            continue
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_allowed else ErrorCode.TOPIC_AUTHORIZATION_FAILED
         exist: list[TxnOffsetCommitRequestPartition] = []
-        missing = TxnOffsetCommitResponseTopic(name=topic.name)
         if is_allowed and topic.name in image.topics:
             topic_ids.setdefault(topic.name, image.topics[topic.name].topic_id)
+        else:
+            _entry(unknown, topic.name)  # also of no partitions
         for start in range(0, len(topic.partitions), PARTITIONS_PER_STEP):
             for part in topic.partitions[start : start + PARTITIONS_PER_STEP]:
                 if is_allowed and image.partition(topic.name, part.partition_index) is not None:
                     exist.append(part)
                 else:
-                    missing.partitions.append(_refusal(part, code))
+                    _entry(unknown, topic.name).partitions.append(_refusal(part, code))
             yield
-        if missing.partitions or not is_allowed:
-            unknown.append(missing)
-        if exist:
+        if exist:  # a topic of no partitions must not add the group to the transaction
             known.append(TxnOffsetCommitRequestTopic(name=topic.name, partitions=exist))
+        else:
+            yield
     request.topics = known
     return unknown
+
+
+def _entry(answered: Refused, name: str) -> TxnOffsetCommitResponseTopic:
+    found = answered.get(name)
+    if found is None:
+        found = answered[name] = TxnOffsetCommitResponseTopic(name=name)
+    return found
 
 
 def _failed(request: TxnOffsetCommitRequest, code: ErrorCode) -> Steps[list[TxnOffsetCommitResponseTopic]]:
@@ -250,24 +246,23 @@ def _refusal(part: TxnOffsetCommitRequestPartition, code: ErrorCode) -> TxnOffse
 
 
 def _answer(
-    context: Context, unknown: list[TxnOffsetCommitResponseTopic], topics: list[TxnOffsetCommitResponseTopic]
+    context: Context, unknown: Refused, topics: list[TxnOffsetCommitResponseTopic]
 ) -> Steps[TxnOffsetCommitResponse]:
-    """Merge both lists, with each topic named once. Codes are those that this version knows."""
-    by_name = {}
-    for topic in unknown:
-        by_name[topic.name] = topic
-        yield
-    for topic in topics:
-        if topic.name in by_name:
-            by_name[topic.name].partitions += topic.partitions
-        else:
-            by_name[topic.name] = topic
-        yield
+    """Merge both lists, with each topic named once if something was refused. Otherwise the topics are listed as often
+    as the request named them (TxnOffsetCommitResponse.Builder.merge). Codes are those that this version knows."""
+    if unknown:
+        for topic in topics:
+            if topic.name in unknown:
+                unknown[topic.name].partitions += topic.partitions
+            else:
+                unknown[topic.name] = topic
+            yield
+        topics = list(unknown.values())
     if context.api_version < FIRST_WITH_LOAD_IN_PROGRESS:
-        for topic in by_name.values():
+        for topic in topics:
             for number, part in enumerate(topic.partitions):
                 if part.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
                     part.error_code = ErrorCode.COORDINATOR_NOT_AVAILABLE
                 if number % PARTITIONS_PER_STEP == PARTITIONS_PER_STEP - 1:
                     yield
-    return TxnOffsetCommitResponse(topics=list(by_name.values()))
+    return TxnOffsetCommitResponse(topics=topics)

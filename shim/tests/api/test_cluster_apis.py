@@ -217,6 +217,27 @@ def test_a_full_disk_that_refuses_topics_on_demand_does_not_write_a_line_for_eac
     assert "the topic new-0 is not created on demand: KAFKA_STORAGE_ERROR" in caplog.text
 
 
+def test_a_commit_lists_a_topic_that_it_names_twice_once_if_something_is_refused(client):
+    make_topic(client, "t")
+    client.request(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]), 6)
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    def answers(*topics):
+        rows = [{"name": name, "partitions": [{"partition_index": index}]} for name, index in topics]
+        told = client.request(make("OffsetCommit", group_id="g", topics=rows), 9)
+        return [
+            (topic.name, [(part.partition_index, part.error_code) for part in topic.partitions])
+            for topic in told.topics
+        ]
+
+    assert answers(("t", 0), ("t", 0)) == [("t", [(0, 0)])] * 2
+    assert answers(("no", 0), ("no", 1)) == [("no", [(0, unknown), (1, unknown)])]
+    assert answers(("t", 0), ("no", 0), ("t", 0), ("no", 1)) == [
+        ("no", [(0, unknown), (1, unknown)]),
+        ("t", [(0, 0), (0, 0)]),
+    ]
+
+
 def test_groups_have_no_coordinator_until_it_is_looked_up(broker, client):
     make_topic(client, "t")
     beat = make("Heartbeat", group_id="g", generation_id=1, member_id="m")

@@ -18,7 +18,11 @@ from kafka_shim.protocol.messages.end_txn_request import EndTxnRequest
 from kafka_shim.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kafka_shim.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from kafka_shim.protocol.messages.list_transactions_request import ListTransactionsRequest
-from kafka_shim.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest, TxnOffsetCommitRequestTopic
+from kafka_shim.protocol.messages.txn_offset_commit_request import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
 from kafka_shim.protocol.messages.write_txn_markers_request import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
@@ -393,6 +397,42 @@ def test_offsets_of_an_unknown_partition_do_not_touch_the_transaction(client: Cl
     client.init()
     assert client.commit_offsets(5, topic="nowhere") is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert client.described().transaction_state == "Empty"
+
+
+@pytest.mark.parametrize("generation", [-1, 7])
+def test_offsets_of_a_topic_that_is_named_twice(client: Client, generation: int) -> None:
+    """Topics are only merged where something is refused (TxnOffsetCommitResponse.Builder)."""
+    client.init()
+    code = NONE if generation < 0 else ErrorCode.ILLEGAL_GENERATION
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    def answers(*topics: tuple[str, int]) -> list[tuple[str, list[tuple[int, int]]]]:
+        request = TxnOffsetCommitRequest(
+            transactional_id=client.name,
+            group_id=client.name,
+            producer_id=client.producer[0],
+            producer_epoch=client.producer[1],
+            generation_id=generation,
+            topics=[
+                TxnOffsetCommitRequestTopic(
+                    name=name,
+                    partitions=[TxnOffsetCommitRequestPartition(partition_index=index, committed_offset=1)],
+                )
+                for name, index in topics
+            ],
+        )
+        return [
+            (topic.name, [(part.partition_index, part.error_code) for part in topic.partitions])
+            for topic in client.connection.request(request, 5).topics
+        ]
+
+    assert answers(("t", 0), ("t", 1)) == [("t", [(0, code)]), ("t", [(1, code)])]
+    assert answers(("no", 0), ("no", 1)) == [("no", [(0, unknown), (1, unknown)])]
+    assert answers(("t", 0), ("no", 0), ("t", 1), ("no", 1)) == [
+        ("no", [(0, unknown), (1, unknown)]),
+        ("t", [(0, code), (1, code)]),
+    ]
+    assert answers(("t", 0), ("t", 7)) == [("t", [(7, unknown), (0, code)])]
 
 
 # --- WriteTxnMarkers, DescribeProducers, B11
