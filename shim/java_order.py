@@ -23,6 +23,11 @@ def uuid_hash(uuid: bytes) -> int:
     return (xor >> 32 ^ xor) & 0xFFFFFFFF
 
 
+def topic_partition_hash(topic: str, partition: int) -> int:
+    """`org.apache.kafka.common.TopicPartition.hashCode`."""
+    return 31 * (31 + partition) + java_string_hash(topic)
+
+
 def table_size(count: int, initial: int = 16) -> int:
     """Returns the number of buckets of a map that grew from `initial` buckets to `count` entries."""
     size = initial
@@ -42,6 +47,17 @@ def presized_table_size(count: int) -> int:
     """Returns the number of buckets of a map that Kafka's `AssignorHelpers` makes for so many entries."""
     wanted = int((count + 1) / 0.75 + 1)
     return 1 << (wanted - 1).bit_length()
+
+
+def scala_table_size(count: int) -> int:
+    """Returns the number of buckets of a `scala.collection.mutable.HashMap` that is made from so many entries."""
+    return 1 << max(int((count + 1) / 0.75) - 1, 15).bit_length()
+
+
+def spread(hash_code: int) -> int:
+    """Returns the signed hash by which Scala's HashMap orders the keys of a bucket."""
+    mixed = (hash_code & 0xFFFFFFFF) >> 16 ^ hash_code & 0xFFFFFFFF
+    return mixed - (1 << 32) if mixed >> 31 else mixed
 
 
 def bucket(hash_code: int, size: int) -> int:
@@ -104,12 +120,7 @@ def order_timeline(keys: Iterable[str]) -> list[str]:
 
 def order_partitions(topic: str, partitions: Iterable[int], size: int = 16) -> list[int]:
     """Returns partitions in the order of a ConcurrentHashMap whose keys are these TopicPartitions."""
-    topic_hash = java_string_hash(topic)
-
-    def hash_of(partition: int) -> int:
-        return 31 * (31 + partition) + topic_hash
-
     found = list(partitions)
     while len(found) >= size * 3 // 4:
         size *= 2
-    return order_keys(found, hash_of, size)
+    return order_keys(found, lambda partition: topic_partition_hash(topic, partition), size)

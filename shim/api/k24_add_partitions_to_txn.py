@@ -11,6 +11,7 @@ from __future__ import annotations
 from kafka_shim.authorization import authorized_in_steps, is_authorized, require_on_cluster
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.internal_topics import INTERNAL_TOPICS
+from kafka_shim.java_order import bucket, order_strings, scala_table_size, spread, table_size, topic_partition_hash
 from kafka_shim.outcome import Outcome
 from kafka_shim.protocol.messages.add_partitions_to_txn_request import (
     AddPartitionsToTxnRequest,
@@ -29,7 +30,7 @@ from kafka_shim.txn.transaction import TV0, TV2
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from kafka_shim.context import Context
     from kafka_shim.outcome import Flush
@@ -77,17 +78,17 @@ def _add(
     context: Context, transaction: AddPartitionsToTxnTransaction, client_version: int, flushes: list[Flush]
 ) -> Steps[list[AddPartitionsToTxnTopicResult]]:
     image = context.broker.metadata.image
-    partitions: set[TopicPartition] = set()
+    partitions: dict[TopicPartition, None] = {}  # each once, in the order of the request
     names: dict[str, None] = {}
     for topic, some in _parts(transaction):
-        partitions.update((topic.name, partition) for partition in some)
+        partitions.update(((topic.name, partition), None) for partition in some)
         names[topic.name] = None
         yield
     allowed: Collection[str] = names
     if context.api_version < FIRST_OF_BROKERS:
         if not is_authorized(context, WRITE, TRANSACTIONAL_ID, transaction.transactional_id):
             denied = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-            return (yield from _results(transaction, lambda partition: denied))
+            return (yield from _results(transaction, denied))
         # No client adds an internal topic by name. AddOffsetsToTxn adds the group's partition.
         asked = (name for name in names if name not in INTERNAL_TOPICS)
         allowed = yield from authorized_in_steps(context, WRITE, TOPIC, asked)
@@ -107,13 +108,21 @@ def _add(
         why = "do not exist" if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else "are refused"
         reason = f"{len(codes)} of {len(partitions)} partitions {why}, the first is {name}-{index}"
         transactions.note_refusal("AddPartitionsToTxn", producer[0], KafkaError(code, reason), producer[1:])
-        return (yield from _results(transaction, lambda one: codes.get(one, ErrorCode.OPERATION_NOT_ATTEMPTED)))
-    missing: Collection[TopicPartition] = ()
+        return (
+            yield from _results_of_map(
+                partitions,
+                lambda one: codes.get(one, ErrorCode.OPERATION_NOT_ATTEMPTED),
+                scala_table_size(len(partitions)),
+                is_scala=True,
+            )
+        )
     wanted = frozenset(partitions)
     if len(wanted) > MANY:
         yield
         transactions.prepare_partitions(producer[0], wanted)
         yield
+    code = ErrorCode.NONE
+    missing: Collection[TopicPartition] = ()
     try:
         if transaction.verify_only:
             missing = transactions.missing_partitions(*producer, wanted)
@@ -123,11 +132,13 @@ def _add(
         code = error.code
         if code is ErrorCode.PRODUCER_FENCED and context.api_version < 2:
             code = ErrorCode.INVALID_PRODUCER_EPOCH
-        return (yield from _results(transaction, lambda partition: code))
+    if not transaction.verify_only:
+        return (yield from _results(transaction, code))
     return (
-        yield from _results(
-            transaction,
-            lambda partition: ErrorCode.TRANSACTION_ABORTABLE if partition in missing else ErrorCode.NONE,
+        yield from _results_of_map(
+            partitions,
+            lambda partition: ErrorCode.TRANSACTION_ABORTABLE if partition in missing else code,
+            table_size(len(partitions)),
         )
     )
 
@@ -140,9 +151,8 @@ def _parts(
             yield topic, topic.partitions[start : start + PARTITIONS_PER_STEP]
 
 
-def _results(
-    transaction: AddPartitionsToTxnTransaction, code_of: Callable[[TopicPartition], ErrorCode]
-) -> Steps[list[AddPartitionsToTxnTopicResult]]:
+def _results(transaction: AddPartitionsToTxnTransaction, code: ErrorCode) -> Steps[list[AddPartitionsToTxnTopicResult]]:
+    """One code for all, listed as in the request."""
     results: list[AddPartitionsToTxnTopicResult] = []
     last = None
     for topic, some in _parts(transaction):
@@ -150,10 +160,40 @@ def _results(
             results.append(AddPartitionsToTxnTopicResult(name=topic.name))
             last = topic
         results[-1].results_by_partition += [
-            AddPartitionsToTxnPartitionResult(
-                partition_index=partition, partition_error_code=code_of((topic.name, partition))
-            )
+            AddPartitionsToTxnPartitionResult(partition_index=partition, partition_error_code=code)
             for partition in some
         ]
         yield
     return results
+
+
+def _results_of_map(
+    partitions: Iterable[TopicPartition],
+    code_of: Callable[[TopicPartition], ErrorCode],
+    map_size: int,
+    *,
+    is_scala: bool = False,
+) -> Steps[list[AddPartitionsToTxnTopicResult]]:
+    """Kafka keeps codes that differ in a hash map of `map_size` buckets (AddPartitionsToTxnResponse.
+    resultForTransaction): each partition is listed once, no topic without partitions, in the order of the map."""
+    buckets: dict[int, list[TopicPartition]] = {}
+    for number, one in enumerate(partitions):
+        buckets.setdefault(bucket(topic_partition_hash(*one), map_size), []).append(one)
+        if number % PARTITIONS_PER_STEP == PARTITIONS_PER_STEP - 1:
+            yield
+    results: dict[str, AddPartitionsToTxnTopicResult] = {}
+    for number in range(map_size):
+        found = buckets.get(number, [])
+        if is_scala and len(found) > 1:
+            found.sort(key=lambda each: spread(topic_partition_hash(*each)))
+        for name, partition in found:
+            if name not in results:
+                results[name] = AddPartitionsToTxnTopicResult(name=name)
+            results[name].results_by_partition.append(
+                AddPartitionsToTxnPartitionResult(
+                    partition_index=partition, partition_error_code=code_of((name, partition))
+                )
+            )
+        if number % PARTITIONS_PER_STEP == PARTITIONS_PER_STEP - 1:
+            yield
+    return [results[name] for name in order_strings(results)]

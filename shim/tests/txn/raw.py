@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from typing import Any
 
 from kafka_shim.cext.records import build
@@ -45,10 +46,13 @@ class Client:
             assert (answer.producer_id, answer.producer_epoch) == (-1, -1)
         return ErrorCode(answer.error_code)
 
-    def add(self, version: int = 3, producer: tuple[int, int] | None = None, *names: tuple[str, int]) -> list[int]:
+    def add(
+        self, version: int = 3, producer: tuple[int, int] | None = None, *names: tuple[str, int]
+    ) -> list[ErrorCode]:
         producer_id, epoch = producer or self.producer
         topics: dict[str, list[int]] = {}
-        for name, partition in names or ((self.topic, 0),):
+        asked = names or ((self.topic, 0),)
+        for name, partition in asked:
             topics.setdefault(name, []).append(partition)
         added = [AddPartitionsToTxnTopic(name=name, partitions=found) for name, found in topics.items()]
         request = AddPartitionsToTxnRequest(
@@ -58,11 +62,7 @@ class Client:
             v3_and_below_topics=added,
         )
         answer = self.connection.request(request, version)
-        return [
-            ErrorCode(part.partition_error_code)
-            for topic in answer.results_by_topic_v3_and_below
-            for part in topic.results_by_partition
-        ]
+        return _codes_of(answer.results_by_topic_v3_and_below, asked)
 
     def verify(self, *names: tuple[str, int], verify_only: bool = True, version: int = 5) -> list[ErrorCode]:
         producer_id, epoch = self.producer
@@ -76,11 +76,7 @@ class Client:
         answer = self.connection.request(AddPartitionsToTxnRequest(transactions=[transaction]), version)
         (result,) = answer.results_by_transaction
         assert result.transactional_id == self.name
-        return [
-            ErrorCode(part.partition_error_code)
-            for topic in result.topic_results
-            for part in topic.results_by_partition
-        ]
+        return _codes_of(result.topic_results, names)
 
     def add_offsets(self, version: int = 3, producer: tuple[int, int] | None = None) -> ErrorCode:
         producer_id, epoch = producer or self.producer
@@ -168,3 +164,13 @@ class Client:
             DescribeTransactionsRequest(transactional_ids=[self.name]), 0
         ).transaction_states
         return found
+
+
+def _codes_of(topics: Iterable[Any], asked: Iterable[tuple[str, int]]) -> list[ErrorCode]:
+    """Returns the codes in the order of what was asked: the answer may have another."""
+    codes = {
+        (topic.name, part.partition_index): ErrorCode(part.partition_error_code)
+        for topic in topics
+        for part in topic.results_by_partition
+    }
+    return [codes[one] for one in asked]

@@ -28,6 +28,7 @@ from kafka_shim.protocol.messages.write_txn_markers_request import (
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
+from kafka_shim.targets.requests import make
 from kafka_shim.tests.txn.raw import Client
 from kafka_shim.wire_client import Connection, WireClientError
 
@@ -128,6 +129,45 @@ def test_brokers_verify_and_add(client: Client) -> None:
     assert client.verify(("t", 0), verify_only=False) == [NONE]
     assert client.verify(("t", 0), ("t", 1)) == [NONE, ErrorCode.TRANSACTION_ABORTABLE]
     assert client.verify(("t", 0), version=4) == [NONE]
+
+
+@pytest.mark.parametrize("verify_only", [True, False])
+def test_codes_that_differ_by_partition_are_listed_in_the_order_of_kafkas_maps(
+    client: Client, verify_only: bool
+) -> None:
+    """Each partition once, and no topic without partitions. What was added is listed as in the request. The orders are
+    those of Apache Kafka 4.3.1 for these names."""
+    rows = [{"name": name, "num_partitions": 20, "replication_factor": 1} for name in ("b", "a", "cc")]
+    client.connection.request(make("CreateTopics", topics=rows), 5)
+    client.init()
+
+    def listed(verify_only: bool, *topics: tuple[str, list[int]]) -> list[tuple[str, list[tuple[int, int]]]]:
+        transaction = {
+            "transactional_id": client.name,
+            "producer_id": client.producer[0],
+            "producer_epoch": client.producer[1],
+            "verify_only": verify_only,
+            "topics": [{"name": name, "partitions": partitions} for name, partitions in topics],
+        }
+        answer = client.connection.request(make("AddPartitionsToTxn", transactions=[transaction]), 5)
+        return [
+            (topic.name, [(part.partition_index, part.partition_error_code) for part in topic.results_by_partition])
+            for topic in answer.results_by_transaction[0].topic_results
+        ]
+
+    asked = [("cc", []), ("b", [5, 3, 1, 5]), ("a", [1]), ("b", [2, 3])]
+    added = [("cc", []), ("b", [(5, 0), (3, 0), (1, 0), (5, 0)]), ("a", [(1, 0)]), ("b", [(2, 0), (3, 0)])]
+    told = added
+    if verify_only:
+        aborts = ErrorCode.TRANSACTION_ABORTABLE
+        told = [("a", [(1, aborts)]), ("b", [(number, aborts) for number in (3, 2, 1, 5)])]
+    assert listed(verify_only, *asked) == told
+    skipped, unknown = ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert listed(verify_only, *asked, ("none", [0, 0])) == [
+        ("a", [(1, skipped)]),
+        ("b", [(number, skipped) for number in (3, 2, 1, 5)]),
+        ("none", [(0, unknown)]),
+    ]
 
 
 def test_an_unknown_transactional_id(client: Client) -> None:
