@@ -96,6 +96,11 @@ def _fill(
     if bound is not None and segment.base_offset >= bound[0]:
         end_position = bound[1] if segment.base_offset == bound[0] else 0
     if position >= end_position or (first_bytes > max_bytes and not at_least_one):
+        if fetched.aborted is not None:
+            # Kafka looks for them after a read of no bytes too. It forgets them with a first batch that does not fit
+            # (ReplicaManager.readFromLog, firstEntryIncomplete).
+            is_cut_off = end_position and 0 < max_bytes < first_bytes and not at_least_one
+            fetched.aborted = None if is_cut_off else _aborted(log, number, position, fetch_offset)
         return
     # As from Kafka the range may end inside a batch: readers expect a cut last batch, and drop it.
     size_bytes = min(max(max_bytes, first_bytes), end_position - position)

@@ -23,8 +23,8 @@ class Fetched:
     ``records`` is a list of buffers, which together are batches, of which the last may be cut. The first batch
     contains the fetch offset and is whole. The list is empty if there is nothing to read. The buffers stay valid after
     a roll, a deletion or a compaction.
-    ``aborted`` is None for read_uncommitted, else the list of (producer_id, first_offset) of aborted transactions in
-    the order of their markers (B14).
+    ``aborted`` is None for read_uncommitted, and where the first batch does not fit, else the list of (producer_id,
+    first_offset) of aborted transactions in the order of their markers (B14).
     """
 
     __slots__ = ("aborted", "high_watermark", "last_stable_offset", "log_start_offset", "records", "size_bytes")

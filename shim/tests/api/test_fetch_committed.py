@@ -101,3 +101,23 @@ def test_a_session_tells_of_markers_that_move_only_the_high_watermark(client):
     (told,) = [one for topic in news.responses for one in topic.partitions]
     assert (told.partition_index, told.high_watermark) == (1, 2)
     assert [one.first_offset for one in told.aborted_transactions] == [0]
+
+
+@pytest.mark.parametrize(
+    ("limit", "offset", "found"), [(0, 0, [0]), (0, 2, [2]), (0, 4, []), (10, 0, None), (10, 4, [])]
+)
+def test_aborted_transactions_of_a_partition_that_size_limits_leave_empty(client, limit, offset, found):
+    """As Apache Kafka 4.3.1: with no bytes left they are those up to the next entry of the offset index, and there is
+    no list where some are left and the first batch does not fit."""
+    make_topic(client, "t", 2)
+    writer = Producer(client, "x")
+    produce(client, "t", 0, batch(b"first of all"))
+    for _ in range(2):
+        writer.write(b"data", partition=1)
+        writer.end(commit=False)
+    request = fetch_request({("t", 0): 0, ("t", 1): offset}, **COMMITTED)
+    request.topics[1].partitions[0].partition_max_bytes = limit
+    (told,) = client.request(request, 12).responses[-1].partitions[-1:]
+    assert (told.partition_index, told.error_code, size_of(told.records)) == (1, 0, 0)
+    aborted = told.aborted_transactions
+    assert (None if aborted is None else [one.first_offset for one in aborted]) == found
