@@ -121,8 +121,11 @@ def _join_as_new(group: ClassicGroup, context: JoinContext) -> None:
 def _join_as_known(group: ClassicGroup, context: JoinContext) -> None:
     request, decision, token = context.request, context.decision, context.token
     member_id = request.member_id
-    if member_id in group.pending_joins and request.group_instance_id is None:
-        _add(group, member_id, context)
+    if member_id in group.pending_joins:
+        if request.group_instance_id is None:
+            _add(group, member_id, context)
+        else:  # as Kafka, for which that is an illegal state: static members get no id with MEMBER_ID_REQUIRED
+            decision.reply(token, _refusal(ErrorCode.UNKNOWN_SERVER_ERROR, ""))
         return
     try:
         member = group.check_member(member_id, request.group_instance_id)

@@ -205,6 +205,13 @@ def test_an_id_that_nobody_comes_back_with_is_forgotten(node: Node) -> None:
     assert code_of(node.join, "g", given.member_id) is E.UNKNOWN_MEMBER_ID
 
 
+def test_an_id_that_was_given_to_a_dynamic_member_is_none_of_a_static_one(node: Node) -> None:
+    given = node.join("g")
+    told = node.join("g", given.member_id, group_instance_id="i")
+    assert (told.error_code, told.member_id) == (E.UNKNOWN_SERVER_ERROR, "")  # as Apache Kafka's illegal state
+    assert node.join("g", given.member_id).error_code == 0
+
+
 def test_a_first_join_that_is_never_answered_ends_after_five_minutes(node: Node) -> None:
     me = node.stable("g", rebalance_timeout_ms=3_600_000)
     node.member("g", rebalance_timeout_ms=3_600_000)
