@@ -49,17 +49,17 @@ def join(group: ConsumerGroup, context: JoinContext) -> Decision:
         response = JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id=member_id, protocol_name=None)
         decision.reply(context.token, response)
         return decision
-    try:
-        subscription = consumer_protocol.read_subscription(protocols[0][1])
-    except consumer_protocol.ConsumerProtocolError as error:
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"malformed subscription: {error}") from error
-    owned = _owned(subscription, image)
     if request.group_instance_id is None:
         member = group.members.get(member_id) or ConsumerMember(member_id)
     else:
         member = _static(group, member_id, request.group_instance_id, is_unknown, decision)
     replaced = group.static_member(request.group_instance_id)
     goes_back = replaced is not None and can_downgrade_for(group, replaced, config)
+    try:
+        subscription = consumer_protocol.read_subscription(protocols[0][1])
+    except consumer_protocol.ConsumerProtocolError as error:
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"malformed subscription: {error}") from error
+    owned = _owned(subscription, image)
     updated = member.copy(
         instance_id=request.group_instance_id or member.instance_id,
         rack_id=subscription.rack_id or member.rack_id,

@@ -459,6 +459,15 @@ def test_classic_members_of_an_upgraded_group_need_a_protocol_in_common(node: No
         assert node.member("g", protocols=((name, subscription("four")),)).error_code == code
 
 
+def test_a_classic_member_is_looked_for_before_its_subscription_is_read(node: Node, topic_id: bytes) -> None:
+    join(node, "modern")
+    bad = (("range", b""),)
+    assert node.join("g", "no", group_instance_id="i", protocols=bad).error_code == E.UNKNOWN_MEMBER_ID
+    assert node.join("g", "", group_instance_id="i", protocols=bad).error_code == E.UNKNOWN_SERVER_ERROR
+    assert node.join("g", "no", protocols=bad).error_code == E.UNKNOWN_SERVER_ERROR
+    assert set(node.groups.find("g").members) == {"modern"}
+
+
 def test_the_epochs_of_an_upgraded_group_go_on_from_its_generation(node: Node, topic_id: bytes) -> None:
     old = classic_group(node)
     for generation in (2, 3, 4):
