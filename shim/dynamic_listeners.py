@@ -14,7 +14,7 @@ from copy import copy
 from ipaddress import ip_address
 
 from kafka_shim.config import ConfigError, is_listener_security
-from kafka_shim.listeners import cannot_listen, has_name, listeners_of, printable
+from kafka_shim.listeners import SECURED, cannot_listen, has_name, listeners_of, printable
 from kafka_shim.metadata.registration import SECURITY_PROTOCOLS
 
 TYPE_CHECKING = False
@@ -213,9 +213,21 @@ def _protocols(config: BrokerConfig) -> dict[str, str]:
             raise ConfigError(f"Invalid security protocol `{protocol.strip()}` defined in {PROTOCOLS}")
         found[name.strip().upper()] = protocol.strip().upper()
     if PROTOCOLS not in config.given:
+        _require_names(config.listeners)
         for name in config.controller_listener_names:
             found.setdefault(name, "PLAINTEXT")
     return found
+
+
+def _require_names(listeners: str) -> None:
+    """Raise ConfigError for an entry without a name. Kafka only looks for it where it may add to the default map of
+    protocols, and as far as the first listener that does not allow that (effectiveListenerSecurityProtocolMap)."""
+    for entry in listeners.split(","):
+        name, colon, _ = entry.strip().partition(":")
+        if not colon:
+            raise ConfigError(f"Unable to parse a listener name from {name}")
+        if name.upper() in SECURED:
+            return
 
 
 def _advertised(config: BrokerConfig, protocols: Mapping[str, str]) -> list[str]:
@@ -246,11 +258,13 @@ def _endpoint(entry: str, protocols: Mapping[str, str]) -> tuple[str, str, int]:
     if parts is None:
         raise ConfigError(f"Unable to parse {entry} to a broker endpoint")
     name = parts[1].upper()
-    if name not in protocols:
-        raise ConfigError(f"No security protocol defined for listener {name}")
+    if not name:
+        raise ConfigError("The provided listener name is null or empty string")
     # Python converts no number of thousands of digits.
     if len(parts[3]) > MOST_DIGITS or not -MOST_PORT <= int(parts[3]) <= MOST_PORT:
         raise ConfigError(f'For input string: "{parts[3]}"')
+    if name not in protocols:
+        raise ConfigError(f"No security protocol defined for listener {name}")
     return name, parts[2], int(parts[3])
 
 

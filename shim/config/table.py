@@ -188,6 +188,10 @@ class Option:
                 raise self._error(text, "Not a number of type DOUBLE") from None
         elif self.kind == "LIST":
             value = tuple(part.strip() for part in text.split(",")) if text else ()
+            if not value and self.name in _NOT_EMPTY:
+                raise ConfigError(
+                    f"Configuration '{self.name}' must not be empty. Valid values include: any non-empty value"
+                )
             if self.name in _SETS:
                 if "" in value:
                     self._check(text, value[: value.index("")])
@@ -280,6 +284,8 @@ _SETS = frozenset(
         "ssl.enabled.protocols",
     }
 )
+# Those that Kafka refuses without a value, and that may change while the broker runs.
+_NOT_EMPTY = frozenset({"listeners"})
 _RANGES = {
     "SHORT": (-(2**15), 2**15 - 1),
     "INT": (-(2**31), 2**31 - 1),

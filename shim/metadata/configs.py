@@ -201,6 +201,8 @@ def _apply_to_broker(options: dict[str, str], option: str, operation: int, value
         if row.kind != "LIST":
             word = _OPERATIONS[operation].lower()
             raise invalid(f"Config value {word} is not allowed for config key: {option}")
+        if row.is_required and option not in options:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as in Kafka, which has no default to begin with
         options[option] = _operated(RESOURCE_BROKER, option, options.get(option), operation, value) or ""
     else:
         raise bad_request(f"Unknown operations type {operation}")

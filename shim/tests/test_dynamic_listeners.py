@@ -320,6 +320,7 @@ def listeners() -> DynamicListeners:
             f"Error creating broker listeners from '[{LISTENERS.replace(',', ', ')}, nonsense]': Unable to parse "
             "nonsense to a broker endpoint",
         ),
+        (f"{LISTENERS},://h:1", None, "://h:1]': The provided listener name is null or empty string"),
         (f"{LISTENERS},EXTRA://h:1,EXTRA://h:2", None, "Each listener must have a different name, listeners: ["),
         (f"{LISTENERS},EXTRA://h:1,TLS://h:1", None, "Each listener must have a different port, listeners: ["),
         (f"{LISTENERS},EXTRA://1.1.1.1:1,TLS://1.1.1.2:1", None, "one needs to be IPv4 and the other IPv6"),
@@ -363,6 +364,24 @@ def test_what_kafka_refuses_is_refused_in_its_words(listeners, text, protocols, 
     with pytest.raises(ConfigError) as caught:
         listeners.check(proposed)
     assert why in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("PLAINTEXT://:0,nonsense", "Unable to parse a listener name from nonsense"),
+        (
+            "SSL://:0,nonsense",
+            "Error creating broker listeners from '[SSL://:0, nonsense]': Unable to parse nonsense to a broker "
+            "endpoint",
+        ),
+    ],
+)
+def test_without_a_map_of_protocols_the_names_of_listeners_are_read_first(text, why):
+    broker = SimpleNamespace(config=BrokerConfig.parse({"listeners": FIRST}))
+    with pytest.raises(ConfigError) as caught:
+        DynamicListeners(broker, None, None).check({"listeners": text})
+    assert str(caught.value) == why
 
 
 def test_a_listener_that_stays_keeps_the_options_that_are_not_dynamic(listeners):

@@ -46,6 +46,22 @@ def test_values_are_appended_to_and_taken_from_lists(client):
     assert alter(client, TOPIC, "t", ("retention.ms", APPEND, "1"))[0] == ErrorCode.INVALID_CONFIG
 
 
+@pytest.mark.parametrize("name", ["", "1"])
+@pytest.mark.parametrize("operation", [APPEND, SUBTRACT])
+@pytest.mark.parametrize("listed", ["process.roles", "controller.listener.names"])
+def test_a_list_without_a_default_is_nothing_to_begin_with(client, name, operation, listed):
+    """Apache Kafka's broker fails while it looks for the default, before it says that the option is read-only."""
+    assert alter(client, BROKER, name, (listed, operation, "x")) == (ErrorCode.UNKNOWN_SERVER_ERROR, None)
+    assert alter(client, BROKER, name, (listed, SET, "x"))[0] == ErrorCode.INVALID_REQUEST
+
+
+@pytest.mark.parametrize("name", ["", "1"])
+@pytest.mark.parametrize("change", [(SET, ""), (SUBTRACT, "PLAINTEXT://:9092")])
+def test_no_listeners_are_no_value_of_a_broker_and_of_all_brokers(client, name, change):
+    why = "Configuration 'listeners' must not be empty. Valid values include: any non-empty value"
+    assert alter(client, BROKER, name, ("listeners", *change)) == (ErrorCode.INVALID_REQUEST, why)
+
+
 def test_a_change_is_in_force_for_the_next_request(client):
     assert produce(client, "t", 0, batch(b"x" * 2000)).error_code == 0
     assert alter(client, TOPIC, "t", ("max.message.bytes", SET, "1000")) == (0, None)
