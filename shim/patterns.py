@@ -19,6 +19,22 @@ MAX_BYTES = 32_767
 MAX_MEMORY_BYTES = 1 << 20
 
 
+# The words of RE2/J, which Kafka uses, for those of RE2. It does not show the part of the expression.
+_WORDS_OF_KAFKA = {
+    "bad repetition operator": "invalid nested repetition operator",
+    "invalid character class range": "invalid character class range",
+    "invalid escape sequence": "invalid escape sequence",
+    "invalid named capture group": "invalid named capture",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+    "invalid repetition size": "invalid repeat count",
+    "missing )": "missing closing )",
+    "missing ]": "missing closing ]",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "trailing \\": "trailing backslash at end of expression",
+    "unexpected )": "regexp/syntax: internal error",
+}
+
+
 class Pattern:
     """A compiled expression. `size` is its number of instructions. A match costs at most `size` times the length of the
     name, at a few nanoseconds each."""
@@ -48,6 +64,7 @@ def compile_pattern(text: str, name: str) -> Pattern:
         except re2.error as error:
             found = error.args[0] if error.args else ""
             reason = found.decode(errors="replace") if isinstance(found, bytes) else str(found)
+            reason = _WORDS_OF_KAFKA.get(reason.partition(": ")[0], reason)
     raise KafkaError(
         ErrorCode.INVALID_REGULAR_EXPRESSION, f"{name} `{text[:1000]}` is not a valid regular expression: {reason}."
     )

@@ -58,6 +58,28 @@ def test_what_is_refused_is_refused_quickly(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("[a-", "missing closing ]"),
+        ("(?:", "missing closing )"),
+        (")", "regexp/syntax: internal error"),
+        ("[b-a]", "invalid character class range"),
+        (r"\1", "invalid escape sequence"),
+        ("a\\", "trailing backslash at end of expression"),
+        ("(?P<n", "invalid named capture"),
+        ("(?=a)", "invalid or unsupported Perl syntax"),
+        ("a{2,1}", "invalid repeat count"),
+        ("*a", "missing argument to repetition operator"),
+        ("a**", "invalid nested repetition operator"),
+    ],
+)
+def test_the_reason_has_the_words_of_apache_kafka(text: str, why: str) -> None:
+    with pytest.raises(KafkaError) as caught:
+        compile_pattern(text, "SubscribedTopicRegex")
+    assert caught.value.message == f"SubscribedTopicRegex `{text}` is not a valid regular expression: {why}."
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "(a+)+b",
