@@ -72,12 +72,17 @@ def is_secret(name: str) -> bool:
 
 
 def is_foreign_class(name: str, text: str, given: Mapping[str, str]) -> bool:
-    """Whether the option names a class that is neither Kafka's nor one of the options `given` at the start. Nobody may
-    make a broker load Python by storing an option."""
+    """Whether the option names a class that is neither Kafka's nor one of the options `given` at the start, also as one
+    of a list. Nobody may make a broker load Python by storing an option."""
     base = base_name(name)
-    if base not in CLASS_OPTIONS or not text or text.startswith(KAFKAS_OWN):
+    if base not in CLASS_OPTIONS:
         return False
-    return all(base_name(one) != base or text != known for one, known in given.items())
+    known = {entry for one, value in given.items() if base_name(one) == base for entry in _entries(value)}
+    return any(entry and not entry.startswith(KAFKAS_OWN) and entry not in known for entry in _entries(text))
+
+
+def _entries(text: str) -> list[str]:
+    return [entry.strip() for entry in text.split(",")]
 
 
 def usable(

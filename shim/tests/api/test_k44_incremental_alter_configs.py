@@ -55,6 +55,15 @@ def test_a_list_without_a_default_is_nothing_to_begin_with(client, name, operati
     assert alter(client, BROKER, name, (listed, SET, "x"))[0] == ErrorCode.INVALID_REQUEST
 
 
+@pytest.mark.parametrize(
+    "change",
+    [(SET, "os.system"), (APPEND, "os.system"), (SET, "org.apache.kafka.common.metrics.JmxReporter,os.system")],
+)
+def test_a_class_is_not_added_to_those_of_the_start(client, change):
+    code, why = alter(client, BROKER, "1", ("metric.reporters", *change))
+    assert (code, "A class is loaded only if" in str(why)) == (ErrorCode.INVALID_REQUEST, True)
+
+
 @pytest.mark.parametrize("name", ["", "1"])
 @pytest.mark.parametrize("change", [(SET, ""), (SUBTRACT, "PLAINTEXT://:9092")])
 def test_no_listeners_are_no_value_of_a_broker_and_of_all_brokers(client, name, change):
