@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
+JOIN_GROUP = 11
 LOGIN_MS = 1000
 ROOT = Path(__file__).resolve().parent.parent.parent.parent
 
@@ -404,6 +405,109 @@ def test_ids_that_no_member_uses(each) -> None:
     ours, theirs = each(leave_first_and_last)
     assert ours == [ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.NONE]
     assert theirs == [ErrorCode.NONE, ErrorCode.NONE]
+
+
+def test_a_member_that_joins_again_while_it_waits(brokers) -> None:
+    join = {
+        "group_id": "again",
+        "session_timeout_ms": 30_000,
+        "rebalance_timeout_ms": 30_000,
+        "protocol_type": "consumer",
+        "protocols": ask.protocols("range", metadata=ask.subscription("absent")),
+    }
+    describe = ask.make("DescribeGroups", groups=["again"])
+
+    def send(connection: Connection, member_id: str) -> None:
+        connection.send(ask.make("JoinGroup", **join, member_id=member_id), 5)
+
+    def receive(connection: Connection) -> Any:
+        return connection.receive(JOIN_GROUP, 5)[1]
+
+    def first_answer(target: Target) -> int | str:
+        with (
+            Connection(target.bootstrap, timeout_s=30) as leader,
+            Connection(target.bootstrap, timeout_s=3) as first,
+            Connection(target.bootstrap, timeout_s=30) as second,
+        ):
+            _await_coordinator(leader, "again")
+            send(leader, "")
+            leads = receive(leader).member_id
+            send(leader, leads)
+            assert receive(leader).error_code == ErrorCode.NONE
+            send(first, "")
+            waits = receive(first).member_id
+            send(first, waits)
+            _until(lambda: len(second.request(describe, 5).groups[0].members) == 2 or None)
+            send(second, waits)
+            try:
+                told: int | str = receive(first).error_code
+            except WireClientError as err:
+                told = str(err)
+            send(leader, leads)
+            assert receive(second).error_code == ErrorCode.NONE
+            return told
+
+    ours, theirs = [first_answer(target) for target in brokers]
+    assert ours == ErrorCode.UNKNOWN_MEMBER_ID
+    assert "no answer from" in str(theirs)
+
+
+def test_a_group_of_refused_offsets(each) -> None:
+    refused = {"partition_index": 0, "committed_offset": 1, "committed_metadata": "x" * 5000}
+    commit = ask.make("OffsetCommit", group_id="refused", topics=[{"name": "of-refused", "partitions": [refused]}])
+
+    def delete(connection: Connection) -> tuple[int, int]:
+        ask.create_topic(connection, "of-refused")
+        await_topic(connection, "of-refused", is_there=True)
+        _await_coordinator(connection, "refused")
+        committed = connection.request(commit, 8).topics[0].partitions[0].error_code
+        (deleted,) = connection.request(ask.make("DeleteGroups", groups_names=["refused"]), 2).results
+        return committed, deleted.error_code
+
+    too_large = ErrorCode.OFFSET_METADATA_TOO_LARGE
+    assert each(delete) == [(too_large, ErrorCode.GROUP_ID_NOT_FOUND), (too_large, ErrorCode.NONE)]
+
+
+def test_share_offsets_of_a_partition_that_does_not_exist(each) -> None:
+    beat = ask.make(
+        "ShareGroupHeartbeat",
+        group_id="share-of-few",
+        member_id="A" * 22,
+        member_epoch=0,
+        rack_id=None,
+        subscribed_topic_names=["few"],
+    )
+    topics = [{"topic_name": "few", "partitions": [7]}]
+    describe = ask.make("DescribeShareGroupOffsets", groups=[{"group_id": "share-of-few", "topics": topics}])
+
+    def described(connection: Connection) -> int | str:
+        ask.create_topic(connection, "few")
+        await_topic(connection, "few", is_there=True)
+        _await_coordinator(connection, "share-of-few")
+        assert _until(lambda: not connection.request(beat, 1).error_code or None)
+        try:
+            (topic,) = connection.request(describe, 1).groups[0].topics
+        except WireClientError as err:
+            return str(err)
+        return topic.partitions[0].start_offset
+
+    ours, theirs = each(described)
+    assert ours == -1
+    assert "no answer from" in str(theirs)
+
+
+def test_a_class_in_a_change_of_options(each) -> None:
+    def text_of(connection: Connection, name: str) -> str:
+        change = {"name": "metric.reporters", "config_operation": 0, "value": name}
+        resource = {"resource_type": 4, "resource_name": "1", "configs": [change]}
+        request = ask.make("IncrementalAlterConfigs", resources=[resource], validate_only=True)
+        told = connection.request(request, 1).responses[0]
+        assert told.error_code == ErrorCode.INVALID_REQUEST
+        return str(told.error_message)
+
+    ours, theirs = each(lambda connection: text_of(connection, "no.such.Reporter"))
+    assert "A class is loaded only if the options that the broker starts with name it" in ours
+    assert "Validation of dynamic config update of Set(metric.reporters) failed" in theirs
 
 
 def test_metadata_of_classic_members(each) -> None:
