@@ -27,3 +27,15 @@ class TimersEnd:
 
     def move(self, moves: Iterable[tuple[str, str, str, float, bool]]) -> None:
         """Start, move and stop timers (`decision.TimerMoves`)."""
+
+    def cancel(self, key: tuple[str, str, str]) -> None:
+        """Stop a timer. Does nothing if it is not running."""
+
+    def defer_kind(
+        self, deferred_kind: str, moves: list[tuple[str, str, str, int, bool]]
+    ) -> list[tuple[str, str, str, int, bool]]:
+        """Defer the timers of this kind, except those that are moved to a later time: that is one assignment. Returns
+        the other moves."""
+
+    def _arm(self, key: tuple[str, str, str], entry: TimerEntry, delay_ms: float) -> None:
+        """Have the clock call `_call` of the class above this one, which calls who is due."""

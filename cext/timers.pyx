@@ -9,25 +9,43 @@ cdef enum:
 @cython.final
 @cython.freelist(64)
 cdef class TimerEntry:
-    cdef public double armed_ms
-    cdef public double due_ms
-    cdef public double delay_ms
-    cdef public object timer
+    pass
 
 
 cdef class TimersEnd:
-    cdef public object _clock
-    cdef public dict _entries
-    cdef public dict _deferred
-    cdef public object _late
-    cdef public bint _has_lost
-
     def move(self, moves):
         for group_id, kind, member_id, delay_ms, only_if_absent in moves:
             if delay_ms == CANCEL:
                 self.cancel((group_id, kind, member_id))
             else:
                 self.schedule((group_id, kind, member_id), delay_ms, only_if_absent)
+
+    cpdef _arm(self, tuple key, TimerEntry entry, double delay_ms):
+        entry.timer = self._clock.call_later(delay_ms, self._call, key, entry)
+        entry.armed_ms = entry.due_ms
+
+    def defer_kind(self, str deferred_kind not None, list moves not None):
+        cdef TimerEntry entry
+        cdef double due_ms, delay_ms
+        cdef double now_ms = self._clock.monotonic_ms()
+        cdef list others = []
+        for move in moves:
+            group_id, kind, member_id, delay, only_if_absent = <tuple?>move
+            delay_ms = delay
+            if kind != deferred_kind or delay_ms == CANCEL or only_if_absent:
+                others.append(move)
+                continue
+            key = (group_id, kind, member_id)
+            entry = self._entries.get(key)
+            due_ms = now_ms + delay_ms
+            if entry is None or due_ms < entry.armed_ms:
+                self._deferred[key] = (due_ms, delay)
+                continue
+            entry.due_ms = due_ms
+            entry.delay_ms = delay_ms
+            if self._deferred:
+                self._deferred.pop(key, None)
+        return others
 
     cpdef schedule(self, tuple key, double delay_ms, bint only_if_absent=False):
         cdef TimerEntry entry
@@ -58,3 +76,12 @@ cdef class TimersEnd:
         entry.delay_ms = delay_ms
         self._arm(key, entry, delay_ms)
         self._entries[key] = entry
+
+    cpdef cancel(self, tuple key):
+        cdef TimerEntry entry
+        if self._deferred:
+            self._deferred.pop(key, None)
+        entry = self._entries.pop(key, None)
+        if entry is not None and entry.timer is not None:
+            entry.timer.cancel()
+            entry.timer = None

@@ -115,11 +115,8 @@ class RealClock(MachineTime, Clock):
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self._loop = loop
+        self._running_loop = asyncio.get_running_loop
         self.random = Randomness()
-
-    def call_later(self, delay_ms: float, callback: Callable[..., object], *args: Any) -> Timer:
-        loop = self._loop or asyncio.get_running_loop()
-        return loop.call_later(max(delay_ms, 0) / 1000, callback, *args)
 
     def every(self, interval_ms: float, action: Callable[[], object], first_ms: float | None = None) -> Timer:
         return Repeating(self.call_later, interval_ms, action, interval_ms if first_ms is None else first_ms)

@@ -11,7 +11,7 @@ from contextlib import suppress
 from itertools import islice
 
 from kafka_shim.cext.timers import TimerEntry, TimersEnd
-from kafka_shim.group.decision import CANCEL, SESSION
+from kafka_shim.group.decision import SESSION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,27 +71,8 @@ class Timers(TimersEnd):
         self._deferred[key] = self._clock.monotonic_ms() + delay_ms, delay_ms
 
     def defer_sessions(self, moves: TimerMoves) -> TimerMoves:
-        """Defer the timers of sessions, except those that are moved to a later time: that is one assignment. Returns
-        the other moves."""
-        others = []
-        entries, deferred = self._entries, self._deferred
-        now_ms = self._clock.monotonic_ms()
-        for move in moves:
-            group_id, kind, member_id, delay_ms, only_if_absent = move
-            if kind != SESSION or delay_ms == CANCEL or only_if_absent:
-                others.append(move)
-                continue
-            key = group_id, kind, member_id
-            entry = entries.get(key)
-            due_ms = now_ms + delay_ms
-            if entry is None or due_ms < entry.armed_ms:
-                deferred[key] = due_ms, delay_ms
-                continue
-            entry.due_ms = due_ms
-            entry.delay_ms = delay_ms
-            if key in deferred:
-                del deferred[key]
-        return others
+        """Defer the timers of sessions. Returns the other moves."""
+        return self.defer_kind(SESSION, moves)
 
     @property
     def has_deferred(self) -> bool:
@@ -111,10 +92,6 @@ class Timers(TimersEnd):
                 raise
             self._entries[key].delay_ms = delay_ms
         return bool(keys)
-
-    def _arm(self, key: Key, entry: TimerEntry, delay_ms: float) -> None:
-        entry.timer = self._clock.call_later(delay_ms, self._call, key, entry)
-        entry.armed_ms = entry.due_ms
 
     def _call(self, key: Key, entry: TimerEntry) -> None:
         if self._late or self._has_lost:
@@ -191,14 +168,6 @@ class Timers(TimersEnd):
                 self._late.append((key, entry))
                 if entry.timer is not None:
                     entry.timer.cancel()  # that of the next attempt, if it has one
-
-    def cancel(self, key: Key) -> None:
-        """Stop a timer. Does nothing if it is not running."""
-        self._deferred.pop(key, None)
-        entry = self._entries.pop(key, None)
-        if entry is not None and entry.timer is not None:
-            entry.timer.cancel()
-            entry.timer = None
 
     def cancel_those(self, is_meant: Callable[[str], bool]) -> None:
         """Stop the timers of the groups that are meant."""

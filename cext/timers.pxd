@@ -1,0 +1,20 @@
+"""The timers of groups, for C callers. Contracts are in timers.pyi."""
+
+
+cdef class TimerEntry:
+    cdef public double armed_ms
+    cdef public double due_ms
+    cdef public double delay_ms
+    cdef public object timer
+
+
+cdef class TimersEnd:
+    cdef public object _clock
+    cdef public dict _entries
+    cdef public dict _deferred
+    cdef public object _late
+    cdef public bint _has_lost
+
+    cpdef schedule(self, tuple key, double delay_ms, bint only_if_absent=*)
+    cpdef cancel(self, tuple key)
+    cpdef _arm(self, tuple key, TimerEntry entry, double delay_ms)
