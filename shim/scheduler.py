@@ -5,6 +5,8 @@ Waits of one request or one group member are elsewhere: `waiters.Waiter`, `group
 
 from __future__ import annotations
 
+from kafka_shim.cext.turns import SliceEnd
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -20,11 +22,11 @@ if TYPE_CHECKING:
 SLICE_US = 250
 
 
-class Slice:
+class Slice(SliceEnd):
     """A slice of a task with very many parts of unknown cost: the files of a new partition take 0.1 ms on one machine
     and 2 ms on another. `begin` a slice, and again after each pause. Event-loop thread only."""
 
-    __slots__ = ("_clock", "_ends_us", "_left", "_most")
+    __slots__ = ()
 
     def __init__(self, clock: Clock, most: int) -> None:
         """`most`: how many parts a slice has at most, also with a virtual clock, which stands still meanwhile."""
@@ -36,11 +38,6 @@ class Slice:
         """Begin a slice now."""
         self._ends_us = self._clock.monotonic_us() + SLICE_US
         self._left = self._most
-
-    def is_over(self) -> bool:
-        """Count one part. Returns whether the event loop should have its turn now."""
-        self._left -= 1
-        return self._left <= 0 or self._clock.monotonic_us() >= self._ends_us
 
 
 class Scheduler:

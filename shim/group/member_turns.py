@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 
+from kafka_shim.cext.turns import MemberTurnsEnd
 from kafka_shim.errors import KafkaError
 from kafka_shim.scheduler import Scheduler, Slice
 
@@ -26,10 +27,13 @@ MOST_PER_TURN = 128
 LOST_MS = 100
 
 
-class MemberTurns:
+class MemberTurns(MemberTurnsEnd):
     """Owned by `ClassicRequests`. Event-loop thread only."""
 
-    __slots__ = ("_clock", "_has_turn", "_is_over", "_lost_ms", "_scheduler", "_slice", "_waiting")
+    __slots__ = ("_scheduler",)
+
+    if TYPE_CHECKING:
+        _slice: Slice
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -44,17 +48,13 @@ class MemberTurns:
     def serve(self, delayed: DelayedResponse, work: Callable[..., None], *arguments: Any) -> None:
         """Call `work(delayed, *arguments)` in this turn or on a later one, unless the request is complete by then. A
         KafkaError completes the request. Any other error is raised: by this call, or to whom waits for the response."""
-        now_ms = self._clock.monotonic_ms()
-        if not self._has_turn or now_ms >= self._lost_ms:
-            self._begin(now_ms)
-            self._is_over = bool(self._waiting)
-        if self._is_over:
+        if self.takes():
+            self._work(delayed, work, arguments)
+        else:
             self._waiting.append((delayed, work, arguments))
-            return
-        self._work(delayed, work, arguments)
 
-    def _work(self, delayed: DelayedResponse, work: Callable[..., None], arguments: tuple[Any, ...]) -> None:
-        self._is_over = self._slice.is_over()
+    @staticmethod
+    def _work(delayed: DelayedResponse, work: Callable[..., None], arguments: tuple[Any, ...]) -> None:
         try:
             work(delayed, *arguments)
         except KafkaError as error:
@@ -81,6 +81,7 @@ class MemberTurns:
             delayed, work, arguments = waiting.popleft()
             if delayed.outcome is not None:
                 continue  # the broker stops, or the group is loaded anew
+            self._is_over = self._slice.is_over()
             try:
                 self._work(delayed, work, arguments)
             except Exception as error:
