@@ -126,6 +126,12 @@ class DelayedEnd:
     def result(self) -> Any:
         """Returns the outcome of a complete request. Raises what `fail_unexpectedly` was given."""
 
+def complete_all(replies: list[tuple[Any, Any]], flushes: Any) -> list[Any]:
+    """Complete these requests, each with its response. Returns those that were not complete already."""
+
+def wake_first(completed: Any, most: int) -> None:
+    """Wake so many of these requests, and remove each from the front once it is awake."""
+
 class Context:
     """What `context.Context` is; it has the types, and explains the fields."""
 

@@ -290,7 +290,7 @@ cdef class DelayedEnd:
 
     def answer(self, response, flushes=()):
         if self.complete(response, flushes):
-            self.wake()
+            self._wake()
 
     cpdef bint complete(self, response, flushes=()) except -1:
         cdef Outcome outcome
@@ -303,6 +303,9 @@ cdef class DelayedEnd:
         return True
 
     def wake(self):
+        self._wake()
+
+    cdef int _wake(self) except -1:
         if self._then is not None:
             if self._soon is None:
                 self._then()
@@ -312,6 +315,7 @@ cdef class DelayedEnd:
         # Also of one for whom nobody waits: memory ended before.
         if self._purgatory is not None:
             self._purgatory.pop(self, None)
+        return 0
 
     def fail(self, code):
         self.answer(self._failure(code))
@@ -338,6 +342,20 @@ cdef class DelayedEnd:
         if self.outcome is None:
             raise RuntimeError("the request still waits")
         return self.outcome if self.edit is None else self.edit(self.outcome)
+
+
+def complete_all(list replies not None, flushes):
+    cdef list completed = []
+    for token, response in replies:
+        if (<DelayedEnd?>token).complete(response, flushes):
+            completed.append(token)
+    return completed
+
+
+def wake_first(completed not None, Py_ssize_t most):
+    for _ in range(min(most, <Py_ssize_t>len(completed))):
+        completed[0].wake()
+        del completed[0]
 
 
 @cython.final

@@ -11,9 +11,10 @@ Source: KIP-62, KIP-345, KIP-394 and `org.apache.kafka.coordinator.group.classic
 
 from __future__ import annotations
 
+from kafka_shim.cext.classic_members import ClassicGroupEnd
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group import consumer_protocol
-from kafka_shim.group.classic_member import ClassicMember, size_of
+from kafka_shim.group.classic_member import ClassicMember
 from kafka_shim.group.classic_state import ALLOWED_FROM, COMPLETING, DEAD, EMPTY, PREPARING, STABLE, State
 from kafka_shim.group.records import GROUP_METADATA_VERSION, Record
 from kafka_shim.java_order import order_strings
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from typing import Literal
 
     from kafka_shim.group.classic_member import Protocols
-    from kafka_shim.group.decision import Token
 
 
 # The limit on all members' subscriptions, in bytes, when a generation begins. Larger ones would not fit the group's
@@ -34,30 +34,17 @@ if TYPE_CHECKING:
 MAX_READ_BYTES = 2 * consumer_protocol.MAX_BYTES
 
 
-class ClassicGroup:
-    """One group. Owned by `Groups` and changed only by the rules in `classic_*`."""
+class ClassicGroup(ClassicGroupEnd):
+    """One group. Owned by `Groups` and changed only by the rules in `classic_*`. What happens once for each member is
+    in the base, in C."""
 
     TYPE: Literal["classic"] = "classic"
 
-    __slots__ = (
-        "generation_id",
-        "group_id",
-        "joining",
-        "leader_id",
-        "members",
-        "metadata_bytes",
-        "new_member_added",
-        "pending_joins",
-        "pending_syncs",
-        "previous_state",
-        "protocol",
-        "protocol_counts",
-        "protocol_type",
-        "state",
-        "state_ms",
-        "static_members",
-        "subscribed_topics",
-    )
+    __slots__ = ("group_id", "state_ms", "subscribed_topics")
+
+    if TYPE_CHECKING:
+        state: State
+        previous_state: State
 
     def __init__(self, group_id: str, now_ms: int, state: State = EMPTY) -> None:
         self.group_id = group_id
@@ -110,42 +97,7 @@ class ClassicGroup:
     def can_rebalance(self) -> bool:
         return self.state in ALLOWED_FROM[PREPARING]
 
-    @property
-    def has_all_joined(self) -> bool:
-        return not self.pending_joins and len(self.joining) == len(self.members)
-
-    @property
-    def rebalance_timeout_ms(self) -> int:
-        """The longest rebalance timeout of the members."""
-        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
-
     # --- members
-
-    def add(self, member: ClassicMember, protocol_type: str) -> None:
-        """Add a member. The first one sets the protocol type and becomes the leader."""
-        if member.instance_id is not None:
-            self.static_members[member.instance_id] = member.member_id
-        if not self.members:
-            self.protocol_type = protocol_type
-        if self.leader_id is None:
-            self.leader_id = member.member_id
-        self.members[member.member_id] = member
-        self._count_protocols(member, 1)
-        self.pending_joins.pop(member.member_id, None)
-
-    def remove(self, member_id: str) -> None:
-        """Remove a member or a pending member id. If it was the leader, the oldest remaining member becomes the
-        leader."""
-        member = self.members.pop(member_id, None)
-        if member is not None:
-            self.joining.discard(member_id)
-            self._count_protocols(member, -1)
-            if member.instance_id is not None:
-                self.static_members.pop(member.instance_id, None)
-        if self.leader_id == member_id:
-            self.leader_id = next(iter(self.members), None)
-        self.pending_joins.pop(member_id, None)
-        self.pending_syncs.discard(member_id)
 
     def replace_static(self, old: ClassicMember, new: ClassicMember) -> None:
         """Replace a static member that rejoined under a new member id. It keeps its place."""
@@ -155,23 +107,12 @@ class ClassicGroup:
             for member_id, each in self.members.items()
         }
         self.joining.discard(old.member_id)
-        self._count_protocols(old, -1)
-        self._count_protocols(new, 1)
+        self.count_protocols(old, -1)
+        self.count_protocols(new, 1)
         if self.leader_id == old.member_id:
             self.leader_id = new.member_id
         assert new.instance_id is not None
         self.static_members[new.instance_id] = new.member_id
-
-    def await_join(self, member: ClassicMember, token: Token) -> None:
-        """The member's JoinGroup waits for the end of the join phase."""
-        member.awaiting_join = token
-        self.joining.add(member.member_id)
-
-    def end_join(self, member: ClassicMember) -> Token | None:
-        """Returns the token of the waiting JoinGroup and removes it, so that it can be completed."""
-        token, member.awaiting_join = member.awaiting_join, None
-        self.joining.discard(member.member_id)
-        return token
 
     def elect_joined_leader(self) -> bool:
         """If the leader has not joined, make a member that has joined the leader. Returns False if none has."""
@@ -200,33 +141,11 @@ class ClassicGroup:
 
     # --- protocols
 
-    def _count_protocols(self, member: ClassicMember, change: int) -> None:
-        protocols, counts = member.protocols, self.protocol_counts
-        self.metadata_bytes += change * size_of(protocols)
-        for name in {name for name, _ in protocols} if len(protocols) > 1 else (protocols[0][0],) if protocols else ():
-            left = counts[name] = counts.get(name, 0) + change
-            if not left:
-                del counts[name]
-
     def change_protocols(self, member: ClassicMember, protocols: Protocols) -> None:
         """Replace the member's protocols with those of its new JoinGroup."""
-        self._count_protocols(member, -1)
+        self.count_protocols(member, -1)
         member.protocols = protocols
-        self._count_protocols(member, 1)
-
-    def supports(self, protocol_type: str, names: list[str]) -> bool:
-        """Returns whether a member with protocols of these names can join."""
-        if self.is_empty:
-            return bool(protocol_type) and bool(names)
-        if self.protocol_type != protocol_type:
-            return False
-        if not self.members:
-            return bool(names)
-        counts, count = self.protocol_counts, len(self.members)
-        for name in names:  # noqa: SIM110 a generator costs more than what it asks, at every join
-            if counts.get(name) == count:
-                return True
-        return False
+        self.count_protocols(member, 1)
 
     def select_protocol(self) -> str:
         """Returns the protocol with the most votes. Each member votes for the first of its protocols that all members
@@ -269,8 +188,7 @@ class ClassicGroup:
             return frozenset()
         if self.protocol is None:
             return None
-        # Most members have the same metadata.
-        said = {member.metadata(self.protocol) for member in self.members.values()}
+        said = self.subscriptions
         if sum(map(len, said)) > MAX_READ_BYTES:
             return None
         try:
@@ -286,9 +204,10 @@ class ClassicGroup:
 
     def check_commit(self, member_id: str, instance_id: str | None, generation_id: int, transactional: bool) -> None:
         """Raises an error, as the table of states says, if this member may not commit."""
-        if self.state is DEAD:
+        state = self.state
+        if state is DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        if generation_id < 0 and self.state is EMPTY:
+        if generation_id < 0 and state is EMPTY:
             return
         if generation_id >= 0 or member_id or instance_id is not None:
             self.check_member(member_id, instance_id)
@@ -297,7 +216,7 @@ class ClassicGroup:
         elif not transactional and not self.is_empty:
             # A transactional commit without a member id (from a producer before KIP-447) is accepted.
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
-        if not transactional and self.state is COMPLETING:
+        if not transactional and state is COMPLETING:
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
 
     def check_offset_delete(self) -> None:
@@ -335,19 +254,7 @@ class ClassicGroup:
             protocol=self.protocol,
             leader=self.leader_id,
             current_state_timestamp=self.state_ms,
-            members=[
-                MemberMetadata(
-                    member_id=member.member_id,
-                    group_instance_id=member.instance_id,
-                    client_id=member.client_id,
-                    client_host=member.client_host,
-                    rebalance_timeout=member.rebalance_timeout_ms,
-                    session_timeout=member.session_timeout_ms,
-                    subscription=member.metadata(self.protocol),
-                    assignment=assignments.get(member.member_id, b""),
-                )
-                for member in self.members.values()
-            ],
+            members=self.rows_of_record(MemberMetadata, assignments),
         )
         return Record(GroupMetadataKey(group=self.group_id), value, GROUP_METADATA_VERSION)
 

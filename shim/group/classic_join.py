@@ -42,14 +42,14 @@ def join(group: ClassicGroup, is_new_group: bool, context: JoinContext) -> Decis
     """Handle one JoinGroup. `is_new_group`: the group was created for it, and is recorded even if nothing else is."""
     request, decision, token = context.request, context.decision, context.token
     decision.replayed = False
-    if not _accepts(group, request.member_id, context.image.config.group_max_size):
+    if not group.accepts(request.member_id, context.image.config.group_max_size):
         group.remove(request.member_id)
         decision.reply(token, _refusal(ErrorCode.GROUP_MAX_SIZE_REACHED, ""))
-    elif not _has_room(group, request.member_id, size_of(context.protocols)):
+    elif not group.has_room(request.member_id, size_of(context.protocols), MAX_METADATA_BYTES):
         decision.reply(token, _refusal(ErrorCode.GROUP_MAX_SIZE_REACHED, ""))
     elif group.state is DEAD:
         decision.reply(token, _refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE, request.member_id))
-    elif not group.supports(request.protocol_type, [name for name, _ in context.protocols]):
+    elif not group.supports(request.protocol_type, context.protocols):
         decision.reply(token, _refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id))
     elif request.member_id == "":
         _join_as_new(group, context)
@@ -58,21 +58,6 @@ def join(group: ClassicGroup, is_new_group: bool, context: JoinContext) -> Decis
     if is_new_group and not decision.records:
         decision.records.append(group.empty_record())
     return decision
-
-
-def _accepts(group: ClassicGroup, member_id: str, max_size: int) -> bool:
-    if group.state in (EMPTY, DEAD):
-        return True
-    if group.state is PREPARING:
-        # Members that already wait stay. The others compete for the remaining places.
-        return member_id in group.joining or len(group.joining) < max_size
-    return member_id in group.members or len(group.members) < max_size
-
-
-def _has_room(group: ClassicGroup, member_id: str, after: int) -> bool:
-    member = group.members.get(member_id)
-    before = 0 if member is None else size_of(member.protocols)
-    return after <= before or group.metadata_bytes - before + after <= MAX_METADATA_BYTES
 
 
 def _refusal(code: ErrorCode, member_id: str) -> JoinGroupResponse:
@@ -89,9 +74,9 @@ def id_for(group: ClassicGroup, member: NewMember, client_id: str, max_size: int
     if (
         group.state is DEAD
         or len(group.pending_joins) >= MAX_PENDING_JOINS
-        or not _accepts(group, "", max_size)
-        or not _has_room(group, "", member.metadata_bytes)
-        or not group.supports(member.protocol_type, member.protocol_names)
+        or not group.accepts("", max_size)
+        or not group.has_room("", member.metadata_bytes, MAX_METADATA_BYTES)
+        or not group.supports(member.protocol_type, [(name, None) for name in member.protocol_names])
     ):
         return None
     return _new_id(client_id, random)
@@ -165,32 +150,14 @@ def _update(group: ClassicGroup, member: ClassicMember, protocols: Protocols, co
 def waits(group: ClassicGroup, request: JoinGroupRequest, client: Client, token: Token, max_size: int) -> bool:
     """Have a member with an id of a group that prepares a rebalance wait for others, if that is all that `join` would
     do, besides the timer of a new member's session. Returns False, and has changed nothing, if it is not."""
-    member_id = request.member_id
-    if group.state is not PREPARING or request.group_instance_id is not None or member_id not in group.pending_joins:
+    if request.member_id not in group.pending_joins:
         return False
-    is_last = len(group.pending_joins) == 1 and len(group.joining) == len(group.members)
-    if is_last and group.previous_state is not EMPTY:
-        return False
-    protocols = protocols_of(request.protocols)
-    if not (
-        _accepts(group, member_id, max_size)
-        and _has_room(group, member_id, size_of(protocols))
-        and group.supports(request.protocol_type, [name for name, _ in protocols])
-    ):
-        return False
-    _admit(group, member_id, request, client, protocols, token)
-    return True
+    member = _new_member(request, request.member_id, client, protocols_of(request.protocols))
+    return group.wait_to_join(member, request.protocol_type, token, max_size, MAX_METADATA_BYTES)
 
 
-def _admit(
-    group: ClassicGroup,
-    member_id: str,
-    request: JoinGroupRequest,
-    client: Client,
-    protocols: Protocols,
-    token: Token,
-) -> None:
-    member = ClassicMember(
+def _new_member(request: JoinGroupRequest, member_id: str, client: Client, protocols: Protocols) -> ClassicMember:
+    return ClassicMember(
         member_id,
         request.group_instance_id,
         client,
@@ -198,15 +165,11 @@ def _admit(
         request.session_timeout_ms,
         protocols,
     )
-    member.is_new = True
-    if group.state is PREPARING and group.previous_state is EMPTY:
-        group.new_member_added = True
-    group.add(member, request.protocol_type)
-    group.await_join(member, token)
 
 
 def _add(group: ClassicGroup, member_id: str, context: JoinContext) -> None:
-    _admit(group, member_id, context.request, context.client, context.protocols, context.token)
+    member = _new_member(context.request, member_id, context.client, context.protocols)
+    group.admit(member, context.request.protocol_type, context.token)
     context.decision.schedule(group.group_id, SESSION, member_id, NEW_MEMBER_JOIN_TIMEOUT_MS)
     rebalance_or_complete(group, context.image.config, context.decision, context.now_ms)
 
@@ -309,12 +272,7 @@ def complete(group: ClassicGroup, decision: Decision, now_ms: int) -> None:
     joins."""
     group_id = group.group_id
     decision.cancel(group_id, JOIN)
-    missing = [
-        member.member_id
-        for member in group.members.values()
-        if member.awaiting_join is None and member.instance_id is None
-    ]
-    for member_id in missing:
+    for member_id in group.missing:
         group.remove(member_id)
         decision.cancel(group_id, SESSION, member_id)
     if group.members and not group.elect_joined_leader():
@@ -328,36 +286,17 @@ def complete(group: ClassicGroup, decision: Decision, now_ms: int) -> None:
         decision.retries.append((group_id, JOIN, ""))
         return
     group.start_generation(now_ms)
-    for member_id, member in group.members.items():
-        token = group.end_join(member)
-        if token is not None:
-            decision.replies.append((token, joined(group, member_id, group.leader_id == member_id)))
-        decision.schedule(group_id, SESSION, member_id, member.session_timeout_ms)
-        member.is_new = False
+    rows = group.rows_of_leader(JoinGroupResponseMember)
+    group.end_joins(group_id, SESSION, JoinGroupResponse, rows, decision.replies, decision.timers)
     group.pending_syncs.update(group.members)
     decision.schedule(group_id, SYNC, "", group.rebalance_timeout_ms)
 
 
 def joined(group: ClassicGroup, member_id: str, with_members: bool) -> JoinGroupResponse:
     """Returns the JoinGroup response for this generation. The leader's lists all members' metadata."""
-    members = []
-    if with_members:
-        members = [
-            JoinGroupResponseMember(
-                member_id=member.member_id,
-                group_instance_id=member.instance_id,
-                metadata=member.metadata(group.protocol),
-            )
-            for member in group.members.values()
-        ]
-    return JoinGroupResponse(
-        generation_id=group.generation_id,
-        protocol_type=group.protocol_type,
-        protocol_name=group.protocol,
-        leader=group.leader_id or "",
-        member_id=member_id,
-        members=members,
-    )
+    rows = group.rows_of_leader(JoinGroupResponseMember) if with_members else []
+    response: JoinGroupResponse = group.joined(JoinGroupResponse, member_id, rows)
+    return response
 
 
 # --- time

@@ -94,7 +94,8 @@ class ClassicKind(GroupKind[ClassicGroup]):
     ) -> None:
         member_id = request.member_id
         group.check_commit(member_id, request.group_instance_id, request.generation_id_or_member_epoch, False)
-        if group.state in (STABLE, PREPARING):
+        state = group.state
+        if state is STABLE or state is PREPARING:
             # A commit counts as a heartbeat (KAFKA-4682).
             session_ms = group.members[member_id].session_timeout_ms
             moves.append((group.group_id, SESSION, member_id, session_ms, False))

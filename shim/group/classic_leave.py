@@ -5,7 +5,7 @@ from __future__ import annotations
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.classic_join import complete_if_all_joined, rebalance_or_complete
 from kafka_shim.group.classic_state import COMPLETING, DEAD, PREPARING, STABLE
-from kafka_shim.group.classic_sync import remove_member
+from kafka_shim.group.classic_sync import NONE, remove_member
 from kafka_shim.group.decision import SESSION, Decision
 from kafka_shim.protocol.messages.leave_group_response import LeaveGroupResponse, MemberResponse
 
@@ -23,18 +23,22 @@ def leave(group: ClassicGroup, request: LeaveGroupRequest, config: BrokerConfig,
     if group.state is DEAD:
         decision.response = LeaveGroupResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
         return decision
-    members = []
+    members, has_left = [], False
     for identity in request.members:
-        code = ErrorCode.NONE
-        try:
-            _leave_one(group, identity, decision)
-        except KafkaError as error:
-            code = error.code
+        code = NONE
+        if group.forget(identity.member_id, identity.group_instance_id):
+            decision.cancel(group.group_id, SESSION, identity.member_id)
+        else:
+            try:
+                _leave_one(group, identity, decision)
+            except KafkaError as error:
+                code = error.code
+        has_left = has_left or not code
         members.append(
             MemberResponse(member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=code)
         )
     decision.response = LeaveGroupResponse(members=members)
-    if any(member.error_code == ErrorCode.NONE for member in members):
+    if has_left:
         if group.state in (STABLE, COMPLETING):
             rebalance_or_complete(group, config, decision, now_ms)
         elif group.state is PREPARING:
@@ -50,8 +54,4 @@ def _leave_one(group: ClassicGroup, identity: MemberIdentity, decision: Decision
         if not member_id:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
         instance_id = None
-    elif member_id in group.pending_joins:
-        group.remove(member_id)
-        decision.cancel(group.group_id, SESSION, member_id)
-        return
     remove_member(group, group.check_member(member_id, instance_id), decision)

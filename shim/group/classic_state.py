@@ -26,6 +26,8 @@ from __future__ import annotations
 
 from enum import Enum
 
+from kafka_shim.cext.classic_members import know_states
+
 
 class State(Enum):
     """The states, by the names that Kafka's tools show."""
@@ -39,6 +41,7 @@ class State(Enum):
 
 # The rules, which every heartbeat asks, use these: Python 3.11 takes some 800 instructions to find a member of an enum.
 EMPTY, PREPARING, COMPLETING, STABLE, DEAD = State
+know_states(EMPTY, PREPARING, COMPLETING, STABLE, DEAD)
 
 
 ALLOWED_FROM = {

@@ -52,19 +52,14 @@ def sync(group: ClassicGroup, request: SyncGroupRequest, token: Token, now_ms: i
 def waits(group: ClassicGroup, request: SyncGroupRequest, token: Token) -> bool:
     """Have a follower wait for the leader's assignment, if that is all that `sync` would do. Returns False, and has
     changed nothing, if it is not."""
-    leader_id = group.leader_id
-    # As long as the leader's is awaited the timer of this phase goes on.
-    if group.state is not COMPLETING or leader_id == request.member_id or leader_id not in group.pending_syncs:
-        return False
-    try:
-        member = _check_sync(group, request)
-    except KafkaError:
-        return False
-    if member.awaiting_sync is not None:
-        return False
-    member.awaiting_sync = token
-    group.pending_syncs.discard(member.member_id)
-    return True
+    return group.wait_to_sync(
+        request.member_id,
+        request.group_instance_id,
+        request.generation_id,
+        request.protocol_type,
+        request.protocol_name,
+        token,
+    )
 
 
 def _check_sync(group: ClassicGroup, request: SyncGroupRequest) -> ClassicMember:
@@ -97,21 +92,15 @@ def _assign(group: ClassicGroup, request: SyncGroupRequest, token: Token, decisi
     assignment gets an empty one."""
     given = {entry.member_id: bytes(entry.assignment) for entry in request.assignments}
     decision.records.append(group.record(given))
-    waiting = []
-    for member in group.members.values():
-        waiter = token if member.member_id == request.member_id else member.awaiting_sync
-        if waiter is not None:
-            decision.reply(waiter, _assigned(group, given.get(member.member_id, b"")))
-            decision.schedule(group.group_id, SESSION, member.member_id, member.session_timeout_ms)
-            waiting.append(member)
+    synced = group.answer_syncs(
+        *(group.group_id, SESSION, SyncGroupResponse, given, request.member_id, token),
+        *(decision.replies, decision.timers),
+    )
     if all(member_id == request.member_id for member_id in group.pending_syncs):
         decision.cancel(group.group_id, SYNC)
 
     def assign() -> None:
-        for member in group.members.values():
-            member.assignment = given.get(member.member_id, b"")
-        for member in waiting:
-            member.awaiting_sync = None
+        group.keep_assignments(given, synced)
         group.pending_syncs.discard(request.member_id)
         group.enter(STABLE, now_ms)
 
@@ -156,8 +145,11 @@ def session_over(group: ClassicGroup, member_id: str, config: BrokerConfig, now_
 def remove_member(group: ClassicGroup, member: ClassicMember, decision: Decision) -> None:
     """Remove a member. Its waiting requests get UNKNOWN_MEMBER_ID."""
     decision.cancel(group.group_id, SESSION, member.member_id)
-    decision.reply(member.awaiting_join, JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID, protocol_name=None))
-    decision.reply(member.awaiting_sync, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
+    if member.awaiting_join is not None:
+        refusal = JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID, protocol_name=None)
+        decision.reply(member.awaiting_join, refusal)
+    if member.awaiting_sync is not None:
+        decision.reply(member.awaiting_sync, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
     group.remove(member.member_id)
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 
+from kafka_shim.cext.request_end import complete_all, wake_first
 from kafka_shim.group.timers import NO_MEMORY_RETRY_MS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable
+    from collections.abc import Generator
     from typing import Any
 
     from kafka_shim.group.decision import Token
@@ -32,9 +33,9 @@ class LateResponses:
         self._scheduler = scheduler
         self._completed: deque[Token] = deque()
 
-    def complete(self, replies: Iterable[tuple[Token, Any]], flushes: Flushes) -> None:
+    def complete(self, replies: list[tuple[Token, Any]], flushes: Flushes) -> None:
         """Complete these requests, which are sent their responses later."""
-        self._completed += [token for token, response in replies if token.complete(response, flushes)]
+        self._completed += complete_all(replies, flushes)
         self.go_on()
 
     def go_on(self) -> None:
@@ -48,9 +49,7 @@ class LateResponses:
     def _send(self) -> Generator[None, None, None]:
         try:
             while self._timers.schedule_deferred(REPLIES_PER_TURN) or self._completed:
-                for _ in range(min(REPLIES_PER_TURN, len(self._completed))):
-                    self._completed[0].wake()
-                    del self._completed[0]
+                wake_first(self._completed, REPLIES_PER_TURN)
                 yield
         except MemoryError:
             self._scheduler.after("answers", NO_MEMORY_RETRY_MS, self._begin)

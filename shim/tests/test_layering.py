@@ -104,7 +104,6 @@ TYPES_ALONE = {
     ("group.assignor_mixed", "group.assignors"): "a part of the assignors, loaded when a group needs it",
     ("embedded_control", "embedded"): "moves the broker that made it",
     ("group.consumer_records", "group.consumer"): "the base of the group whose records it makes",
-    ("group.decision", "group.classic"): "a decision may carry the group that takes another's place",
     ("quota.request_throttle", "quota.quotas"): "counts a request against the quotas that made it",
     ("storage.cleaner", "storage.logs"): "belongs to the logs, whose partitions it chooses from",
     ("storage.scheduled_tasks", "storage.logs"): "belongs to the logs, on which it does the periodic work",

@@ -1,0 +1,391 @@
+"""A group of the classic protocol, as far as each of its members changes it. Contracts are in classic_members.pyi."""
+
+cimport cython
+from libc.stdint cimport int64_t
+
+cdef object EMPTY = None
+cdef object PREPARING = None
+cdef object COMPLETING = None
+cdef object STABLE = None
+cdef object DEAD = None
+
+
+def know_states(empty not None, preparing not None, completing not None, stable not None, dead not None):
+    global EMPTY, PREPARING, COMPLETING, STABLE, DEAD
+    EMPTY, PREPARING, COMPLETING, STABLE, DEAD = empty, preparing, completing, stable, dead
+
+
+cpdef int64_t size_of(list protocols) except -1:
+    cdef int64_t size_bytes = 0
+    for protocol in protocols:
+        size_bytes += len((<tuple?>protocol)[1])
+    return size_bytes
+
+
+@cython.final
+@cython.freelist(64)
+cdef class ClassicMember:
+    def __init__(
+        self,
+        str member_id not None,
+        str instance_id,
+        client not None,
+        int64_t rebalance_timeout_ms,
+        int64_t session_timeout_ms,
+        list protocols not None,
+        bytes assignment not None=b"",
+    ):
+        self.member_id = member_id
+        self.instance_id = instance_id
+        self.client_id = client.client_id
+        self.client_host = client.host
+        self.rebalance_timeout_ms = rebalance_timeout_ms
+        self.session_timeout_ms = session_timeout_ms
+        self.protocols = protocols
+        self.assignment = assignment
+
+    def metadata(self, protocol):
+        return self._metadata(protocol)
+
+    cdef object _metadata(self, protocol):
+        for each in self.protocols:
+            if (<tuple?>each)[0] == protocol:
+                return (<tuple>each)[1]
+        return b""
+
+    @property
+    def is_waiting(self):
+        return not self.is_new and (self.awaiting_join is not None or self.awaiting_sync is not None)
+
+
+cdef class ClassicGroupEnd:
+    @property
+    def has_all_joined(self):
+        return not self.pending_joins and len(self.joining) == len(self.members)
+
+    def add(self, ClassicMember member not None, protocol_type):
+        self._add(member, protocol_type)
+
+    cdef int _add(self, ClassicMember member, protocol_type) except -1:
+        if member.instance_id is not None:
+            self.static_members[member.instance_id] = member.member_id
+        if not self.members:
+            self.protocol_type = protocol_type
+        if self.leader_id is None:
+            self.leader_id = member.member_id
+        self.members[member.member_id] = member
+        self._count_protocols(member, 1)
+        self.pending_joins.pop(member.member_id, None)
+        return 0
+
+    def forget(self, str member_id not None, instance_id):
+        cdef ClassicMember member
+        if member_id not in self.pending_joins:
+            member = self.members.get(member_id)
+            if (
+                member is None
+                or member.awaiting_join is not None
+                or member.awaiting_sync is not None
+                or (instance_id is not None and self.static_members.get(instance_id) != member_id)
+            ):
+                return False
+        self._remove(member_id)
+        return True
+
+    def remove(self, str member_id not None):
+        self._remove(member_id)
+
+    cdef int _remove(self, str member_id) except -1:
+        cdef ClassicMember member = self.members.pop(member_id, None)
+        if member is not None:
+            self.joining.discard(member_id)
+            self._count_protocols(member, -1)
+            if member.instance_id is not None:
+                self.static_members.pop(member.instance_id, None)
+        if self.leader_id == member_id:
+            self.leader_id = next(iter(self.members), None)
+        self.pending_joins.pop(member_id, None)
+        self.pending_syncs.discard(member_id)
+        return 0
+
+    def await_join(self, ClassicMember member not None, token):
+        self._await_join(member, token)
+
+    cdef int _await_join(self, ClassicMember member, token) except -1:
+        member.awaiting_join = token
+        self.joining.add(member.member_id)
+        return 0
+
+    def end_joins(
+        self, str group_id not None, str kind not None, response, list rows not None, list replies not None,
+        list moves not None,
+    ):
+        cdef ClassicMember member
+        for each in self.members.values():
+            member = <ClassicMember?>each
+            if member.awaiting_join is not None:
+                answer = self._joined(response, member.member_id, rows if member.member_id == self.leader_id else [])
+                replies.append((member.awaiting_join, answer))
+                member.awaiting_join = None
+            moves.append((group_id, kind, member.member_id, max(member.session_timeout_ms, 0), False))
+            member.is_new = False
+        self.joining.clear()
+
+    def joined(self, response, str member_id not None, list rows not None):
+        return self._joined(response, member_id, rows)
+
+    cdef object _joined(self, response, str member_id, list rows):
+        return response(
+            generation_id=self.generation_id,
+            protocol_type=self.protocol_type,
+            protocol_name=self.protocol,
+            leader=self.leader_id or "",
+            member_id=member_id,
+            members=rows,
+        )
+
+    def rows_of_leader(self, row):
+        cdef ClassicMember member
+        cdef list rows = []
+        for each in self.members.values():
+            member = <ClassicMember?>each
+            rows.append(
+                row(
+                    member_id=member.member_id,
+                    group_instance_id=member.instance_id,
+                    metadata=member._metadata(self.protocol),
+                )
+            )
+        return rows
+
+    def rows_of_record(self, row, assignments not None):
+        cdef ClassicMember member
+        cdef list rows = []
+        for each in self.members.values():
+            member = <ClassicMember?>each
+            rows.append(
+                row(
+                    member_id=member.member_id,
+                    group_instance_id=member.instance_id,
+                    client_id=member.client_id,
+                    client_host=member.client_host,
+                    rebalance_timeout=member.rebalance_timeout_ms,
+                    session_timeout=member.session_timeout_ms,
+                    subscription=member._metadata(self.protocol),
+                    assignment=assignments.get(member.member_id, b""),
+                )
+            )
+        return rows
+
+    def answer_syncs(
+        self, str group_id not None, str kind not None, response, dict given not None, str leader_id not None, token,
+        list replies not None, list moves not None,
+    ):
+        cdef ClassicMember member
+        cdef list waiting = []
+        for each in self.members.values():
+            member = <ClassicMember?>each
+            waiter = token if member.member_id == leader_id else member.awaiting_sync
+            if waiter is None:
+                continue
+            answer = response(
+                protocol_type=self.protocol_type,
+                protocol_name=self.protocol,
+                assignment=given.get(member.member_id, b""),
+            )
+            replies.append((waiter, answer))
+            moves.append((group_id, kind, member.member_id, max(member.session_timeout_ms, 0), False))
+            waiting.append(member)
+        return waiting
+
+    def keep_assignments(self, dict given not None, list synced not None):
+        cdef ClassicMember member
+        for each in self.members.values():
+            member = <ClassicMember?>each
+            member.assignment = given.get(member.member_id, b"")
+        for each in synced:
+            member = <ClassicMember?>each
+            member.awaiting_sync = None
+
+    @property
+    def missing(self):
+        cdef ClassicMember member
+        cdef list missing = []
+        for each in self.members.values():
+            member = <ClassicMember?>each
+            if member.awaiting_join is None and member.instance_id is None:
+                missing.append(member.member_id)
+        return missing
+
+    @property
+    def rebalance_timeout_ms(self):
+        cdef ClassicMember member
+        cdef int64_t longest_ms = 0
+        cdef bint is_first = True
+        for each in self.members.values():
+            member = <ClassicMember?>each
+            if is_first or member.rebalance_timeout_ms > longest_ms:
+                longest_ms = member.rebalance_timeout_ms
+                is_first = False
+        return longest_ms
+
+    @property
+    def subscriptions(self):
+        cdef set said = set()
+        for each in self.members.values():
+            said.add((<ClassicMember?>each)._metadata(self.protocol))
+        return said
+
+    def count_protocols(self, ClassicMember member not None, int change):
+        self._count_protocols(member, change)
+
+    cdef int _count_protocols(self, ClassicMember member, int change) except -1:
+        cdef list names = _names(member.protocols)
+        self.metadata_bytes += change * size_of(member.protocols)
+        if len(names) > 1:
+            names = list(set(names))
+        for name in names:
+            left = self.protocol_counts.get(name, 0) + change
+            if left:
+                self.protocol_counts[name] = left
+            else:
+                self.protocol_counts.pop(name, None)
+        return 0
+
+    def accepts(self, str member_id not None, int64_t max_size):
+        return self._accepts(member_id, max_size)
+
+    cdef bint _accepts(self, str member_id, int64_t max_size) except -1:
+        if self.state is EMPTY or self.state is DEAD:
+            return True
+        if self.state is PREPARING:
+            # Members that already wait stay. The others compete for the remaining places.
+            return len(self.joining) < max_size or member_id in self.joining
+        return len(self.members) < max_size or member_id in self.members
+
+    def has_room(self, str member_id not None, int64_t metadata_bytes, int64_t most_bytes):
+        return self._has_room(member_id, metadata_bytes, most_bytes)
+
+    cdef bint _has_room(self, str member_id, int64_t metadata_bytes, int64_t most_bytes) except -1:
+        cdef ClassicMember member = self.members.get(member_id)
+        cdef int64_t before = 0 if member is None else size_of(member.protocols)
+        return metadata_bytes <= before or self.metadata_bytes - before + metadata_bytes <= most_bytes
+
+    def supports(self, str protocol_type not None, list protocols not None):
+        return self._supports(protocol_type, protocols)
+
+    cdef bint _supports(self, str protocol_type, list protocols) except -1:
+        if self.state is EMPTY:
+            return len(protocol_type) > 0 and len(protocols) > 0
+        if self.protocol_type != protocol_type:
+            return False
+        if not self.members:
+            return len(protocols) > 0
+        for each in protocols:
+            if self.protocol_counts.get((<tuple?>each)[0]) == len(self.members):
+                return True
+        return False
+
+    def admit(self, ClassicMember member not None, protocol_type, token):
+        self._admit(member, protocol_type, token)
+
+    cdef int _admit(self, ClassicMember member, protocol_type, token) except -1:
+        member.is_new = True
+        if self.state is PREPARING and self.previous_state is EMPTY:
+            self.new_member_added = True
+        self._add(member, protocol_type)
+        return self._await_join(member, token)
+
+    cdef bint expects(self, str member_id) except -1:
+        return self.state is PREPARING and member_id in self.pending_joins
+
+    cdef bint may_expect(
+        self, str protocol_type, list protocols, int64_t metadata_bytes, int64_t max_size, int64_t most_bytes,
+        Py_ssize_t most_expected,
+    ) except -1:
+        return (
+            self.state is not DEAD
+            and len(self.pending_joins) < most_expected
+            and self._accepts("", max_size)
+            and self._has_room("", metadata_bytes, most_bytes)
+            and self._supports(protocol_type, protocols)
+        )
+
+    def wait_to_join(
+        self, ClassicMember member not None, str protocol_type not None, token, int64_t max_size, int64_t most_bytes
+    ):
+        return self._wait_to_join(member, protocol_type, token, max_size, most_bytes)
+
+    cdef bint _wait_to_join(
+        self, ClassicMember member, str protocol_type, token, int64_t max_size, int64_t most_bytes
+    ) except -1:
+        if member.instance_id is not None or not self.expects(member.member_id):
+            return False
+        if (
+            self.previous_state is not EMPTY
+            and len(self.pending_joins) == 1
+            and len(self.joining) == len(self.members)
+        ):
+            return False            # the last one, which ends the phase
+        if not (
+            self._accepts(member.member_id, max_size)
+            and self._has_room(member.member_id, size_of(member.protocols), most_bytes)
+            and self._supports(protocol_type, member.protocols)
+        ):
+            return False
+        self._admit(member, protocol_type, token)
+        return True
+
+    cdef ClassicMember _in_generation(
+        self, str member_id, str instance_id, int64_t generation_id, str protocol_type, str protocol_name
+    ):
+        """`classic_sync` says which error it is otherwise."""
+        cdef ClassicMember member = self.members.get(member_id)
+        if (
+            member is None
+            or (instance_id is not None and self.static_members.get(instance_id) != member_id)
+            or generation_id != self.generation_id
+            or _differs(protocol_type, self.protocol_type)
+            or _differs(protocol_name, self.protocol)
+        ):
+            return None
+        return member
+
+    def wait_to_sync(
+        self, str member_id, str instance_id, int64_t generation_id, str protocol_type, str protocol_name, token
+    ):
+        return self._wait_to_sync(member_id, instance_id, generation_id, protocol_type, protocol_name, token)
+
+    cdef bint _wait_to_sync(
+        self, str member_id, str instance_id, int64_t generation_id, str protocol_type, str protocol_name, token
+    ) except -1:
+        cdef ClassicMember member
+        # As long as the leader's is awaited the timer of this phase goes on.
+        if self.state is not COMPLETING or self.leader_id == member_id or self.leader_id not in self.pending_syncs:
+            return False
+        member = self._in_generation(member_id, instance_id, generation_id, protocol_type, protocol_name)
+        if member is None or member.awaiting_sync is not None:
+            return False
+        member.awaiting_sync = token
+        self.pending_syncs.discard(member_id)
+        return True
+
+    cdef ClassicMember kept_member(self, str member_id, str instance_id, int64_t generation_id):
+        if self.state is DEAD or self.state is PREPARING:
+            return None
+        return self._in_generation(member_id, instance_id, generation_id, None, None)
+
+    cdef ClassicMember stable_member(
+        self, str member_id, str instance_id, int64_t generation_id, str protocol_type, str protocol_name
+    ):
+        if self.state is not STABLE:
+            return None
+        return self._in_generation(member_id, instance_id, generation_id, protocol_type, protocol_name)
+
+
+cdef list _names(list protocols):
+    return [(<tuple?>each)[0] for each in protocols]
+
+
+cdef bint _differs(str asked, object known) except -1:
+    return asked is not None and known is not None and asked != known
