@@ -8,5 +8,6 @@ cdef class PlainApi:
         self, object broker, object session, RequestHeader* header, object client_id, object frame, object now_ms
     ):
         """Returns the whole frame of the answer as bytes; or None if there is anything to decide, and then nothing has
-        happened; or what has happened already, for `Context.done` of the handler, which does the rest."""
+        happened; or what has happened already, for `Context.done` of the handler, which does the rest; or a DelayedEnd,
+        which has the answer later."""
         raise NotImplementedError("abstract: a short way serves here")

@@ -1,31 +1,23 @@
-"""The short way of the JoinGroup by which a new dynamic member gets its id with MEMBER_ID_REQUIRED (KIP-394), from
-version 4 on. No authorizer, and no virtual clock, whose members are noted.
+"""The short way of two JoinGroup requests of a dynamic member, from version 4 on: the first, which is answered with an
+id and MEMBER_ID_REQUIRED (KIP-394), and the second, if it only waits for others. No authorizer, and no virtual clock,
+whose members are noted.
 
-`shim/tests/group/test_plain_joins.py` compares the answers with those of the handler.
+`shim/tests/group/test_plain_joins.py` and `test_plain_waits.py` compare the answers with those of the handler.
 """
 
 from collections.abc import Callable
 from typing import Any
 
 from kafka_shim.cext.plain_api import PlainApi
+from kafka_shim.cext.request_end import DelayedEnd
 
-class NewMember:
-    """The fields of a JoinGroup without a member id that rules read."""
-
-    group_id: str
-    session_timeout_ms: int
-    protocol_type: str
-    protocol_names: list[str]
-    metadata_bytes: int
-    # Set by `new_id`, for `expect`.
-    group: Any
-
-class PlainFirstJoin(PlainApi):
-    """`new_id(broker, client id, NewMember)` returns the id of the member, and changes nothing; or None if the handler
-    must decide. `expect(broker, NewMember, id)` has the group expect it; if it raises, nothing has changed."""
+class PlainJoin(PlainApi):
+    """`delayed(failure)` makes a response that waits, `edit` is what the handler does to the outcome for a version
+    whose protocol may not be null. The groups are `broker.groups.classic`, a `ClassicRequestsEnd`."""
 
     def __init__(
         self,
-        new_id: Callable[[Any, str | None, NewMember], str | None],
-        expect: Callable[[Any, NewMember, str], None],
+        delayed: Callable[[Callable[[Any], Any]], DelayedEnd],
+        failure: Callable[[Any], Any],
+        edit: Callable[[Any], Any],
     ) -> None: ...

@@ -1,9 +1,11 @@
-"""The JoinGroup by which a new member gets its id, from frame to frame. Contracts are in plain_joins.pyi."""
+"""The JoinGroup by which a new member gets its id, from frame to frame, and the one by which it only waits for others.
+Contracts are in plain_joins.pyi."""
 
-cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from libc.stdint cimport int32_t, uint8_t
 
+from kafka_shim.cext.classic_requests cimport ClassicRequestsEnd, Joining
 from kafka_shim.cext.headers cimport RequestHeader
 from kafka_shim.cext.plain_api cimport (
     LONG,
@@ -33,17 +35,6 @@ cdef enum:
     SKIP_ASSIGNMENT = 9
 
 
-@cython.final
-@cython.freelist(4)
-cdef class NewMember:
-    cdef readonly str group_id
-    cdef readonly int32_t session_timeout_ms
-    cdef readonly str protocol_type
-    cdef readonly list protocol_names
-    cdef readonly int64_t metadata_bytes
-    cdef public object group
-
-
 cdef str _text(Reader* c, bint is_flexible):
     """None if it is not there, or null."""
     cdef const uint8_t* at = NULL
@@ -53,61 +44,65 @@ cdef str _text(Reader* c, bint is_flexible):
     return text_of(at, size_bytes)
 
 
-cdef bint _has_no_id(Reader* c, int version) noexcept nogil:
-    """Neither a member id nor an instance id."""
-    cdef bint is_flexible = version >= FLEXIBLE
+cdef bint _is_dynamic(Reader* c, int version) noexcept nogil:
+    """No instance id."""
     cdef const uint8_t* text = NULL
     cdef int32_t size_bytes = 0
-    if not take_text(c, is_flexible, &text, &size_bytes) or size_bytes != 0:
-        return False
-    return version < STATIC_MEMBERS or (take_text(c, is_flexible, &text, &size_bytes) and size_bytes < 0)
+    return version < STATIC_MEMBERS or (take_text(c, version >= FLEXIBLE, &text, &size_bytes) and size_bytes < 0)
 
 
-cdef bint _read_protocols(Reader* c, bint is_flexible, NewMember member) except -1:
+cdef bint _read_protocols(Reader* c, bint is_flexible, Joining joining) except -1:
     cdef int32_t count = 0, size_bytes = 0
     cdef str name
+    cdef bytes metadata = None
     if not take_length(c, is_flexible, LONG, &count) or not 0 <= count <= MOST_PROTOCOLS:
         return False
-    member.protocol_names = []
+    joining.protocols = []
     for _ in range(count):
         name = _text(c, is_flexible)
         if name is None or not take_length(c, is_flexible, LONG, &size_bytes) or not take(c, size_bytes):
             return False
+        if joining.member_id:
+            metadata = PyBytes_FromStringAndSize(<const char*>c.at - size_bytes, size_bytes)
         if not has_no_tags(c, is_flexible):
             return False
-        member.protocol_names.append(name)
-        member.metadata_bytes += size_bytes
+        joining.protocols.append((name, metadata))
+        joining.metadata_bytes += size_bytes
     return True
 
 
-cdef NewMember _read(Reader* c, int version):
+cdef Joining _read(Reader* c, int version):
     cdef bint is_flexible = version >= FLEXIBLE
     cdef const uint8_t* reason = NULL
-    cdef int32_t rebalance_timeout_ms = 0, reason_bytes = 0
-    cdef NewMember member = NewMember.__new__(NewMember)
-    member.group_id = _text(c, is_flexible)
+    cdef int32_t reason_bytes = 0
+    cdef Joining joining = Joining.__new__(Joining)
+    joining.group_id = _text(c, is_flexible)
     if (
-        member.group_id is None
-        or not take_i32(c, &member.session_timeout_ms)
-        or not take_i32(c, &rebalance_timeout_ms)
-        or not _has_no_id(c, version)
+        joining.group_id is None
+        or not take_i32(c, &joining.session_timeout_ms)
+        or not take_i32(c, &joining.rebalance_timeout_ms)
     ):
         return None
-    member.protocol_type = _text(c, is_flexible)
-    if member.protocol_type is None or not _read_protocols(c, is_flexible, member):
+    joining.member_id = _text(c, is_flexible)
+    if joining.member_id is None or not _is_dynamic(c, version):
+        return None
+    joining.protocol_type = _text(c, is_flexible)
+    if joining.protocol_type is None or not _read_protocols(c, is_flexible, joining):
         return None
     if version >= REASON and not take_text(c, is_flexible, &reason, &reason_bytes):
         return None
-    return member if has_no_tags(c, is_flexible) else None
+    return joining if has_no_tags(c, is_flexible) else None
 
 
-cdef class PlainFirstJoin(PlainApi):
-    cdef object _new_id
-    cdef object _expect
+cdef class PlainJoin(PlainApi):
+    cdef object _delayed
+    cdef object _failure
+    cdef object _edit
 
-    def __init__(self, new_id not None, expect not None):
-        self._new_id = new_id
-        self._expect = expect
+    def __init__(self, delayed not None, failure not None, edit not None):
+        self._delayed = delayed
+        self._failure = failure
+        self._edit = edit
         self.answered = 1
         self.answered_code = MEMBER_ID_REQUIRED
 
@@ -122,25 +117,38 @@ cdef class PlainFirstJoin(PlainApi):
         try:
             c.at = <uint8_t*>view.buf + header.body_at
             c.end = <uint8_t*>view.buf + view.len
-            return self._answer(broker, header, client_id, &c)
+            return self._join(broker, session, header, client_id, &c)
         except Exception:
             return None         # the handler meets it again, and answers
         finally:
             PyBuffer_Release(&view)
 
-    cdef bytes _answer(self, object broker, RequestHeader* header, object client_id, Reader* c):
-        cdef NewMember member = _read(c, header.api_version)
+    cdef object _join(self, object broker, object session, RequestHeader* header, object client_id, Reader* c):
+        cdef Joining joining = _read(c, header.api_version)
+        cdef ClassicRequestsEnd requests
         cdef str member_id
         cdef bytes answer
-        if member is None:
+        if joining is None:
             return None
-        member_id = self._new_id(broker, client_id, member)
+        requests = <ClassicRequestsEnd?>broker.groups.classic
+        if joining.member_id:
+            return self._wait(requests, joining, session, header.api_version, client_id)
+        member_id = requests.new_id(client_id, joining)
         if member_id is None:
             return None
         # Before the id is expected: memory may end here.
         answer = _id_required(header, member_id)
-        self._expect(broker, member, member_id)
+        requests.expect(joining, member_id)
         return answer
+
+    cdef object _wait(
+        self, ClassicRequestsEnd requests, Joining joining, object session, int version, object client_id
+    ):
+        cdef object delayed = self._delayed(self._failure)
+        cdef str host = "/" + <str?>session.peer_host
+        if version < PROTOCOL_TYPE:
+            delayed.edit = self._edit
+        return delayed if requests.wait_to_join(joining, client_id or "", host, delayed) else None
 
 
 cdef bytes _id_required(RequestHeader* header, str member_id):

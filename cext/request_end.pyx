@@ -472,16 +472,12 @@ cdef class DispatcherEnd:
                 if self._has_own_encode:
                     self._answered(header.api_key, api.plain.answered, api.plain.answered_code)
                 return _reply([done], None)
+            if isinstance(done, DelayedEnd):
+                self._count(header.api_key)
+                return self._delay(self._context(session, &header, client_id, None), api, None, done)
         if self._faults.armed and self._faults.holds(RECEIVED):
             frame = memoryview(bytes(frame))    # a held request outlives the receive buffer
-        context = Context.__new__(Context)
-        context.broker = self.broker
-        context.session = session
-        context.api_key = header.api_key
-        context.api_version = header.api_version
-        context.correlation_id = header.correlation_id
-        context.client_id = client_id
-        context.done = done
+        context = self._context(session, &header, client_id, done)
         try:
             # Kafka reads no further than the last field; librdkafka sends more in Metadata version 13.
             request = decode_request(api.request, header.api_version, frame, header.body_at)
@@ -496,6 +492,17 @@ cdef class DispatcherEnd:
         if not is_admitted:
             return self._begin_refusal(context, api, request)
         return self._serve(context, api, request)
+
+    cdef Context _context(self, object session, RequestHeader* header, object client_id, object done):
+        cdef Context context = Context.__new__(Context)
+        context.broker = self.broker
+        context.session = session
+        context.api_key = header.api_key
+        context.api_version = header.api_version
+        context.correlation_id = header.correlation_id
+        context.client_id = client_id
+        context.done = done
+        return context
 
     cdef bint _goes_in_steps(self, int32_t api_key, Py_ssize_t frame_bytes) noexcept:
         return frame_bytes > IN_STEPS_BYTES and (
@@ -576,7 +583,8 @@ cdef class DispatcherEnd:
         if outcome.flushes:
             return Reply(None, waiting=self._complete_flushed(context, delayed._api, delayed._request, outcome))
         # Before the next request, which may have been received already.
-        self.run(outcome.follow_up)
+        if outcome.follow_up is not None:
+            self.run(outcome.follow_up)
         return _reply(self._encoded(context, outcome.response), None)
 
     cdef Reply _answer(self, Context context, Outcome outcome):

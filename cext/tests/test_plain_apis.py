@@ -1,6 +1,6 @@
 """What is served from frame to frame reads no byte beyond its frame, whatever is in it. What it answers is compared
 with the handlers in shim/tests/api/test_plain_produce.py, and in shim/tests/group/test_plain_heartbeats.py,
-test_plain_joins.py and test_plain_commit_frames.py."""
+test_plain_joins.py, test_plain_waits.py and test_plain_commit_frames.py."""
 
 from __future__ import annotations
 
@@ -11,22 +11,25 @@ from typing import Any
 
 import pytest
 
+from kafka_shim.cext.classic_requests import ClassicRequestsEnd, Joining, Syncing
 from kafka_shim.cext.headers import RequestHeaderParser
 from kafka_shim.cext.log_end import LogEnd, ProducersEnd
 from kafka_shim.cext.plain_commits import PlainCommit
 from kafka_shim.cext.plain_heartbeats import PlainConsumerHeartbeat, PlainHeartbeat
-from kafka_shim.cext.plain_joins import PlainFirstJoin
+from kafka_shim.cext.plain_joins import PlainJoin
 from kafka_shim.cext.plain_produce import PlainProduce
-from kafka_shim.cext.request_end import ApiEnd, DispatcherEnd
+from kafka_shim.cext.plain_syncs import PlainSync
+from kafka_shim.cext.request_end import ApiEnd, DelayedEnd, DispatcherEnd
 from kafka_shim.cext.tests import oracle
 from kafka_shim.cext.tests.exact import exact
+from kafka_shim.cext.turns import MemberTurnsEnd
 from kafka_shim.protocol.headers import encode_request_frame, request_class
 from kafka_shim.protocol.messages.join_group_request import JoinGroupRequestProtocol
 from kafka_shim.protocol.messages.offset_commit_request import OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from kafka_shim.protocol.messages.produce_request import PartitionProduceData, TopicProduceData
 
 BATCH = oracle.write_batch(oracle.write_record(0, 0, b"key", b"value"), 1)
-FIRST_FLEXIBLE = {0: 9, 8: 8, 11: 6, 12: 4, 68: 0}
+FIRST_FLEXIBLE = {0: 9, 8: 8, 11: 6, 12: 4, 14: 4, 68: 0}
 TOPIC_ID = bytes(range(16))
 HEADER_BYTES = 8
 
@@ -49,6 +52,34 @@ class Dispatcher(DispatcherEnd):
         raise error
 
 
+class Requests(ClassicRequestsEnd):
+    """A group in which everybody waits."""
+
+    def __init__(self, seen: Counter[str]) -> None:
+        runtime = SimpleNamespace(clock=None, config=None, metadata=None, timers=None, purgatory={})
+        runtime.loader = SimpleNamespace(by_partition={})
+        super().__init__(runtime, MemberTurnsEnd(), "__offsets", "session", "sync", None)
+        self._seen = seen
+
+    def new_id(self, client_id: str | None, joining: Joining) -> str:
+        return "id"
+
+    def expect(self, joining: Joining, member_id: str) -> None:
+        self._seen["stays"] += 1
+
+    def wait_to_join(self, joining: Joining, client_id: str, client_host: str, delayed: DelayedEnd) -> bool:
+        self._seen["stays"] += 1
+        assert all(type(metadata) is bytes for _, metadata in joining.protocols)
+        return True
+
+    def wait_to_sync(self, syncing: Syncing, delayed: DelayedEnd) -> bool:
+        self._seen["stays"] += 1
+        return True
+
+    def assigned(self, syncing: Syncing) -> bool:
+        return False
+
+
 def left(context: Any, request: Any) -> None:
     raise NotServedError
 
@@ -68,8 +99,9 @@ def dispatcher(seen: Counter[str]) -> Dispatcher:
     shorts = {
         8: PlainCommit(SimpleNamespace(append=None), "__other", 5, prepare, left),
         0: PlainProduce(SimpleNamespace(append=None), frozenset(["__other"]), 5, left),
-        11: PlainFirstJoin(lambda broker, client_id, member: "id", stays),
+        11: PlainJoin(DelayedEnd, left, left),
         12: PlainHeartbeat(stays),
+        14: PlainSync(DelayedEnd, left),
         68: PlainConsumerHeartbeat(stays),
     }
     table = {}
@@ -82,6 +114,7 @@ def dispatcher(seen: Counter[str]) -> Dispatcher:
     topics = {"topic": topic, "__other": topic}
     broker = SimpleNamespace(
         authorizer=None,
+        groups=SimpleNamespace(classic=Requests(seen)),
         quotas=None,
         clock=SimpleNamespace(now_ms=lambda: 1, is_virtual=False),
         faults=SimpleNamespace(armed=False, holds=lambda name: False),
@@ -110,8 +143,14 @@ def requests() -> list[tuple[bytes, int]]:
     for version in range(4, 10):
         protocols = [JoinGroupRequestProtocol(name=name, metadata=b"topics") for name in ("range", "sticky")]
         fields = {"group_id": "group", "session_timeout_ms": 1, "rebalance_timeout_ms": 1}
-        message = join(**fields, protocol_type="consumer", protocols=protocols)
-        found.append((encode_request_frame(message, version, 1, "c")[4:], 11))
+        for member_id in ("", "member"):
+            message = join(**fields, member_id=member_id, protocol_type="consumer", protocols=protocols)
+            found.append((encode_request_frame(message, version, 1, "c")[4:], 11))
+    sync = request_class(14)
+    for version in range(6):
+        message = sync(group_id="group", generation_id=3, member_id="member", protocol_type="consumer")
+        message.protocol_name = "range"
+        found.append((encode_request_frame(message, version, 1, "c")[4:], 14))
     for version in range(5):
         message = heartbeat(group_id="group", generation_id=3, member_id="member")
         found.append((encode_request_frame(message, version, 1, "c")[4:], 12))
@@ -124,7 +163,8 @@ def requests() -> list[tuple[bytes, int]]:
 def ask(asked: Dispatcher, frame: bytes) -> Any:
     with exact(frame) as buffer:
         try:
-            return asked.handle(SimpleNamespace(authenticator=None), memoryview(buffer))
+            session = SimpleNamespace(authenticator=None, peer_host="127.0.0.1")
+            return asked.handle(session, memoryview(buffer))
         except NotServedError:
             return None
 

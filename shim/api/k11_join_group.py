@@ -9,8 +9,10 @@ v8 the client's reason (KIP-800), which is not used. v9 SkipAssignment (KIP-814)
 from __future__ import annotations
 
 from kafka_shim.authorization import require, topics_described_by
-from kafka_shim.cext.plain_joins import PlainFirstJoin
+from kafka_shim.cext.plain_joins import PlainJoin
 from kafka_shim.group.client import Client
+from kafka_shim.group.purgatory import DelayedResponse
+from kafka_shim.group.requests import join_failure
 from kafka_shim.outcome import Outcome
 from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest
 from kafka_shim.protocol.messages.join_group_response import JoinGroupResponse
@@ -18,11 +20,8 @@ from kafka_shim.security.acl import GROUP, READ
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.broker import Broker
-    from kafka_shim.cext.plain_joins import NewMember
     from kafka_shim.context import Context
     from kafka_shim.errors import ErrorCode
-    from kafka_shim.group.purgatory import DelayedResponse
 
 KEY, MIN, MAX = 11, 0, 9
 REQUEST, RESPONSE = JoinGroupRequest, JoinGroupResponse
@@ -55,12 +54,4 @@ def _with_protocol(outcome: Outcome[JoinGroupResponse]) -> Outcome[JoinGroupResp
     return outcome
 
 
-def _new_id(broker: Broker, client_id: str | None, member: NewMember) -> str | None:
-    return broker.groups.classic.new_id(client_id, member)
-
-
-def _expect(broker: Broker, member: NewMember, member_id: str) -> None:
-    broker.groups.classic.expect(member, member_id)
-
-
-PLAIN = PlainFirstJoin(_new_id, _expect)
+PLAIN = PlainJoin(DelayedResponse, join_failure, _with_protocol)

@@ -8,7 +8,10 @@ else INCONSISTENT_GROUP_PROTOCOL.
 from __future__ import annotations
 
 from kafka_shim.authorization import require
+from kafka_shim.cext.plain_syncs import PlainSync
 from kafka_shim.errors import ErrorCode
+from kafka_shim.group.purgatory import DelayedResponse
+from kafka_shim.group.requests import sync_failure
 from kafka_shim.outcome import Outcome
 from kafka_shim.protocol.messages.sync_group_request import SyncGroupRequest
 from kafka_shim.protocol.messages.sync_group_response import SyncGroupResponse
@@ -17,7 +20,6 @@ from kafka_shim.security.acl import GROUP, READ
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.context import Context
-    from kafka_shim.group.purgatory import DelayedResponse
 
 KEY, MIN, MAX = 14, 0, 5
 REQUEST, RESPONSE = SyncGroupRequest, SyncGroupResponse
@@ -31,3 +33,6 @@ def handle(context: Context, request: SyncGroupRequest) -> Outcome[SyncGroupResp
         return Outcome(SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
     require(context, READ, GROUP, request.group_id)
     return context.broker.groups.classic.sync_group(request)
+
+
+PLAIN = PlainSync(DelayedResponse, sync_failure)

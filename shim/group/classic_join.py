@@ -17,7 +17,6 @@ from kafka_shim.protocol.messages.sync_group_response import SyncGroupResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.cext.plain_joins import NewMember
     from kafka_shim.config import BrokerConfig
     from kafka_shim.group.classic import ClassicGroup
     from kafka_shim.group.classic_member import Protocols
@@ -66,20 +65,6 @@ def _refusal(code: ErrorCode, member_id: str) -> JoinGroupResponse:
 
 def _new_id(name: str, random: Randomness) -> str:
     return f"{name}-{random.java_uuid_text()}"
-
-
-def id_for(group: ClassicGroup, member: NewMember, client_id: str, max_size: int, random: Randomness) -> str | None:
-    """Returns the id that a new dynamic member gets with MEMBER_ID_REQUIRED; or None if `join` may answer something
-    else, or has to forget another id first. Changes nothing."""
-    if (
-        group.state is DEAD
-        or len(group.pending_joins) >= MAX_PENDING_JOINS
-        or not group.accepts("", max_size)
-        or not group.has_room("", member.metadata_bytes, MAX_METADATA_BYTES)
-        or not group.supports(member.protocol_type, [(name, None) for name in member.protocol_names])
-    ):
-        return None
-    return _new_id(client_id, random)
 
 
 def _join_as_new(group: ClassicGroup, context: JoinContext) -> None:

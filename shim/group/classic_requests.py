@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from kafka_shim.cext.classic_requests import ClassicRequestsEnd
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group import classic_join, classic_sync
 from kafka_shim.group.classic import ClassicGroup
-from kafka_shim.group.decision import SESSION, Decision
+from kafka_shim.group.decision import SESSION, SYNC, Decision
 from kafka_shim.group.kinds import KINDS
 from kafka_shim.group.member_turns import MemberTurns
 from kafka_shim.group.purgatory import DelayedResponse
 from kafka_shim.group.request_context import JoinContext
 from kafka_shim.group.requests import check_join, join_failure, sync_failure
+from kafka_shim.internal_topics import GROUP_METADATA_TOPIC
 from kafka_shim.outcome import Outcome
 from kafka_shim.protocol.messages.heartbeat_response import HeartbeatResponse
 
@@ -18,7 +20,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from kafka_shim.cext.plain_joins import NewMember
     from kafka_shim.group.client import Client
     from kafka_shim.group.groups import Groups
     from kafka_shim.group.runtime import CoordinatorRuntime
@@ -31,12 +32,20 @@ if TYPE_CHECKING:
     from kafka_shim.protocol.messages.sync_group_response import SyncGroupResponse
 
 
-class ClassicRequests:
-    """Owned by the coordinator. Methods are named after their API."""
+class ClassicRequests(ClassicRequestsEnd):
+    """Owned by the coordinator. Methods are named after their API. Requests that only wait, and those whose answer is
+    there, are served by the base, in C, where a short way reads them (`cext.plain_joins`, `cext.plain_syncs`)."""
+
+    __slots__ = ("_runtime",)
 
     def __init__(self, runtime: CoordinatorRuntime) -> None:
+        super().__init__(runtime, MemberTurns(runtime.clock), GROUP_METADATA_TOPIC, SESSION, SYNC, classic_join)
         self._runtime = runtime
-        self._turns = MemberTurns(runtime.clock)
+
+    if TYPE_CHECKING:
+
+        @property
+        def _turns(self) -> MemberTurns: ...
 
     def join_group(
         self, request: JoinGroupRequest, version: int, client: Client
@@ -52,33 +61,6 @@ class ClassicRequests:
         delayed = DelayedResponse(join_failure)
         self._turns.serve(delayed, self._join, request, version, client)
         return runtime.answer(delayed, request.group_id)
-
-    def new_id(self, client_id: str | None, member: NewMember) -> str | None:
-        """Returns the id that a new member gets with MEMBER_ID_REQUIRED, and changes nothing; or None if `join_group`
-        must decide. Nobody waits for a turn with it: it takes as long as a heartbeat."""
-        runtime = self._runtime
-        config = runtime.config
-        if not config.group_min_session_timeout_ms <= member.session_timeout_ms <= config.group_max_session_timeout_ms:
-            return None
-        try:
-            group = runtime.known_group(member.group_id)[2]
-        except KafkaError:
-            return None
-        if group.__class__ is not ClassicGroup:
-            return None
-        member.group = group
-        return classic_join.id_for(group, member, client_id or "", config.group_max_size, runtime.clock.random)
-
-    def expect(self, member: NewMember, member_id: str) -> None:
-        """Have the group of `new_id` expect the member that was given this id. If memory ends, nothing has changed."""
-        runtime = self._runtime
-        key = member.group_id, SESSION, member_id
-        runtime.timers.schedule(key, member.session_timeout_ms)
-        try:
-            member.group.pending_joins[member_id] = None
-        except MemoryError:
-            runtime.timers.cancel(key)
-            raise
 
     def _join(self, delayed: DelayedResponse, request: JoinGroupRequest, version: int, client: Client) -> None:
         runtime = self._runtime

@@ -96,7 +96,7 @@ class CoordinatorRuntime:
         self.loader = CoordinatorLoader(clock, logs, GROUP_METADATA_TOPIC, self._resume)
         self.loader.on_dropped = self._forget
         # Delayed joins and syncs, and their groups.
-        self._purgatory: dict[DelayedResponse, str] = {}
+        self.purgatory: dict[DelayedResponse, str] = {}
         # Periodic work, and work in slices.
         self.scheduler = Scheduler(clock)
         # The responses to the members of large groups.
@@ -122,14 +122,14 @@ class CoordinatorRuntime:
         """Drop the timers of removed groups, and complete the delayed requests."""
         self.timers.stop()
         self._late_responses.send_all()
-        for delayed in list(self._purgatory):
+        for delayed in list(self.purgatory):
             self._end(delayed)
-        self._purgatory.clear()
+        self.purgatory.clear()
 
     def _forget(self, partition: int) -> None:
         """The groups of the partition are loaded anew: as `dismiss`, of those alone."""
         self.timers.cancel_those(lambda group_id: self.partition_for(group_id) == partition)
-        waiting = self._purgatory.items()
+        waiting = self.purgatory.items()
         for delayed in [one for one, group_id in waiting if self.partition_for(group_id) == partition]:
             self._end(delayed)
 
@@ -394,5 +394,5 @@ class CoordinatorRuntime:
         outcome: Outcome[Any] | None = delayed.outcome
         if outcome is not None:
             return outcome
-        delayed.park(self._purgatory, group_id)
+        delayed.park(self.purgatory, group_id)
         return delayed

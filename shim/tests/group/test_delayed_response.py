@@ -186,7 +186,7 @@ def waiting(broker: Broker) -> list[Any]:
 
 
 def wait_for_purgatory(broker: Broker, count: int) -> None:
-    purgatory = broker.state.groups._runtime._purgatory
+    purgatory = broker.state.groups._runtime.purgatory
     until(broker, lambda: len(purgatory) == count)
 
 
@@ -238,7 +238,7 @@ def test_who_waits_when_the_broker_stops_has_an_answer(broker: Broker, two: Any)
 
 
 def test_who_has_a_response_that_found_no_memory_on_its_way_is_sent_it_at_the_end(broker: Broker, two: Any) -> None:
-    (one,) = broker.state.groups._runtime._purgatory
+    (one,) = broker.state.groups._runtime.purgatory
     response = make_response(member_id="late")
     broker.call(lambda: one.complete(response))
     broker.call(broker.state.groups._runtime.dismiss)
@@ -251,7 +251,7 @@ def make_response(**fields: Any) -> JoinGroupResponse:
 
 def test_an_error_of_ours_is_the_answer_of_the_request_that_waited(broker: Broker, two: Any) -> None:
     second = two[2]
-    (one,) = broker.state.groups._runtime._purgatory
+    (one,) = broker.state.groups._runtime.purgatory
     broker.call(one.fail_unexpectedly, ZeroDivisionError("ours"))
     assert second.receive(JOIN_GROUP, 5)[1].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     assert broker.state.metrics.errors_unexpected == 1
@@ -259,7 +259,7 @@ def test_an_error_of_ours_is_the_answer_of_the_request_that_waited(broker: Broke
 
 
 def test_a_fault_that_drops_the_answer_closes_the_connection(broker: Broker, two: Any) -> None:
-    (one,) = broker.state.groups._runtime._purgatory
+    (one,) = broker.state.groups._runtime.purgatory
     broker.call(one.fail_unexpectedly, DisconnectError("dropped"))
     with pytest.raises(ConnectionLostError):
         two[2].receive(JOIN_GROUP, 5)
@@ -276,7 +276,7 @@ def test_no_other_answer_stands_in_the_place_of_one_that_cannot_be_sent(
     def no_memory(*_: object) -> None:
         raise MemoryError
 
-    (one,) = broker.state.groups._runtime._purgatory
+    (one,) = broker.state.groups._runtime.purgatory
     second.send(make("ApiVersions"), 0)
     with monkeypatch.context() as patch:
         if has_fsync:
@@ -295,7 +295,7 @@ def test_an_answer_that_waits_for_its_fsync_reaches_also_who_sends_nothing_more(
 ) -> None:
     second = two[2]
     flushed: Future[None] = Future()
-    (one,) = broker.state.groups._runtime._purgatory
+    (one,) = broker.state.groups._runtime.purgatory
     broker.call(one.answer, make_response(member_id="flushed"), (flushed,))
     until(broker, lambda: [one.task is not None for one in waiting(broker)] == [True])
     second._socket.shutdown(socket.SHUT_WR)
@@ -318,7 +318,7 @@ def test_the_time_in_the_purgatory_counts(broker: Broker, two: Any, is_flushed: 
     before = sum(total.counts)
     assert before == 3, "two joins of the leader, and the one that gave the other its id"
     flushed: Future[None] = Future()
-    (one,) = broker.state.groups._runtime._purgatory
+    (one,) = broker.state.groups._runtime.purgatory
     broker.call(one.answer, make_response(), (flushed,) if is_flushed else ())
     if is_flushed:
         until(broker, lambda: [one.task is not None for one in waiting(broker)] == [True])

@@ -190,12 +190,14 @@ def test_a_rebalance_of_hundreds_takes_many_turns_and_all_are_in_one_generation(
 ) -> None:
     turn, served = 0, {"_join": Counter[int](), "_sync": Counter[int]()}
 
-    def counted(name: str) -> None:
+    def counted(kind: str, name: str) -> None:
+        """Count the requests that the handler serves, or a short way, which says so."""
         original = getattr(ClassicRequests, name)
 
-        def serve(self: ClassicRequests, *arguments: Any) -> None:
-            served[name][turn] += 1
-            original(self, *arguments)
+        def serve(self: ClassicRequests, *arguments: Any) -> Any:
+            is_served = original(self, *arguments)
+            served[kind][turn] += is_served is not False
+            return is_served
 
         monkeypatch.setattr(ClassicRequests, name, serve)
 
@@ -214,8 +216,10 @@ def test_a_rebalance_of_hundreds_takes_many_turns_and_all_are_in_one_generation(
         arrived.set()
         return [client.receive(requests[0].API_KEY, version)[1] for client in crowd]
 
-    counted("_join")
-    counted("_sync")
+    for name in ("_join", "wait_to_join"):
+        counted("_join", name)
+    for name in ("_sync", "wait_to_sync", "assigned"):
+        counted("_sync", name)
     ends = threading.Event()
     who: dict[str, Any] = {
         "group_id": "g",

@@ -1,0 +1,55 @@
+"""The requests of members of classic groups that only wait, for C callers. Contracts are in classic_requests.pyi."""
+
+from libc.stdint cimport int32_t, int64_t
+
+from kafka_shim.cext.classic_members cimport ClassicGroupEnd
+from kafka_shim.cext.timers cimport TimersEnd
+from kafka_shim.cext.turns cimport MemberTurnsEnd
+
+
+# The fields of a JoinGroup of a dynamic member. Without an id it has no metadata either, only how much there is of it.
+cdef class Joining:
+    cdef readonly str group_id
+    cdef readonly int32_t session_timeout_ms
+    cdef readonly int32_t rebalance_timeout_ms
+    cdef readonly str member_id
+    cdef readonly str protocol_type
+    cdef readonly list protocols
+    cdef readonly int64_t metadata_bytes
+    cdef readonly ClassicGroupEnd group
+
+
+cdef class Syncing:
+    cdef readonly str group_id
+    cdef readonly int32_t generation_id
+    cdef readonly str member_id
+    cdef readonly str instance_id
+    cdef readonly str protocol_type
+    cdef readonly str protocol_name
+    # Of the answer, if it is there at once.
+    cdef readonly object group_protocol_type
+    cdef readonly object group_protocol
+    cdef readonly bytes assignment
+
+
+cdef class ClassicRequestsEnd:
+    cdef object _clock
+    cdef object _config
+    cdef object _metadata
+    cdef str _topic
+    cdef dict _by_partition
+    cdef dict _purgatory
+    cdef TimersEnd _timers
+    cdef readonly MemberTurnsEnd _turns
+    cdef object _limits
+    cdef str _session
+    cdef str _sync
+
+    cdef object _current(self, str group_id)
+    cdef ClassicGroupEnd _group_in(self, object groups, str group_id)
+    cdef bint _has_session(self, Joining joining) except -1
+    cpdef str new_id(self, client_id, Joining joining)
+    cpdef expect(self, Joining joining, str member_id)
+    cpdef bint wait_to_join(self, Joining joining, str client_id, str client_host, delayed) except -1
+    cpdef bint wait_to_sync(self, Syncing syncing, delayed) except -1
+    cpdef bint assigned(self, Syncing syncing) except -1

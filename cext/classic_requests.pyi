@@ -1,0 +1,61 @@
+"""The requests of members of classic groups about which there is nothing to decide: those that only wait, and those
+whose answer is there. Each function returns False or None if there is anything to decide, and has changed nothing then.
+
+If memory ends in the middle of a change the groups of the partition are no longer current, and are read again."""
+
+from typing import Any
+
+from kafka_shim.cext.request_end import DelayedEnd
+from kafka_shim.cext.turns import MemberTurnsEnd
+
+class Joining:
+    """The fields of a JoinGroup of a dynamic member. Its protocols have no metadata if it has no member id."""
+
+    group_id: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    member_id: str
+    protocol_type: str
+    protocols: list[tuple[str, Any]]
+    metadata_bytes: int
+    # Set by `new_id`, for `expect`.
+    group: Any
+
+class Syncing:
+    """The fields of a SyncGroup without assignments, and those of its answer."""
+
+    group_id: str
+    generation_id: int
+    member_id: str
+    instance_id: str | None
+    protocol_type: str | None
+    protocol_name: str | None
+    # Set by `assigned`.
+    group_protocol_type: str | None
+    group_protocol: str | None
+    assignment: bytes
+
+class ClassicRequestsEnd:
+    """The base of `group.classic_requests.ClassicRequests`."""
+
+    def __init__(self, runtime: Any, turns: MemberTurnsEnd, topic: str, session: str, sync: str, limits: Any) -> None:
+        """`topic` has the groups; `session` and `sync` are kinds of timers; `limits` has the limits of
+        `group.classic_join`."""
+
+    @property
+    def _turns(self) -> MemberTurnsEnd: ...
+    def new_id(self, client_id: str | None, joining: Joining) -> str | None:
+        """Returns the id that a new member gets with MEMBER_ID_REQUIRED, and changes nothing. Nobody waits for a turn
+        with it: it takes as long as a heartbeat."""
+
+    def expect(self, joining: Joining, member_id: str) -> None:
+        """Have the group of `new_id` expect the member that was given this id. If memory ends, nothing has changed."""
+
+    def wait_to_join(self, joining: Joining, client_id: str, client_host: str, delayed: DelayedEnd) -> bool:
+        """Have a new member, whose id the group has given out, wait for others (`ClassicGroupEnd.wait_to_join`)."""
+
+    def wait_to_sync(self, syncing: Syncing, delayed: DelayedEnd) -> bool:
+        """Have a follower wait for the leader's assignment (`ClassicGroupEnd.wait_to_sync`)."""
+
+    def assigned(self, syncing: Syncing) -> bool:
+        """Give a member of a stable group its assignment."""

@@ -1,0 +1,186 @@
+"""The requests of members of classic groups that only wait. Contracts are in classic_requests.pyi."""
+
+cimport cython
+from libc.stdint cimport int64_t, uint8_t
+
+from kafka_shim.cext.classic_members cimport ClassicGroupEnd, ClassicMember
+from kafka_shim.cext.java_hash cimport partition_of
+from kafka_shim.cext.turns cimport MemberTurnsEnd
+
+cdef enum:
+    UUID_BYTES = 16
+    UUID_TEXT_BYTES = 36
+
+cdef const char* DIGITS = b"0123456789abcdef"
+
+
+@cython.final
+@cython.freelist(4)
+cdef class Joining:
+    pass
+
+
+@cython.final
+@cython.freelist(4)
+cdef class Syncing:
+    pass
+
+
+cdef str _uuid_text(const uint8_t* random):
+    """A version 4 uuid of these bytes, as `java.util.UUID` prints it."""
+    cdef char text[UUID_TEXT_BYTES]
+    cdef Py_ssize_t at = 0
+    cdef int number
+    cdef uint8_t byte
+    for number in range(UUID_BYTES):
+        byte = random[number]
+        if number == 6:
+            byte = byte & 0x0F | 0x40
+        elif number == 8:
+            byte = byte & 0x3F | 0x80
+        if number == 4 or number == 6 or number == 8 or number == 10:
+            text[at] = c"-"
+            at += 1
+        text[at] = DIGITS[byte >> 4]
+        text[at + 1] = DIGITS[byte & 0x0F]
+        at += 2
+    return text[:UUID_TEXT_BYTES].decode("ascii")
+
+
+cdef class ClassicRequestsEnd:
+    def __init__(
+        self,
+        runtime,
+        MemberTurnsEnd turns not None,
+        str topic not None,
+        str session not None,
+        str sync not None,
+        limits,
+    ):
+        self._clock = runtime.clock
+        self._config = runtime.config
+        self._metadata = runtime.metadata
+        self._topic = topic
+        self._by_partition = runtime.loader.by_partition
+        self._purgatory = runtime.purgatory
+        self._timers = runtime.timers
+        self._turns = turns
+        self._limits = limits
+        self._session = session
+        self._sync = sync
+
+    cdef object _current(self, str group_id):
+        """The groups beside which this one is, if they are loaded and what the log says; or None."""
+        topic = self._metadata.image.topics.get(self._topic)
+        if topic is None or not group_id:
+            return None
+        groups = self._by_partition.get(partition_of(group_id, len(topic.partitions)))
+        return groups if groups is not None and groups.is_current else None
+
+    cdef ClassicGroupEnd _group_in(self, object groups, str group_id):
+        """None if there is none, or one of another kind."""
+        if groups is None:
+            return None
+        group = groups.by_id.get(group_id)
+        return <ClassicGroupEnd>group if isinstance(group, ClassicGroupEnd) else None
+
+    cdef bint _has_session(self, Joining joining) except -1:
+        cdef int64_t timeout_ms = joining.session_timeout_ms
+        return (
+            <int64_t>self._config.group_min_session_timeout_ms
+            <= timeout_ms
+            <= <int64_t>self._config.group_max_session_timeout_ms
+        )
+
+    cpdef str new_id(self, client_id, Joining joining):
+        cdef ClassicGroupEnd group = self._group_in(self._current(joining.group_id), joining.group_id)
+        cdef bytes random
+        if group is None or not self._has_session(joining) or not group.may_expect(
+            joining.protocol_type, joining.protocols, joining.metadata_bytes, self._config.group_max_size,
+            self._limits.MAX_METADATA_BYTES, self._limits.MAX_PENDING_JOINS,
+        ):
+            return None
+        joining.group = group
+        random = self._clock.random.bytes_of(UUID_BYTES)
+        if len(random) != UUID_BYTES:
+            raise ValueError("the source of randomness is short of bytes")
+        return f"{'' if client_id is None else <str?>client_id}-{_uuid_text(random)}"
+
+    cpdef expect(self, Joining joining, str member_id):
+        cdef tuple key = (joining.group_id, self._session, member_id)
+        self._timers.schedule(key, joining.session_timeout_ms)
+        try:
+            joining.group.pending_joins[member_id] = None
+        except MemoryError:
+            self._timers.cancel(key)
+            raise
+
+    cpdef bint wait_to_join(self, Joining joining, str client_id, str client_host, delayed) except -1:
+        cdef object groups = self._current(joining.group_id)
+        cdef ClassicGroupEnd group = self._group_in(groups, joining.group_id)
+        cdef ClassicMember member
+        cdef bint waits
+        if group is None or not group.expects(joining.member_id) or not self._has_session(joining):
+            return False
+        member = ClassicMember.__new__(ClassicMember)
+        member.member_id = joining.member_id
+        member.client_id = client_id
+        member.client_host = client_host
+        member.rebalance_timeout_ms = joining.rebalance_timeout_ms
+        member.session_timeout_ms = joining.session_timeout_ms
+        member.protocols = joining.protocols
+        member.assignment = b""
+        if not self._turns.takes():
+            return False
+        groups.is_current = False       # memory may end anywhere: then the log is read again
+        try:
+            waits = group._wait_to_join(
+                member, joining.protocol_type, delayed, self._config.group_max_size, self._limits.MAX_METADATA_BYTES
+            )
+            if waits:
+                self._timers.schedule(
+                    (joining.group_id, self._session, joining.member_id), self._limits.NEW_MEMBER_JOIN_TIMEOUT_MS
+                )
+                delayed.park(self._purgatory, joining.group_id)
+        except MemoryError:
+            raise
+        except BaseException:
+            groups.is_current = True
+            raise
+        groups.is_current = True
+        return waits
+
+    cpdef bint wait_to_sync(self, Syncing syncing, delayed) except -1:
+        cdef ClassicGroupEnd group = self._group_in(self._current(syncing.group_id), syncing.group_id)
+        cdef bint waits = False
+        if group is None or not self._turns.takes():
+            return False
+        delayed.park(self._purgatory, syncing.group_id)
+        try:
+            waits = group._wait_to_sync(
+                syncing.member_id, syncing.instance_id, syncing.generation_id, syncing.protocol_type,
+                syncing.protocol_name, delayed,
+            )
+        finally:
+            if not waits:
+                self._purgatory.pop(delayed, None)
+        return waits
+
+    cpdef bint assigned(self, Syncing syncing) except -1:
+        cdef object groups = self._current(syncing.group_id)
+        cdef ClassicGroupEnd group = self._group_in(groups, syncing.group_id)
+        cdef ClassicMember member
+        if group is None:
+            return False
+        member = group.stable_member(
+            syncing.member_id, syncing.instance_id, syncing.generation_id, syncing.protocol_type, syncing.protocol_name
+        )
+        if member is None or not self._turns.takes():
+            return False
+        syncing.group_protocol_type = group.protocol_type
+        syncing.group_protocol = group.protocol
+        syncing.assignment = member.assignment
+        group.pending_syncs.discard(member.member_id)
+        if not group.pending_syncs:
+            self._timers.cancel((syncing.group_id, self._sync, ""))
+        return True
