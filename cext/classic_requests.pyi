@@ -57,5 +57,8 @@ class ClassicRequestsEnd:
     def wait_to_sync(self, syncing: Syncing, delayed: DelayedEnd) -> bool:
         """Have a follower wait for the leader's assignment (`ClassicGroupEnd.wait_to_sync`)."""
 
+    def keep(self, group_id: str, member_id: str, instance_id: str | None, generation_id: int) -> bool:
+        """Keep a member alive that is in this generation, unless a rebalance is prepared."""
+
     def assigned(self, syncing: Syncing) -> bool:
         """Give a member of a stable group its assignment."""

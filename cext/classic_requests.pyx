@@ -1,7 +1,7 @@
 """The requests of members of classic groups that only wait. Contracts are in classic_requests.pyi."""
 
 cimport cython
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from kafka_shim.cext.classic_members cimport ClassicGroupEnd, ClassicMember
 from kafka_shim.cext.java_hash cimport partition_of
@@ -165,6 +165,16 @@ cdef class ClassicRequestsEnd:
             if not waits:
                 self._purgatory.pop(delayed, None)
         return waits
+
+    cpdef bint keep(self, str group_id, str member_id, str instance_id, int32_t generation_id) except -1:
+        cdef ClassicGroupEnd group = self._group_in(self._current(group_id), group_id)
+        cdef ClassicMember member = None
+        if group is not None:
+            member = group.kept_member(member_id, instance_id, generation_id)
+        if member is None:
+            return False
+        self._timers.schedule((group_id, self._session, member_id), max(member.session_timeout_ms, 0))
+        return True
 
     cpdef bint assigned(self, Syncing syncing) except -1:
         cdef object groups = self._current(syncing.group_id)

@@ -4,6 +4,7 @@ cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int32_t, uint8_t
 
+from kafka_shim.cext.classic_requests cimport ClassicRequestsEnd
 from kafka_shim.cext.headers cimport RequestHeader
 from kafka_shim.cext.plain_api cimport (
     PlainApi,
@@ -127,7 +128,14 @@ cdef class PlainHeartbeat(_PlainMember):
         beat.generation_id = member.epoch
         beat.member_id = text_of(member.member_id, member.member_id_bytes)
         beat.group_instance_id = text_of(member.instance_id, member.instance_id_bytes)
-        return _classic_answer(header) if self._stays(broker, beat) else None
+        return _classic_answer(header) if self._keeps(broker, beat) else None
+
+    cdef bint _keeps(self, object broker, Beat beat) except -1:
+        """Of a classic group it is done here, of others by their rules."""
+        cdef ClassicRequestsEnd requests = <ClassicRequestsEnd?>broker.groups.classic
+        if requests.keep(beat.group_id, beat.member_id, beat.group_instance_id, beat.generation_id):
+            return True
+        return bool(self._stays(broker, beat))
 
 
 cdef bytes _classic_answer(RequestHeader* header):

@@ -79,6 +79,9 @@ class Requests(ClassicRequestsEnd):
     def assigned(self, syncing: Syncing) -> bool:
         return False
 
+    def keep(self, *who: Any) -> bool:
+        return False
+
 
 def left(context: Any, request: Any) -> None:
     raise NotServedError

@@ -126,10 +126,10 @@ def test_the_handler_answers_where_memory_ends(
     """The connection was closed instead."""
     who = join(client, "memory")
 
-    def stays(requests: ClassicRequests, beat: Any) -> bool:
+    def keep(*arguments: Any) -> bool:
         raise MemoryError
 
-    monkeypatch.setattr(ClassicRequests, "stays", stays)
+    monkeypatch.setattr(ClassicRequests, "keep", keep)
     assert client.request(make("Heartbeat", **who), 4).error_code == 0
     assert classic.served == {"handler": 1}
 
