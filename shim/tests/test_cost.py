@@ -32,10 +32,10 @@ MOST = {
     "fetch of one record": 1_000,
     "produce and incremental fetch, 10 partitions": 1_320,
     "produce and incremental fetch, 4,000 partitions": 1_320,
-    "heartbeat": 238,
-    "join, sync and leave of a member": 5_760,
+    "heartbeat": 30,
+    "join, sync and leave of a member": 4_070,
     # Up to 10 % above: in how many turns of the loop their requests come depends on the machine.
-    "20 members join, sync and leave": 58_500,
+    "20 members join, sync and leave": 10_500,
     "consumer heartbeat": 307,
     "offset commit": 186,
     "latest offsets of 20 topics": 4_030,
