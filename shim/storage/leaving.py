@@ -6,7 +6,7 @@ thread does it while the event loop goes on."""
 from __future__ import annotations
 
 import os
-import time
+import threading
 
 from kafka_shim.storage import names
 from kafka_shim.storage.open_files import out_of_memory
@@ -106,8 +106,9 @@ class Leaving:
 
     def settle(self) -> None:
         """Wait until `rename` has ended, and `end`. Raises as that does."""
+        pause = threading.Event()
         while not self._is_over:
-            time.sleep(POLL_S)
+            pause.wait(POLL_S)
         self.end()
 
     def end(self) -> None:
