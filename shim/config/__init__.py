@@ -12,6 +12,7 @@ effect) are loaded when one of their names is first used, so that they do not sl
 | `properties.py` | Java properties files |
 | `providers.py` | `config.providers`: values that are kept in other files, or in the environment |
 | `parse.py` | from texts (server.properties, `-o key=value`, AlterConfigs) to a `BrokerConfig` |
+| `consistency.py` | what options must be to each other |
 | `listener.py` | the options of one listener, with and without its prefix |
 | `dynamic.py` | which of the options that AlterConfigs stored for brokers are in force |
 | `transcribe.py`, `OptionFacts.java` | write `generated_rows.py` |
@@ -25,6 +26,7 @@ from kafka_shim.config.topic import TopicConfig
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from kafka_shim.config.consistency import check_local_retention, check_values
     from kafka_shim.config.dynamic import (
         dynamic_option,
         in_force,
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
         usable,
     )
     from kafka_shim.config.listener import ListenerOptions, base_name
-    from kafka_shim.config.parse import check_cleaner_memory, check_cordoned
+    from kafka_shim.config.parse import check_cordoned
     from kafka_shim.config.properties import read_properties
     from kafka_shim.config.providers import has_reference, is_of_providers, resolve
     from kafka_shim.config.table import (
@@ -81,9 +83,10 @@ __all__ = [
     "Option",
     "TopicConfig",
     "base_name",
-    "check_cleaner_memory",
     "check_cordoned",
+    "check_local_retention",
     "check_topic_options",
+    "check_values",
     "dynamic_option",
     "has_reference",
     "in_force",
@@ -106,9 +109,9 @@ def __getattr__(name: str) -> object:
     neither."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from kafka_shim.config import dynamic, listener, parse, properties, providers, table
+    from kafka_shim.config import consistency, dynamic, listener, parse, properties, providers, table
 
-    modules = (table, parse, dynamic, listener, properties, providers)
+    modules = (table, parse, consistency, dynamic, listener, properties, providers)
     owner = next(module for module in modules if hasattr(module, name))
     found: object = getattr(owner, name)
     globals()[name] = found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kafka_shim.config import providers
+from kafka_shim.config.consistency import check_start
 from kafka_shim.config.defaults import BrokerDefaults, ConfigError
 from kafka_shim.config.listener import base_name
 from kafka_shim.config.table import (
@@ -64,21 +65,11 @@ def parse_broker(config: BrokerConfig, options: Mapping[str, str], from_file: Co
             idle.append(name)
         else:
             values[name] = value
-    check_cleaner_memory(options)
+    check_start(options)
     config.given = dict(options)
     if idle:
         config.warnings.append(f"without effect here: {', '.join(sorted(idle))}")
     _apply(config, values)
-
-
-def check_cleaner_memory(options: Mapping[str, str]) -> None:
-    """Raise ConfigError if a thread of the log cleaner had 1 MB of its buffer or less (KafkaConfig: validateValues)."""
-    threads, memory_bytes = (
-        int(options.get(name) or BROKER_OPTIONS[name].default or 0)
-        for name in ("log.cleaner.threads", "log.cleaner.dedupe.buffer.size")
-    )
-    if threads > 0 and memory_bytes // threads <= 1024 * 1024:
-        raise ConfigError("log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread.")
 
 
 def check_cordoned(cordoned: Sequence[str], log_dirs: Sequence[str]) -> None:

@@ -14,6 +14,8 @@ from kafka_shim.config import (
     UNIMPLEMENTED_SECURITY,
     ConfigError,
     check_cordoned,
+    check_local_retention,
+    check_values,
     dynamic_option,
     is_foreign_class,
     is_listener_security,
@@ -95,9 +97,18 @@ def check_broker(metadata: MetadataStore, options: Mapping[str, str], *, is_defa
     try:
         for check in metadata.check_broker_options:
             check(proposed)
+        _check_values({**given, **proposed})
         check_thread_counts(given, metadata.config.dynamic, proposed)
+        check_local_retention({**given, **proposed}, options)
     except ConfigError as err:
         raise bad_request(str(err)) from err
+
+
+def _check_values(options: Mapping[str, str]) -> None:
+    try:
+        check_values(options)
+    except ConfigError as err:
+        raise bad_request(f"requirement failed: {err}") from err
 
 
 def _check_cordoned(metadata: MetadataStore, cordoned: Sequence[str]) -> None:

@@ -1,13 +1,13 @@
 """The changes of numbers of threads that Kafka refuses. This broker has not these threads, and refuses the same, so
 that no value is stored which Kafka would not take.
 
-Sources: KafkaConfig.validateValues, DynamicThreadPool, DataPlaneAcceptor and LogCleaner.validateReconfiguration of
+Sources: DynamicThreadPool, DataPlaneAcceptor and LogCleaner.validateReconfiguration of
 Kafka 4.3.1.
 """
 
 from __future__ import annotations
 
-from kafka_shim.config import BROKER_OPTIONS, ConfigError, check_cleaner_memory
+from kafka_shim.config import BROKER_OPTIONS, ConfigError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,10 +25,6 @@ def check_thread_counts(static: Mapping[str, str], current: Mapping[str, str], p
     if current == proposed:
         return
     before, after = ({**static, **dynamic} for dynamic in (current, proposed))
-    try:
-        check_cleaner_memory(after)
-    except ConfigError as err:
-        raise ConfigError(f"requirement failed: {err}") from err
     reasons = [
         _pool(NETWORK_THREADS, _number(before, option, NETWORK_THREADS), _number(after, option, NETWORK_THREADS))
         for option in sorted({NETWORK_THREADS, *_of_listeners(before), *_of_listeners(after)})

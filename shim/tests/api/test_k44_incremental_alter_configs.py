@@ -47,6 +47,32 @@ def test_values_are_appended_to_and_taken_from_lists(client):
 
 
 @pytest.mark.parametrize("name", ["", "1"])
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        (["log.retention.ms=0"], "requirement failed: log.retention.ms must be unlimited (-1)"),
+        (["log.roll.ms=0"], "requirement failed: log.roll.ms must be greater than or equal to 1"),
+        (["log.roll.jitter.ms=-1"], "requirement failed: log.roll.jitter.ms must be greater than or equal to 0"),
+        (["max.connections.per.ip=0"], "requirement failed: max.connections.per.ip can be set to zero only if"),
+        (
+            ["log.retention.ms=10", "log.local.retention.ms=20"],
+            "Invalid value 20 for configuration log.local.retention.ms: Value must not be more than log.retention.ms",
+        ),
+        (
+            ["log.retention.bytes=10", "log.local.retention.bytes=-1"],
+            "Invalid value -1 for configuration log.local.retention.bytes: Value must not be -1 as log.retention.bytes",
+        ),
+    ],
+)
+def test_options_that_contradict_each_other_are_not_stored(client, name, changes, reason):
+    """With `log.retention.ms=0` all that was acknowledged would be deleted, and with no connections per address nobody
+    could say otherwise."""
+    rows = [(option, SET, value) for option, _, value in (change.partition("=") for change in changes)]
+    code, message = alter(client, BROKER, name, *rows)
+    assert (code, message[: len(reason)]) == (ErrorCode.INVALID_REQUEST, reason)
+
+
+@pytest.mark.parametrize("name", ["", "1"])
 @pytest.mark.parametrize("operation", [APPEND, SUBTRACT])
 @pytest.mark.parametrize("listed", ["process.roles", "controller.listener.names"])
 def test_a_list_without_a_default_is_nothing_to_begin_with(client, name, operation, listed):

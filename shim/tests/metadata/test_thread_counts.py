@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafka_shim.config import BrokerConfig, ConfigError
+from kafka_shim.config import BrokerConfig, ConfigError, check_values
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.metadata.configs import SET, decide_incremental
 from kafka_shim.metadata.image import RESOURCE_BROKER
@@ -71,10 +71,10 @@ def test_a_listener_has_a_number_of_its_own():
 
 
 def test_each_thread_of_the_cleaner_has_more_than_a_megabyte():
-    check_thread_counts({"log.cleaner.dedupe.buffer.size": "2097154"}, {}, {"log.cleaner.threads": "2"})
-    text = r"requirement failed: log\.cleaner\.dedupe\.buffer\.size must be at least 1MB per cleaner thread\."
+    check_values({"log.cleaner.dedupe.buffer.size": "2097154", "log.cleaner.threads": "2"})
+    text = r"log\.cleaner\.dedupe\.buffer\.size must be at least 1MB per cleaner thread\."
     with pytest.raises(ConfigError, match=text):
-        check_thread_counts({"log.cleaner.dedupe.buffer.size": "2097152"}, {}, {"log.cleaner.threads": "2"})
+        check_values({"log.cleaner.dedupe.buffer.size": "2097152", "log.cleaner.threads": "2"})
 
 
 def test_a_broker_with_less_memory_for_its_cleaner_does_not_start():

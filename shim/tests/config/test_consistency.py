@@ -1,0 +1,67 @@
+"""Options that contradict each other: Kafka neither starts with them nor stores them."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafka_shim.config import BROKER_OPTIONS, BrokerConfig, ConfigError
+from kafka_shim.config.consistency import _COMPARED
+
+# Each was tried on Apache Kafka, which refuses all.
+REFUSED = (
+    ("group.consumer.min.heartbeat.interval.ms=9999999", "group.consumer.max.heartbeat.interval.ms .* be greater"),
+    ("group.consumer.heartbeat.interval.ms=1", "must be greater than or equal to group.consumer.min.heartbeat"),
+    ("group.consumer.heartbeat.interval.ms=16000", "must be less than or equal to group.consumer.max.heartbeat"),
+    ("group.consumer.session.timeout.ms=1000", "must be greater than or equal to group.consumer.min.session"),
+    (
+        "group.consumer.max.heartbeat.interval.ms=50000 group.consumer.heartbeat.interval.ms=46000",
+        r"heartbeat.interval.ms \(46000\) must be less than group.consumer.session.timeout.ms \(45000\)",
+    ),
+    ("group.consumer.assignment.interval.ms=20000", "must be less than or equal to group.consumer.max.assignment"),
+    ("group.share.session.timeout.ms=70000", "must be less than or equal to group.share.max.session"),
+    ("group.share.record.lock.duration.ms=100000", "group.share.max.record.lock.duration.ms .* must be greater"),
+    ("group.share.max.share.sessions=10", "must be greater than or equal to group.share.max.size"),
+    ("group.streams.num.standby.replicas=3", "must be less than or equal to group.streams.max.standby.replicas"),
+    ("group.coordinator.rebalance.protocols=consumer", "Disabling the 'classic' protocol is not supported"),
+    ("group.consumer.assignors=bogus", "bogus is none of the assignors here"),
+    ("group.consumer.assignors=", "an empty list is none of the assignors here"),
+    ("replica.fetch.wait.max.ms=40000", "replica.socket.timeout.ms should always be at least"),
+    ("replica.fetch.wait.max.ms=29000 replica.lag.time.max.ms=28000", "replica.lag.time.max.ms to prevent"),
+    ("controller.quorum.voters=2@h:1", "the node id 1 must be included"),
+    ("log.roll.ms=0", "log.roll.ms must be greater"),
+    ("log.roll.jitter.ms=-1", "log.roll.jitter.ms must be greater"),
+    ("log.retention.ms=0", "log.retention.ms must be unlimited"),
+    ("log.retention.minutes=0", "log.retention.ms must be unlimited"),
+    ("max.connections.per.ip=0", "can be set to zero only if"),
+)
+ALLOWED = (
+    "log.retention.hours=-2",
+    "log.retention.ms=-1 log.retention.hours=0",
+    "max.connections.per.ip=0 max.connections.per.ip.overrides=127.0.0.1:5",
+    "controller.quorum.voters=1@h:1,2@h:2",
+    "controller.quorum.voters=2@h:1 process.roles=broker",
+    "group.consumer.assignors=range,uniform",
+    "group.consumer.heartbeat.interval.ms=15000 group.consumer.session.timeout.ms=60000",
+    "log.retention.ms=10 log.local.retention.ms=20",
+)
+
+
+def options_of(text: str) -> dict[str, str]:
+    return {name: value for name, _, value in (word.partition("=") for word in text.split())}
+
+
+@pytest.mark.parametrize(("text", "reason"), REFUSED, ids=[text for text, _ in REFUSED])
+def test_a_start_with_options_that_contradict_each_other_is_refused(text: str, reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        BrokerConfig.parse(options_of(text))
+
+
+@pytest.mark.parametrize("text", ALLOWED)
+def test_what_is_at_its_limit_starts(text: str) -> None:
+    BrokerConfig.parse(options_of(text))
+
+
+def test_each_default_is_within_the_others() -> None:
+    everything = {name: BROKER_OPTIONS[name].default or "" for row in _COMPARED for name in (row[0], row[2])}
+    assert len(everything) > 30
+    BrokerConfig.parse(everything)
