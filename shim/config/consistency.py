@@ -66,10 +66,7 @@ def check_start(options: Mapping[str, str]) -> None:
         if name not in options and other not in options:
             continue
         value, limit = _value(options, name), _value(options, other)
-        holds = (
-            value < limit if comparison == "less than" else value <= limit if "less" in comparison else value >= limit
-        )
-        if not holds:
+        if not _HOLDS[comparison](value, limit):
             raise ConfigError(f"{name} ({value}) must be {comparison} {other} ({limit})")
     _check_protocols(options)
     _check_voters(options)

@@ -243,7 +243,7 @@ def test_read_committed_skips_aborted_and_waits_for_open_transactions(
 
 @pytest.mark.option("group.share.max.share.sessions")
 def test_no_more_sessions_than_the_limit():
-    with Broker(clock="virtual", group_share_max_share_sessions=1) as broker:
+    with Broker(clock="virtual", group_share_max_share_sessions=1, group_share_max_size=1) as broker:
         with Connection(broker.bootstrap_servers, timeout_s=60) as client:
             topic_id = make_topic(client, "t", 1)
         open_share(broker, GROUP, topic_id)
