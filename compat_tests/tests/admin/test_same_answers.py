@@ -229,8 +229,10 @@ OWN = (
     "controlled.shutdown.enable",
     "controller.listener.names",
     "controller.quorum.voters",
+    "group.initial.rebalance.delay.ms",  # docs/differences.md
     "listeners",
     "log.dirs",
+    "socket.listen.backlog.size",  # docs/differences.md
 )
 
 

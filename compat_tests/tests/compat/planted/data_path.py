@@ -103,7 +103,7 @@ def markers_wake_nobody() -> None:
 def producers_never_expire() -> None:
     from kafka_shim.storage.producers import Producers
 
-    Producers.expire = lambda states, now_ms, expiration_ms: 0  # type: ignore[method-assign]
+    Producers.expire_in_slices = lambda states, now_ms, expiration_ms: iter(())  # type: ignore[method-assign]
 
 
 @caught_by("b9-a-marker-between-verification-and-append", "'NONE' where 'INVALID_TXN_STATE' is right")
