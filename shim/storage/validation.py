@@ -167,10 +167,9 @@ def check_records(records: Buffer, batch: Batch, name: str, now_ms: int, config:
         summary = validate(records, batch, max(config.max_message_bytes, batch.size_bytes) * EXPANSION_LIMIT)
     except BatchError as err:
         raise _bad_record(err, name) from None
-    if config.compact and summary.null_key_count:
-        raise _null_keys(records, batch, name)
-    if batch.is_log_append_time or not _times_are_fine(summary, now_ms, config):
-        _refuse_times(records, batch, name, now_ms, config)
+    lacks_keys = config.compact and summary.null_key_count > 0
+    if lacks_keys or batch.is_log_append_time or not _times_are_fine(summary, now_ms, config):
+        _refuse_records(records, batch, name, now_ms, config)
     return summary
 
 
@@ -186,35 +185,33 @@ def _times_are_fine(summary: RecordsSummary, now_ms: int, config: TopicConfig) -
     )
 
 
-def _refuse_times(records: Buffer, batch: Batch, name: str, now_ms: int, config: TopicConfig) -> None:
-    errors = []
+def _refuse_records(records: Buffer, batch: Batch, name: str, now_ms: int, config: TopicConfig) -> None:
+    """Raises RecordsError with the first fault of each record: no key for a compacted topic, then its time. One fault
+    of a time gives them all its error code, as in Kafka."""
+    errors: list[tuple[int, str]] = []
+    code = ErrorCode.INVALID_RECORD
     first, last = now_ms - config.message_timestamp_before_max_ms, now_ms + config.message_timestamp_after_max_ms
     for index, record in enumerate(iterate(records, batch.position, batch.end_position)):
-        if config.message_timestamp_type == "CreateTime" and record.timestamp != NO_TIMESTAMP:
+        if config.compact and record.key is None:
+            errors.append((index, f"Compacted topic cannot accept message without key in topic partition {name}"))
+        elif config.message_timestamp_type == "CreateTime" and record.timestamp != NO_TIMESTAMP:
             if not first <= record.timestamp <= last:
+                code = ErrorCode.INVALID_TIMESTAMP
                 message = (
                     f"Timestamp {record.timestamp} of message with offset {record.offset} is out of range. The "
                     f"timestamp should be within [{first}, {last}]"
                 )
                 errors.append((index, message))
         elif batch.is_log_append_time:
+            code = ErrorCode.INVALID_TIMESTAMP
             errors.append((index, "Producer should not set timestamp type to LogAppendTime."))
-    if errors:
-        raise RecordsError(
-            ErrorCode.INVALID_TIMESTAMP, "One or more records have been rejected due to invalid timestamp", errors
-        )
-
-
-def _null_keys(records: Buffer, batch: Batch, name: str) -> RecordsError:
-    message = f"Compacted topic cannot accept message without key in topic partition {name}"
-    errors = [
-        (index, message)
-        for index, record in enumerate(iterate(records, batch.position, batch.end_position))
-        if record.key is None
-    ]
+    if not errors:
+        return
+    if code is ErrorCode.INVALID_TIMESTAMP:
+        raise RecordsError(code, "One or more records have been rejected due to invalid timestamp", errors)
     shown = ", ".join(f"RecordError(batchIndex={index}, message='{text}')" for index, text in errors[:SHOWN_ERRORS])
-    return RecordsError(
-        ErrorCode.INVALID_RECORD,
+    raise RecordsError(
+        code,
         f"One or more records have been rejected due to {len(errors)} record errors in total, and only showing the "
         f"first three errors at most: [{shown}]",
         errors,

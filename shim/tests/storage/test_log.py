@@ -268,6 +268,28 @@ def test_compacted_topic_wants_keys_and_names_the_records_without(make_disk: Cal
     assert [index for index, _ in caught.value.record_errors] == [1]
 
 
+@pytest.mark.parametrize("codec", [0, 1])
+def test_each_record_shows_its_first_fault_and_one_bad_time_gives_the_code(
+    make_disk: Callable[..., Disk], codec: int
+) -> None:
+    log = make_disk({"cleanup.policy": "compact"}).open()
+    late = NOW_MS + 2 * 3600_000
+    bad = [(b"k", b"a", late, ()), (None, b"b", late, ()), (b"k", b"c", NOW_MS, ()), (None, b"d", NOW_MS, ())]
+    with pytest.raises(RecordsError) as caught:
+        append_as_client(log, build(bad, codec=codec), now_ms=NOW_MS, version=12)
+    assert caught.value.code is ErrorCode.INVALID_TIMESTAMP
+    assert caught.value.message == "One or more records have been rejected due to invalid timestamp"
+    assert [(index, text.split()[0]) for index, text in caught.value.record_errors] == [
+        (0, "Timestamp"),
+        (1, "Compacted"),
+        (3, "Compacted"),
+    ]
+    with pytest.raises(RecordsError) as caught:
+        append_as_client(log, build(bad[1:], codec=codec), now_ms=NOW_MS, version=12)
+    assert caught.value.code is ErrorCode.INVALID_RECORD
+    assert [index for index, _ in caught.value.record_errors] == [0, 2]
+
+
 # --- reads
 
 
