@@ -43,6 +43,11 @@ def copied_table_size(count: int) -> int:
     return 1 << (wanted - 1).bit_length()
 
 
+def copied_map_size(count: int) -> int:
+    """Returns the number of buckets of `new HashMap<>(map)`: room for count / 0.75, the next power of two."""
+    return 1 << (-(-count * 4 // 3) - 1).bit_length() if count else 16
+
+
 def presized_table_size(count: int) -> int:
     """Returns the number of buckets of a map that Kafka's `AssignorHelpers` makes for so many entries."""
     wanted = int((count + 1) / 0.75 + 1)

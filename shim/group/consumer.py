@@ -30,7 +30,7 @@ from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group import consumer_protocol
 from kafka_shim.group.consumer_member import UNRELEASED, ConsumerMember, Epochs, Partitions
 from kafka_shim.group.consumer_records import ConsumerGroupRecords
-from kafka_shim.java_order import order_strings
+from kafka_shim.java_order import copied_map_size, order_strings, order_timeline
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -220,12 +220,26 @@ class ConsumerGroup(ConsumerGroupRecords):
     def preferred_assignor(
         self, default: str, old: ConsumerMember | None = None, new: ConsumerMember | None = None
     ) -> str:
-        """Returns the assignor that most members ask for. A tie goes to the first in the order of a Java HashMap."""
+        """Returns the assignor that most members ask for, once `new` has replaced `old`. A tie goes to the first in
+        Kafka's order: that of its map of the votes, or of a copy with the votes of these members changed
+        (computePreferredServerAssignor). A name that the copy did not have comes first in its bucket."""
         votes: dict[str, int] = {}
-        for member in self.members_with(old, new):
+        for member in self.members.values():
             if member.server_assignor is not None:
                 votes[member.server_assignor] = votes.get(member.server_assignor, 0) + 1
-        return max(order_strings(votes), key=votes.__getitem__) if votes else default
+        order = order_timeline(votes)
+        if old is not None or new is not None:
+            size = copied_map_size(len(order))
+            for member in self.replaced_by(old, new):
+                if member.server_assignor is not None:
+                    votes[member.server_assignor] -= 1
+            order = [name for name in order if votes[name]]
+            if new is not None and new.server_assignor is not None:
+                votes[new.server_assignor] = votes.get(new.server_assignor, 0) + 1
+                if new.server_assignor not in order:
+                    order.insert(0, new.server_assignor)
+            order = order_strings(order, size)
+        return max(order, key=votes.__getitem__) if order else default
 
     # --- classic members
 

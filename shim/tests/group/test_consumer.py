@@ -172,6 +172,38 @@ def test_a_thousand_members_disturb_nobody(node: Node) -> None:
     assert (group.topic_counts, group.owners, len(node.timers)) == ({}, {}, 0)
 
 
+@pytest.mark.parametrize(
+    ("asked", "takes"),
+    [
+        (("uniform", "range"), "range"),
+        (("range", "uniform"), "uniform"),
+        (("uniform", "range", None), "uniform"),
+        (("range", "uniform", None), "uniform"),
+        (("uniform", None, "range"), "range"),
+        (("range", "range", "uniform"), "range"),
+    ],
+)
+def test_a_tie_of_assignors_goes_by_the_order_of_the_copied_votes(
+    node: Node, asked: tuple[str | None, ...], takes: str
+) -> None:
+    """As observed on 4.3.1. What ConsumerGroupDescribe shows goes by the votes themselves: uniform is first there."""
+    one, both = node.topic("ta", 3), node.topic("tb", 2)
+    for number, assignor in enumerate(asked):
+        names = ["ta"] if number == 0 else ["ta", "tb"]
+        node.modern("g", "abc"[number], subscribed_topic_names=names, server_assignor=assignor)
+        node.advance(1000)
+    group = node.groups.find("g")
+    expected = {
+        ("range", 2): [{one: {0, 1}}, {one: {2}, both: {0, 1}}],
+        ("uniform", 2): [{one: {0, 1, 2}}, {both: {0, 1}}],
+        ("range", 3): [{one: {0}}, {one: {1}, both: {0}}, {one: {2}, both: {1}}],
+        ("uniform", 3): [{one: {0, 1}}, {one: {2}, both: {0}}, {both: {1}}],
+    }
+    told = [{topic: set(found) for topic, found in group.target[name].items()} for name in "abc"[: len(asked)]]
+    assert told == expected[takes, len(asked)]
+    assert group.preferred_assignor("none") == ("range" if asked.count("range") > 1 else "uniform")
+
+
 # --- fencing
 
 
