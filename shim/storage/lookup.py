@@ -170,9 +170,7 @@ def _record_at(
 def max_timestamp(log: PartitionLog, isolation_level: int) -> FoundOffset:
     """Implements `PartitionLog.max_timestamp`. Raises OSError."""
     segment = max(log.segments, key=_max_timestamp_ms)  # the first of equals, as Kafka
-    timestamp_ms, offset = segment.max_timestamp()
-    if timestamp_ms < 0:
-        return FoundOffset(-1, -1, -1)
+    timestamp_ms, offset = segment.max_timestamp()  # -1 also where no record has a time: then the first batch is found
     position = segment.offset_index.lookup(offset - segment.base_offset)[1]
     for batch in segment.walk(position):
         if batch.max_timestamp == timestamp_ms:

@@ -395,9 +395,18 @@ def test_time_look_up_at_or_above_the_stable_offset_finds_nothing(log: Partition
     assert log.latest(1).offset == 1
 
 
-def test_records_without_time_have_no_maximum(log: PartitionLog) -> None:
-    put(log, b"a", timestamp=-1)
-    assert log.max_timestamp().offset == -1
+def test_records_without_time_have_the_first_as_the_latest(log: PartitionLog) -> None:
+    def found() -> tuple[int, int, int]:
+        latest = log.max_timestamp()
+        return latest.timestamp_ms, latest.offset, latest.leader_epoch
+
+    assert found() == (-1, -1, -1)
+    put(log, b"a", b"b", timestamp=-1)
+    put(log, b"c", timestamp=-1)
+    assert found() == (-1, 0, 0)
+    assert log.offset_for_timestamp(0).offset == -1
+    put(log, b"d", timestamp=0)
+    assert found() == (0, 3, 0)
 
 
 # --- rolling
