@@ -3,9 +3,9 @@
 Each topic succeeds or fails by itself. All that succeed are one batch of the metadata log, which is fsynced before the
 response. v5 returns the effective options, v7 the topic id. `validate_only` returns the same and changes nothing.
 Duplicate names, and `__cluster_metadata`, are INVALID_REQUEST. A timeout of 0 or less is REQUEST_TIMED_OUT for every
-topic, and nothing is created. Any other timeout is long enough, because nothing waits. From v6 a topic over the
-partition mutation quota (KIP-599) is THROTTLING_QUOTA_EXCEEDED. What `create.topic.policy.class.name` forbids is
-POLICY_VIOLATION; it is asked with `validate_only` too.
+topic, and nothing is created, unless all are refused before. Any other timeout is long enough, because nothing waits.
+From v6 a topic over the partition mutation quota (KIP-599) is THROTTLING_QUOTA_EXCEEDED. What
+`create.topic.policy.class.name` forbids is POLICY_VIOLATION; it is asked with `validate_only` too.
 """
 
 from __future__ import annotations
@@ -42,8 +42,6 @@ REQUEST, RESPONSE = CreateTopicsRequest, CreateTopicsResponse
 
 
 async def handle(context: Context, request: CreateTopicsRequest) -> CreateTopicsResponse:
-    if request.timeout_ms <= 0:
-        raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, None)
     response = await context.broker.turns.run(_create(context, request), context.throttle)
     if not request.validate_only:
         metadata = context.broker.metadata
@@ -65,6 +63,8 @@ def _create(context: Context, request: CreateTopicsRequest) -> Steps[CreateTopic
         may_create = yield from authorized_in_steps(context, AclOperation.CREATE, ResourceType.TOPIC, allowed)
         denied = allowed.difference(may_create)
         accepted = [topic for topic in accepted if topic.name not in denied]
+    if request.timeout_ms <= 0 and accepted:
+        raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, None)
     counts = [len(topic.assignments) or topic.num_partitions for topic in accepted]
     topics.check_request_size(counts, context.broker.config.num_partitions)
     quota = None if context.throttle is None else context.throttle.mutation_quota(is_strict=context.api_version >= 6)
@@ -154,9 +154,8 @@ def _without_configs(created: CreatableTopicResult) -> CreatableTopicResult:
 
 
 def failed(request: CreateTopicsRequest, version: int, code: ErrorCode, message: str | None) -> CreateTopicsResponse:
-    """Returns the error for each name once, without the details of the request."""
-    names = dict.fromkeys(topic.name for topic in request.topics)
-    return CreateTopicsResponse(topics=[_failed(name, code, message) for name in names])
+    """Returns the error for each requested topic, without the details of the request."""
+    return CreateTopicsResponse(topics=[_failed(topic.name, code, message) for topic in request.topics])
 
 
 def _failed(name: str, code: ErrorCode, message: str | None) -> CreatableTopicResult:

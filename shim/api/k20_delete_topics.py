@@ -2,8 +2,9 @@
 
 Deletes topics by name, from v6 also by topic id. Synchronous: once the response is sent, the names are free and the ids
 unknown. v5 adds the error message. With `delete.topic.enable=false`: TOPIC_DELETION_DISABLED (below v3
-INVALID_REQUEST). A timeout of 0 or less is REQUEST_TIMED_OUT, and nothing is deleted. Kafka shuffles the results; here
-they are in order. From v5 a topic over the partition mutation quota (KIP-599) is THROTTLING_QUOTA_EXCEEDED.
+INVALID_REQUEST). A timeout of 0 or less is REQUEST_TIMED_OUT, and nothing is deleted, unless all topics are refused
+before one is looked for. Kafka shuffles the results; here they are in order. From v5 a topic over the partition
+mutation quota (KIP-599) is THROTTLING_QUOTA_EXCEEDED.
 """
 
 from __future__ import annotations
@@ -39,8 +40,6 @@ async def handle(context: Context, request: DeleteTopicsRequest) -> DeleteTopics
 
 
 def _delete(context: Context, request: DeleteTopicsRequest) -> Steps[DeleteTopicsResponse]:
-    if request.timeout_ms <= 0:
-        raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, None)
     response = DeleteTopicsResponse()
     metadata = context.broker.metadata
     wanted: list[tuple[str | None, bytes]] = [(name, ZERO_UUID) for name in request.topic_names]
@@ -50,7 +49,7 @@ def _delete(context: Context, request: DeleteTopicsRequest) -> Steps[DeleteTopic
         response.responses = [_failed(name, topic_id, disabled) for name, topic_id in wanted]
         return response
     quota = None if context.throttle is None else context.throttle.mutation_quota(is_strict=context.api_version >= 5)
-    resolved = yield from _resolve(context, wanted)
+    resolved = yield from _resolve(context, wanted, is_late=request.timeout_ms <= 0)
     for name, topic_id, outcome in resolved:
         yield
         if isinstance(outcome, KafkaError):
@@ -69,10 +68,11 @@ def _delete(context: Context, request: DeleteTopicsRequest) -> Steps[DeleteTopic
     return response
 
 
-def _resolve(context: Context, wanted: list[tuple[str | None, bytes]]) -> Steps[list[Resolved]]:
+def _resolve(context: Context, wanted: list[tuple[str | None, bytes]], *, is_late: bool) -> Steps[list[Resolved]]:
     """Returns (name, id, topic to delete or the error) for each different requested topic, as
     ControllerApis.deleteTopics does. The name is None if the topic was requested by its id. The client cannot learn of
-    a topic that it may not describe: neither that it exists, nor its name, nor its id."""
+    a topic that it may not describe: neither that it exists, nor its name, nor its id. Raises KafkaError
+    REQUEST_TIMED_OUT if the request `is_late` and its metadata has to be asked for a topic."""
     image = context.broker.metadata.image
     answers: list[Resolved] = []
     names: dict[str, bool] = {}  # True: requested more than once
@@ -89,6 +89,9 @@ def _resolve(context: Context, wanted: list[tuple[str | None, bytes]]) -> Steps[
             answers.append((None, ZERO_UUID, _invalid("Neither topic name nor id were specified.")))
     answers += [(name, ZERO_UUID, _invalid("Duplicate topic name.")) for name, twice in names.items() if twice]
     answers += [(None, topic_id, _invalid("Duplicate topic id.")) for topic_id, twice in ids.items() if twice]
+    late = KafkaError(ErrorCode.REQUEST_TIMED_OUT, None)
+    if is_late and not all(ids.values()):
+        raise late
     by_id: dict[bytes, str] = {}
     for topic_id, twice in ids.items():
         yield
@@ -101,6 +104,8 @@ def _resolve(context: Context, wanted: list[tuple[str | None, bytes]]) -> Steps[
             by_id[topic_id] = topic.name
     once = [name for name, twice in names.items() if not twice]
     described, deleted = yield from _allowed(context, {*once, *by_id.values()})
+    if is_late and any(name in deleted for name in once):
+        raise late
     denied = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     for topic_id, name in list(by_id.items()):
         yield

@@ -7,6 +7,7 @@ import pytest
 from kafka_shim.cext.batch import scan_all
 from kafka_shim.embedded import Broker
 from kafka_shim.errors import ErrorCode
+from kafka_shim.protocol.message import ZERO_UUID
 from kafka_shim.protocol.messages.api_versions_request import ApiVersionsRequest
 from kafka_shim.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from kafka_shim.protocol.messages.create_topics_request import CreateTopicsRequest
@@ -167,3 +168,25 @@ def test_a_timeout_that_is_over_changes_nothing(client, timeout_ms):
     assert [(topic.name, topic.error_code) for topic in gone.responses] == [("t", ErrorCode.REQUEST_TIMED_OUT)]
     (topic,) = client.request(MetadataRequest(topics=None), 12).topics
     assert (topic.name, len(topic.partitions)) == ("t", 1)
+
+
+def test_what_is_refused_before_the_controller_is_asked_does_not_time_out(client):
+    """As ControllerApis, whose controller answers a request without topics at once (observed on 4.3.1)."""
+    topic_id = create(client, new_topic("t"))["t"].topic_id
+
+    def made(*names: str) -> list[tuple[str, int]]:
+        request = CreateTopicsRequest(topics=[new_topic(name) for name in names], timeout_ms=0)
+        return [(topic.name, topic.error_code) for topic in client.request(request, 7).topics]
+
+    def gone(*wanted: tuple[str | None, bytes]) -> list[int]:
+        topics = [DeleteTopicState(name=name, topic_id=of) for name, of in wanted]
+        return [one.error_code for one in client.request(DeleteTopicsRequest(topics=topics, timeout_ms=0), 6).responses]
+
+    late, invalid = ErrorCode.REQUEST_TIMED_OUT, ErrorCode.INVALID_REQUEST
+    assert made("z", "z") == [("z", invalid)]
+    assert made("__cluster_metadata") == [("__cluster_metadata", invalid)]
+    assert made("z", "z", "y") == [("z", late), ("z", late), ("y", late)]
+    assert gone(("t", topic_id)) == gone((None, ZERO_UUID)) == gone(("t", ZERO_UUID), ("t", ZERO_UUID)) == [invalid]
+    assert gone((None, topic_id), (None, topic_id)) == [invalid]
+    assert gone(("t", topic_id), ("t", ZERO_UUID)) == [late, late]
+    assert gone((None, topic_id)) == gone(("nope", ZERO_UUID)) == [late]
