@@ -2,14 +2,14 @@
 
 Returns the active producers of a partition's log, with the start offset of an open transaction. `kafka-transactions`
 uses it to find hanging transactions (KIP-664; B19). An unknown topic or partition gets UNKNOWN_TOPIC_OR_PARTITION, an
-invalid name INVALID_TOPIC_EXCEPTION.
+invalid name INVALID_TOPIC_EXCEPTION. As in Kafka, an unknown partition of a topic that exists has no error message.
 """
 
 from __future__ import annotations
 
-from kafka_shim.authorization import require
-from kafka_shim.errors import KafkaError
-from kafka_shim.metadata.topics import check_name
+from kafka_shim.authorization import is_authorized
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.metadata.topics import UNKNOWN_TOPIC_MESSAGE, check_name
 from kafka_shim.protocol.messages.describe_producers_request import DescribeProducersRequest
 from kafka_shim.protocol.messages.describe_producers_response import (
     DescribeProducersResponse,
@@ -43,11 +43,10 @@ def handle(context: Context, request: DescribeProducersRequest) -> Steps[Describ
 
 def _describe(context: Context, topic: str, partition: int) -> PartitionResponse:
     try:
-        check_name(topic)
+        _check(context, topic)
     except KafkaError as error:
         return PartitionResponse(partition_index=partition, error_code=error.code, error_message=error.message)
     try:
-        require(context, AclOperation.READ, ResourceType.TOPIC, topic)
         log = context.broker.logs.get(topic, partition)
     except KafkaError as error:
         return PartitionResponse(partition_index=partition, error_code=error.code)
@@ -65,3 +64,11 @@ def _describe(context: Context, topic: str, partition: int) -> PartitionResponse
             for status in log.producer_statuses()
         ],
     )
+
+
+def _check(context: Context, topic: str) -> None:
+    check_name(topic)
+    if not is_authorized(context, AclOperation.READ, ResourceType.TOPIC, topic):
+        raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed.")
+    if topic not in context.broker.metadata.image.topics:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_MESSAGE)

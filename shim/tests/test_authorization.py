@@ -120,6 +120,13 @@ def test_a_client_that_may_not_on_the_cluster_is_asked_about_names(broker, prepa
     assert recorder.asked == CASES[case][1] | INSTEAD[case]
 
 
+def test_a_client_that_may_not_read_a_topic_is_told_so_instead_of_its_producers(broker, prepared: Connection):
+    (topic,) = ask(broker, prepared, (61, 0), Recorder(lambda operation, resource_type: True)).topics
+    assert [(one.error_code, one.error_message) for one in topic.partitions] == [
+        (ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed.")
+    ]
+
+
 def test_names_that_may_be_seen_are_answered_beside_those_that_may_not(broker, prepared: Connection):
     """A client learns nothing of a topic that it may not describe, not even that there is none."""
     make_topic(prepared, "other")
