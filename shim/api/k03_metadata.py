@@ -78,7 +78,7 @@ def handle(context: Context, request: MetadataRequest) -> Steps[MetadataResponse
         response.cluster_authorized_operations = cluster_operations(context)
     if request.include_topic_authorized_operations:
         for at, described_topic in enumerate(response.topics):
-            if described_topic.error_code != ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            if described_topic.error_code not in (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.UNKNOWN_TOPIC_ID):
                 response.topics[at] = _with_operations(context, described_topic)
             yield
     return response

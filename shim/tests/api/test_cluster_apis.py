@@ -107,11 +107,18 @@ def test_topics_are_found_by_id_from_version_12(client):
 
 
 def test_operations_are_told_when_they_are_asked_for(client):
-    make_topic(client, "t")
+    topic_id = make_topic(client, "t")
     how = {"include_cluster_authorized_operations": True, "include_topic_authorized_operations": True}
     response = metadata(client, "t", version=9, **how)
     assert (response.cluster_authorized_operations, response.topics[0].topic_authorized_operations) == (8096, 3576)
     assert metadata(client, "t", version=9).cluster_authorized_operations == -2147483648
+    assert metadata(client, "nope", version=9, allow_auto_topic_creation=False, **how).topics[0].error_code == 3
+    by_id = [MetadataRequestTopic(name=None, topic_id=one) for one in (topic_id, b"\x05" * 16)]
+    told = client.request(MetadataRequest(topics=by_id, include_topic_authorized_operations=True), 12).topics
+    assert [(one.error_code, one.topic_authorized_operations) for one in told] == [
+        (0, 3576),
+        (ErrorCode.UNKNOWN_TOPIC_ID, -2147483648),
+    ]
 
 
 # --- DescribeTopicPartitions
