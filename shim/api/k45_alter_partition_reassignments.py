@@ -2,7 +2,8 @@
 
 With one broker there is one place for a replica. A target of this broker is the current state and succeeds. Any other
 target is INVALID_REPLICA_ASSIGNMENT, and a cancellation is NO_REASSIGNMENT_IN_PROGRESS. v1 may forbid a change of the
-replication factor.
+replication factor. A request without topics is answered before its timeout is looked at, with the defaults of the
+response.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ REQUEST, RESPONSE = AlterPartitionReassignmentsRequest, AlterPartitionReassignme
 
 
 def handle(context: Context, request: AlterPartitionReassignmentsRequest) -> AlterPartitionReassignmentsResponse:
+    if not request.topics:
+        return AlterPartitionReassignmentsResponse()
     if request.timeout_ms <= 0:
         raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
     may_change = request.allow_replication_factor_change

@@ -8,6 +8,9 @@ from kafka_shim.cext.batch import scan_all
 from kafka_shim.embedded import Broker
 from kafka_shim.errors import ErrorCode
 from kafka_shim.protocol.message import ZERO_UUID
+from kafka_shim.protocol.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+)
 from kafka_shim.protocol.messages.api_versions_request import ApiVersionsRequest
 from kafka_shim.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from kafka_shim.protocol.messages.create_topics_request import CreateTopicsRequest
@@ -82,6 +85,16 @@ def test_nobody_needs_an_election_or_is_moved(client):
     ]
     assert client.request(ElectLeadersRequest(topic_partitions=None), 2).error_code == 0
     assert client.request(ListPartitionReassignmentsRequest(topics=None), 0).topics == []
+
+
+@pytest.mark.parametrize("timeout_ms", [1000, 0])
+def test_a_reassignment_of_nothing_has_the_defaults_of_the_response(client, timeout_ms):
+    """As observed on 4.3.1: the controller does not look at the rest of such a request."""
+    request = AlterPartitionReassignmentsRequest(
+        topics=[], timeout_ms=timeout_ms, allow_replication_factor_change=False
+    )
+    answer = client.request(request, 1)
+    assert (answer.error_code, answer.error_message, answer.allow_replication_factor_change) == (0, "", True)
 
 
 @pytest.mark.parametrize("version", range(3))
