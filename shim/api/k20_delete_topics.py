@@ -138,9 +138,8 @@ def _allowed(context: Context, names: Collection[str]) -> Steps[tuple[Collection
 
 
 def _deletion_disabled(version: int) -> KafkaError:
-    if version < 3:
-        return _invalid("This version does not support topic deletion.")
-    return KafkaError(ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled.")
+    """Returns the error. Kafka sends no message with it."""
+    return KafkaError(ErrorCode.INVALID_REQUEST if version < 3 else ErrorCode.TOPIC_DELETION_DISABLED)
 
 
 def _invalid(reason: str) -> KafkaError:

@@ -71,3 +71,5 @@ def test_deletion_may_be_forbidden():
         create(client, new_topic("t"))
         assert delete(client, "t") == [("t", ErrorCode.TOPIC_DELETION_DISABLED)]
         assert delete(client, "t", version=2) == [("t", ErrorCode.INVALID_REQUEST)]
+        late = client.request(DeleteTopicsRequest(topics=[DeleteTopicState(name="t")], timeout_ms=0), 6).responses
+        assert [(one.error_code, one.error_message) for one in late] == [(ErrorCode.TOPIC_DELETION_DISABLED, None)]
