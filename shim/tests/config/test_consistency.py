@@ -58,10 +58,10 @@ def test_a_start_with_options_that_contradict_each_other_is_refused(text: str, r
 
 @pytest.mark.parametrize("text", ALLOWED)
 def test_what_is_at_its_limit_starts(text: str) -> None:
-    BrokerConfig.parse(options_of(text))
+    assert BrokerConfig.parse(options_of(text)).given == options_of(text)
 
 
 def test_each_default_is_within_the_others() -> None:
     everything = {name: BROKER_OPTIONS[name].default or "" for row in _COMPARED for name in (row[0], row[2])}
     assert len(everything) > 30
-    BrokerConfig.parse(everything)
+    assert BrokerConfig.parse(everything).given == everything
