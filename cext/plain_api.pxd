@@ -34,6 +34,11 @@ cdef struct Reader:
     uint8_t* end
 
 
+cdef class PlainMember(PlainApi):
+    # What `serve` returns, of a request whose body is at the reader.
+    cdef object _answer(self, object broker, object session, RequestHeader* header, object client_id, Reader* c)
+
+
 cdef inline bint take(Reader* c, Py_ssize_t size_bytes) noexcept nogil:
     if size_bytes < 0 or c.end - c.at < size_bytes:
         return False
@@ -101,6 +106,13 @@ cdef inline bint has_no_tags(Reader* c, bint is_flexible) noexcept nogil:
 cdef inline str text_of(const uint8_t* text, int32_t size_bytes):
     """What `take_text` has read; None for null."""
     return None if size_bytes < 0 else PyUnicode_DecodeASCII(<const char*>text, size_bytes, NULL)
+
+
+cdef inline str read_text(Reader* c, bint is_flexible):
+    """What `take_text` reads; None if it is not there, or null."""
+    cdef const uint8_t* text = NULL
+    cdef int32_t size_bytes = 0
+    return text_of(text, size_bytes) if take_text(c, is_flexible, &text, &size_bytes) else None
 
 
 cdef inline int begin_answer(Out* out, RequestHeader* header, bint is_flexible) except -1:

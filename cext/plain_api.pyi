@@ -12,3 +12,7 @@ class PlainApi:
     @property
     def answered_code(self) -> int:
         """Which error code they all are."""
+
+class PlainMember(PlainApi):
+    """Of requests of group members. No authorizer, and no virtual clock, whose members are noted. What raises has done
+    nothing, or had memory end: the handler meets it again."""

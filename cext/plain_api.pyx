@@ -1,5 +1,8 @@
 """The short way of one API, from the frame of a request to that of its answer. Contracts are in plain_api.pyi."""
 
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from libc.stdint cimport uint8_t
+
 from kafka_shim.cext.headers cimport RequestHeader
 
 
@@ -11,3 +14,25 @@ cdef class PlainApi:
         happened; or what has happened already, for `Context.done` of the handler, which does the rest; or a DelayedEnd,
         which has the answer later."""
         raise NotImplementedError("abstract: a short way serves here")
+
+
+cdef class PlainMember(PlainApi):
+    cdef object serve(
+        self, object broker, object session, RequestHeader* header, object client_id, object frame, object now_ms
+    ):
+        cdef Py_buffer view
+        cdef Reader c
+        if broker.authorizer is not None or broker.clock.is_virtual:
+            return None
+        PyObject_GetBuffer(frame, &view, PyBUF_SIMPLE)
+        try:
+            c.at = <uint8_t*>view.buf + header.body_at
+            c.end = <uint8_t*>view.buf + view.len
+            return self._answer(broker, session, header, client_id, &c)
+        except Exception:
+            return None         # the handler meets it again, and answers
+        finally:
+            PyBuffer_Release(&view)
+
+    cdef object _answer(self, object broker, object session, RequestHeader* header, object client_id, Reader* c):
+        raise NotImplementedError("abstract: a request is read and answered here")

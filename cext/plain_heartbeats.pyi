@@ -7,7 +7,7 @@ but the member's epoch. No authorizer, and no virtual clock, whose members are n
 from collections.abc import Callable
 from typing import Any
 
-from kafka_shim.cext.plain_api import PlainApi
+from kafka_shim.cext.plain_api import PlainMember
 
 class Beat:
     """The fields of a Heartbeat that rules read."""
@@ -17,14 +17,14 @@ class Beat:
     member_id: str
     group_instance_id: str | None
 
-class PlainHeartbeat(PlainApi):
+class PlainHeartbeat(PlainMember):
     """`stays(broker, Beat)` keeps the member alive and returns whether the answer is one without an error; if not, it
     has done nothing. Members of classic groups are kept without it, by `broker.groups.classic`, a
     `ClassicRequestsEnd`."""
 
     def __init__(self, stays: Callable[[Any, Any], bool]) -> None: ...
 
-class PlainConsumerHeartbeat(PlainApi):
+class PlainConsumerHeartbeat(PlainMember):
     """`stays(broker, session, client id, group id, member id, member epoch)` keeps the member alive and returns the
     interval of its heartbeats in ms; or -1 if the handler must decide, and then it has done nothing."""
 

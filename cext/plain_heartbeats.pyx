@@ -1,13 +1,12 @@
 """Heartbeats by which a member only stays, from frame to frame. Contracts are in plain_heartbeats.pyi."""
 
 cimport cython
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int32_t, uint8_t
 
 from kafka_shim.cext.classic_requests cimport ClassicRequestsEnd
 from kafka_shim.cext.headers cimport RequestHeader
 from kafka_shim.cext.plain_api cimport (
-    PlainApi,
+    PlainMember,
     Reader,
     begin_answer,
     end_answer,
@@ -87,7 +86,7 @@ cdef bint _read_consumer(Reader* c, Member* member, int version) noexcept nogil:
     )
 
 
-cdef class _PlainMember(PlainApi):
+cdef class _PlainHeartbeat(PlainMember):
     """What both kinds do alike. `_stays` is the rule, in Python."""
 
     cdef object _stays
@@ -96,29 +95,9 @@ cdef class _PlainMember(PlainApi):
         self._stays = stays
         self.answered = 1
 
-    cdef object serve(
-        self, object broker, object session, RequestHeader* header, object client_id, object frame, object now_ms
-    ):
-        cdef Py_buffer view
-        cdef Reader c
-        if broker.authorizer is not None or broker.clock.is_virtual:
-            return None
-        PyObject_GetBuffer(frame, &view, PyBUF_SIMPLE)
-        try:
-            c.at = <uint8_t*>view.buf + header.body_at
-            c.end = <uint8_t*>view.buf + view.len
-            return self._answer(broker, session, header, client_id, &c)
-        except Exception:
-            return None         # the handler meets it again, and answers
-        finally:
-            PyBuffer_Release(&view)
 
-    cdef bytes _answer(self, object broker, object session, RequestHeader* header, object client_id, Reader* c):
-        raise NotImplementedError("abstract: a heartbeat is read and answered here")
-
-
-cdef class PlainHeartbeat(_PlainMember):
-    cdef bytes _answer(self, object broker, object session, RequestHeader* header, object client_id, Reader* c):
+cdef class PlainHeartbeat(_PlainHeartbeat):
+    cdef object _answer(self, object broker, object session, RequestHeader* header, object client_id, Reader* c):
         cdef Member member
         cdef Beat beat
         if not _read_classic(c, &member, header.api_version):
@@ -153,8 +132,8 @@ cdef bytes _classic_answer(RequestHeader* header):
         out_free(&out)
 
 
-cdef class PlainConsumerHeartbeat(_PlainMember):
-    cdef bytes _answer(self, object broker, object session, RequestHeader* header, object client_id, Reader* c):
+cdef class PlainConsumerHeartbeat(_PlainHeartbeat):
+    cdef object _answer(self, object broker, object session, RequestHeader* header, object client_id, Reader* c):
         cdef Member member
         cdef int32_t interval_ms
         if not _read_consumer(c, &member, header.api_version):

@@ -8,10 +8,10 @@ whose members are noted.
 from collections.abc import Callable
 from typing import Any
 
-from kafka_shim.cext.plain_api import PlainApi
+from kafka_shim.cext.plain_api import PlainMember
 from kafka_shim.cext.request_end import DelayedEnd
 
-class PlainJoin(PlainApi):
+class PlainJoin(PlainMember):
     """`delayed(failure)` makes a response that waits, `edit` is what the handler does to the outcome for a version
     whose protocol may not be null. The groups are `broker.groups.classic`, a `ClassicRequestsEnd`."""
 

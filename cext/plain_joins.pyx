@@ -1,7 +1,6 @@
 """The JoinGroup by which a new member gets its id, from frame to frame, and the one by which it only waits for others.
 Contracts are in plain_joins.pyi."""
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int32_t, uint8_t
 
@@ -9,16 +8,16 @@ from kafka_shim.cext.classic_requests cimport ClassicRequestsEnd, Joining
 from kafka_shim.cext.headers cimport RequestHeader
 from kafka_shim.cext.plain_api cimport (
     LONG,
-    PlainApi,
+    PlainMember,
     Reader,
     begin_answer,
     end_answer,
     has_no_tags,
+    read_text,
     take,
     take_i32,
     take_length,
     take_text,
-    text_of,
 )
 from kafka_shim.cext.wire cimport Out, out_free, out_init, write_i8, write_i16, write_i32, write_string, write_uvarint
 
@@ -33,15 +32,6 @@ cdef enum:
     PROTOCOL_TYPE = 7
     REASON = 8
     SKIP_ASSIGNMENT = 9
-
-
-cdef str _text(Reader* c, bint is_flexible):
-    """None if it is not there, or null."""
-    cdef const uint8_t* at = NULL
-    cdef int32_t size_bytes = 0
-    if not take_text(c, is_flexible, &at, &size_bytes):
-        return None
-    return text_of(at, size_bytes)
 
 
 cdef bint _is_dynamic(Reader* c, int version) noexcept nogil:
@@ -59,7 +49,7 @@ cdef bint _read_protocols(Reader* c, bint is_flexible, Joining joining) except -
         return False
     joining.protocols = []
     for _ in range(count):
-        name = _text(c, is_flexible)
+        name = read_text(c, is_flexible)
         if name is None or not take_length(c, is_flexible, LONG, &size_bytes) or not take(c, size_bytes):
             return False
         if joining.member_id:
@@ -76,17 +66,17 @@ cdef Joining _read(Reader* c, int version):
     cdef const uint8_t* reason = NULL
     cdef int32_t reason_bytes = 0
     cdef Joining joining = Joining.__new__(Joining)
-    joining.group_id = _text(c, is_flexible)
+    joining.group_id = read_text(c, is_flexible)
     if (
         joining.group_id is None
         or not take_i32(c, &joining.session_timeout_ms)
         or not take_i32(c, &joining.rebalance_timeout_ms)
     ):
         return None
-    joining.member_id = _text(c, is_flexible)
+    joining.member_id = read_text(c, is_flexible)
     if joining.member_id is None or not _is_dynamic(c, version):
         return None
-    joining.protocol_type = _text(c, is_flexible)
+    joining.protocol_type = read_text(c, is_flexible)
     if joining.protocol_type is None or not _read_protocols(c, is_flexible, joining):
         return None
     if version >= REASON and not take_text(c, is_flexible, &reason, &reason_bytes):
@@ -94,7 +84,7 @@ cdef Joining _read(Reader* c, int version):
     return joining if has_no_tags(c, is_flexible) else None
 
 
-cdef class PlainJoin(PlainApi):
+cdef class PlainJoin(PlainMember):
     cdef object _delayed
     cdef object _failure
     cdef object _edit
@@ -106,25 +96,8 @@ cdef class PlainJoin(PlainApi):
         self.answered = 1
         self.answered_code = MEMBER_ID_REQUIRED
 
-    cdef object serve(
-        self, object broker, object session, RequestHeader* header, object client_id, object frame, object now_ms
-    ):
-        cdef Py_buffer view
-        cdef Reader c
-        if header.api_version < ID_REQUIRED or broker.authorizer is not None or broker.clock.is_virtual:
-            return None
-        PyObject_GetBuffer(frame, &view, PyBUF_SIMPLE)
-        try:
-            c.at = <uint8_t*>view.buf + header.body_at
-            c.end = <uint8_t*>view.buf + view.len
-            return self._join(broker, session, header, client_id, &c)
-        except Exception:
-            return None         # the handler meets it again, and answers
-        finally:
-            PyBuffer_Release(&view)
-
-    cdef object _join(self, object broker, object session, RequestHeader* header, object client_id, Reader* c):
-        cdef Joining joining = _read(c, header.api_version)
+    cdef object _answer(self, object broker, object session, RequestHeader* header, object client_id, Reader* c):
+        cdef Joining joining = _read(c, header.api_version) if header.api_version >= ID_REQUIRED else None
         cdef ClassicRequestsEnd requests
         cdef str member_id
         cdef bytes answer

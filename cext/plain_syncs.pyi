@@ -7,10 +7,10 @@ at once. No authorizer, and no virtual clock, whose members are noted.
 from collections.abc import Callable
 from typing import Any
 
-from kafka_shim.cext.plain_api import PlainApi
+from kafka_shim.cext.plain_api import PlainMember
 from kafka_shim.cext.request_end import DelayedEnd
 
-class PlainSync(PlainApi):
+class PlainSync(PlainMember):
     """`delayed(failure)` makes a response that waits. The groups are `broker.groups.classic`, a
     `ClassicRequestsEnd`."""
 

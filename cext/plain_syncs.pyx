@@ -1,17 +1,17 @@
 """The SyncGroup of a member that gives out no assignments, from frame to frame. Contracts are in plain_syncs.pyi."""
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int32_t, uint8_t
 
 from kafka_shim.cext.classic_requests cimport ClassicRequestsEnd, Syncing
 from kafka_shim.cext.headers cimport RequestHeader
 from kafka_shim.cext.plain_api cimport (
     LONG,
-    PlainApi,
+    PlainMember,
     Reader,
     begin_answer,
     end_answer,
     has_no_tags,
+    read_text,
     take_i32,
     take_length,
     take_text,
@@ -26,51 +26,34 @@ cdef enum:
     FLEXIBLE = 4
     PROTOCOL = 5
 
-cdef struct Text:
-    const uint8_t* at
-    int32_t size_bytes          # -1: null
-
-
-cdef bint _take_text(Reader* c, bint is_flexible, Text* text) noexcept nogil:
-    return take_text(c, is_flexible, &text.at, &text.size_bytes)
-
 
 cdef Syncing _read(Reader* c, int version):
     cdef bint is_flexible = version >= FLEXIBLE
-    cdef Text group_id, member_id, instance_id, protocol_type, protocol_name
-    cdef int32_t generation_id = 0, count = 0
-    cdef Syncing syncing
-    instance_id.at = protocol_type.at = protocol_name.at = NULL
-    instance_id.size_bytes = protocol_type.size_bytes = protocol_name.size_bytes = -1
-    if not (
-        _take_text(c, is_flexible, &group_id)
-        and group_id.size_bytes > 0
-        and take_i32(c, &generation_id)
-        and _take_text(c, is_flexible, &member_id)
-        and member_id.size_bytes >= 0
-        and (version < STATIC_MEMBERS or _take_text(c, is_flexible, &instance_id))
+    cdef const uint8_t* instance_id = NULL
+    cdef int32_t instance_id_bytes = -1, count = 0
+    cdef Syncing syncing = Syncing.__new__(Syncing)
+    syncing.group_id = read_text(c, is_flexible)
+    if not syncing.group_id or not take_i32(c, &syncing.generation_id):
+        return None
+    syncing.member_id = read_text(c, is_flexible)
+    if syncing.member_id is None or (
+        version >= STATIC_MEMBERS and not take_text(c, is_flexible, &instance_id, &instance_id_bytes)
     ):
         return None
-    if version >= PROTOCOL and not (
-        _take_text(c, is_flexible, &protocol_type)
-        and protocol_type.size_bytes >= 0
-        and _take_text(c, is_flexible, &protocol_name)
-        and protocol_name.size_bytes >= 0
-    ):
-        return None
+    syncing.instance_id = text_of(instance_id, instance_id_bytes)
+    if version >= PROTOCOL:
+        syncing.protocol_type = read_text(c, is_flexible)
+        if syncing.protocol_type is None:
+            return None
+        syncing.protocol_name = read_text(c, is_flexible)
+        if syncing.protocol_name is None:
+            return None
     if not take_length(c, is_flexible, LONG, &count) or count != 0 or not has_no_tags(c, is_flexible):
         return None
-    syncing = Syncing.__new__(Syncing)
-    syncing.group_id = text_of(group_id.at, group_id.size_bytes)
-    syncing.generation_id = generation_id
-    syncing.member_id = text_of(member_id.at, member_id.size_bytes)
-    syncing.instance_id = text_of(instance_id.at, instance_id.size_bytes)
-    syncing.protocol_type = text_of(protocol_type.at, protocol_type.size_bytes)
-    syncing.protocol_name = text_of(protocol_name.at, protocol_name.size_bytes)
     return syncing
 
 
-cdef class PlainSync(PlainApi):
+cdef class PlainSync(PlainMember):
     cdef object _delayed
     cdef object _failure
 
@@ -79,24 +62,7 @@ cdef class PlainSync(PlainApi):
         self._failure = failure
         self.answered = 1
 
-    cdef object serve(
-        self, object broker, object session, RequestHeader* header, object client_id, object frame, object now_ms
-    ):
-        cdef Py_buffer view
-        cdef Reader c
-        if broker.authorizer is not None or broker.clock.is_virtual:
-            return None
-        PyObject_GetBuffer(frame, &view, PyBUF_SIMPLE)
-        try:
-            c.at = <uint8_t*>view.buf + header.body_at
-            c.end = <uint8_t*>view.buf + view.len
-            return self._sync(broker, header, &c)
-        except Exception:
-            return None         # the handler meets it again, and answers
-        finally:
-            PyBuffer_Release(&view)
-
-    cdef object _sync(self, object broker, RequestHeader* header, Reader* c):
+    cdef object _answer(self, object broker, object session, RequestHeader* header, object client_id, Reader* c):
         cdef Syncing syncing = _read(c, header.api_version)
         cdef ClassicRequestsEnd requests
         cdef object delayed

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kafka_shim.server")
 
-# Sockets accepted per turn of the event loop, 10 us each, which is faster than one machine connects: those that wait in
-# the kernel beyond `socket.listen.backlog.size` are dropped, and their clients try again after a second.
+# Sockets accepted per turn of the event loop, which is cheap: those that wait in the kernel beyond
+# `socket.listen.backlog.size` are dropped, and their clients try again after a second.
 ACCEPTS_PER_TURN = 16
 # Accepted sockets made connections per turn. While connections arrived, sixteen made turns of 1.1 ms; two make turns of
 # 0.3 ms, and serve as many in a second.

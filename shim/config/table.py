@@ -8,7 +8,7 @@ option or asks for one; a start with defaults does without.
 from __future__ import annotations
 
 from kafka_shim.config import effects, generated_rows
-from kafka_shim.config.defaults import ConfigError
+from kafka_shim.config.defaults import BrokerDefaults, ConfigError
 from kafka_shim.config.docs import DOCS
 
 TYPE_CHECKING = False
@@ -314,8 +314,11 @@ _OWN_ROWS: tuple[tuple[str | None, ...], ...] = (
     ("kafka.shim.http.listener", "STRING", "", None, "LOW", READ_ONLY, "internal"),
     ("kafka.shim.login.timeout.ms", "INT", "30000", "[1,...]", "LOW", READ_ONLY, "internal"),
 )
-# Options of Kafka whose default is another here, by `BrokerDefaults` (docs/differences.md).
-_OWN_DEFAULTS = {"group.initial.rebalance.delay.ms": "0", "socket.listen.backlog.size": "4096"}
+# Options of Kafka whose default is another here (docs/differences.md).
+_OWN_DEFAULTS = {
+    name: str(getattr(BrokerDefaults, name.replace(".", "_")))
+    for name in ("group.initial.rebalance.delay.ms", "socket.listen.backlog.size")
+}
 _BROKER_ROWS = tuple((*row[:2], _OWN_DEFAULTS.get(row[0] or "", row[2]), *row[3:]) for row in generated_rows.BROKER)
 BROKER_OPTIONS = _options((*_BROKER_ROWS, *_OWN_ROWS), effects.BROKER_IDLE)
 TOPIC_OPTIONS = _options(generated_rows.TOPIC, effects.TOPIC_IDLE)

@@ -10,10 +10,10 @@ from contextlib import suppress
 
 from kafka_shim.cext.batch import BatchError
 from kafka_shim.scheduler import Scheduler, Slice
-from kafka_shim.storage import checkpoint, names, retention
+from kafka_shim.storage import checkpoint, names
 from kafka_shim.storage.candidates import Candidate, examine
 from kafka_shim.storage.compaction import Cancelled, Group, Round
-from kafka_shim.storage.leaving import remove_snapshot
+from kafka_shim.storage.leaving import remove_snapshot, retire_segment
 from kafka_shim.storage.open_files import out_of_memory
 from kafka_shim.storage.segments import Segment
 from kafka_shim.storage.throttle import Throttle
@@ -341,7 +341,7 @@ def swap(log: PartitionLog, group: Group, services: LogServices) -> bool:
     cleaned = Segment(log.directory, group.base_offset, services.files, services.clock.now_ms(), names.CLEANED)
     cleaned.rename(names.SWAP)
     for segment in old:
-        retention.retire_segment(segment, services, log.config.file_delete_delay_ms)
+        retire_segment(segment, services, log.config.file_delete_delay_ms)
         if segment.base_offset != group.base_offset:
             remove_snapshot(f"{log.directory}/", segment.base_offset)
     cleaned.rename("")

@@ -14,6 +14,7 @@ from kafka_shim.storage.open_files import out_of_memory
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.storage.local_log import LocalLog
+    from kafka_shim.storage.segments import Segment
     from kafka_shim.storage.services import LogServices
 
 # How often it is looked whether a thread has renamed all, by one who cannot go on before.
@@ -134,6 +135,14 @@ class Leaving:
                     log.fail(out_of_memory(), torn=True)  # what is opened again lists what its directory has
         if self._error is not None:
             raise self._error
+
+
+def retire_segment(segment: Segment, services: LogServices, delay_ms: int) -> None:
+    """Rename a segment's files to `.deleted` and remove them after `delay_ms` (`file.delete.delay.ms`). Buffers that
+    readers hold stay valid."""
+    segment.abandon()
+    segment.rename(names.DELETED)
+    services.removals.after(delay_ms, segment.remove)
 
 
 def remove_snapshot(prefix: str, offset: int, directory_fd: int | None = None) -> None:

@@ -6,7 +6,6 @@ import logging
 import sys
 from collections.abc import Callable
 
-from kafka_shim.storage import names
 from kafka_shim.storage.leaving import Leaving
 
 TYPE_CHECKING = False
@@ -107,11 +106,3 @@ def _prepare(log: PartitionLog, now_ms: int, most: int, reason: str, may_go: Con
         for segment in segments[:count]:
             logger.info("%s: deleting segment %d: %s", log.name, segment.base_offset, reason)
     return count
-
-
-def retire_segment(segment: Segment, services: LogServices, delay_ms: int) -> None:
-    """Rename a segment's files to `.deleted` and remove them after `delay_ms` (`file.delete.delay.ms`). Buffers that
-    readers hold stay valid."""
-    segment.abandon()
-    segment.rename(names.DELETED)
-    services.removals.after(delay_ms, segment.remove)
