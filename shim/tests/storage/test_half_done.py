@@ -14,8 +14,8 @@ from kafka_shim.storage.candidates import examine
 from kafka_shim.storage.cleaner import _attempt
 from kafka_shim.storage.flusher import Flusher
 from kafka_shim.storage.reopening import FIRST_PAUSE_MS
+from kafka_shim.tests.storage.compacted import COMPACT, clean, keyed, stored
 from kafka_shim.tests.storage.conftest import NOW_MS, Disk, put, records
-from kafka_shim.tests.storage.test_compaction import COMPACT, clean, keyed, stored
 from kafka_shim.tests.storage.test_retention import HOUR_MS, bases, fill
 
 FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
