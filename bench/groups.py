@@ -1,6 +1,6 @@
 """Groups: commits and heartbeats one at a time over one connection, and how long 100 members that come at once take to
-be together in one generation. All but commits have the yardstick beside them: it answers heartbeats and knows no
-member, and has those that come at once wait for each other.
+be together in one generation. The yardstick beside them writes each commit, answers heartbeats and knows no member, and
+has those that come at once wait for each other.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def members(side: Side, pace: Pace) -> Figures:
 
 
 CASES = (
-    Case("offset commits", commits, "per_s"),
+    Case("offset commits", commits, "per_s", kinds=ALL),
     Case("classic heartbeats", heartbeats, "per_s", kinds=ALL),
     Case("consumer heartbeats", consumer_heartbeats, "per_s", kinds=ALL),
     Case(f"{MEMBERS} members at once", members, "per_s", kinds=ALL),

@@ -2,7 +2,8 @@
 
 ``python -m bench.yardstick PORT DIR`` serves InitProducerId 1, Produce 8, Fetch 11 and ApiVersions 0 for any topic,
 which it creates on first use, and answers Heartbeat 3 and ConsumerGroupHeartbeat 1 of any member. It checks the CRC,
-sets base offsets, writes one file per partition and keeps offsets in memory. With JoinGroup 5, SyncGroup 3 and
+sets base offsets, writes one file per partition and keeps offsets in memory. An OffsetCommit 9 of one partition is a
+batch of one record, with its CRC, in one file. With JoinGroup 5, SyncGroup 3 and
 LeaveGroup 3 it has MEMBERS members wait for each other and gives out what the leader assigns. It implements no other
 rule of Kafka: no producer state, no sessions and generations, no index, no errors, no recovery. The additional cost of
 the shim is the cost of Kafka's semantics.
@@ -83,6 +84,7 @@ class Group:
 class Store:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.commits = Partition(folder / "commits.log")
         self.groups: dict[bytes, Group] = {}
         self.member_count = 0
         self.partitions: dict[tuple[bytes, int], Partition] = {}
@@ -207,6 +209,30 @@ def consumer_heartbeat(store: Store, body: memoryview) -> list[bytes]:
     return [bytes(1) + I32.pack(0) + I16.pack(0) + bytes(1) + member + epoch + I32.pack(5000) + b"\xff\x00"]
 
 
+def compact(body: memoryview, at: int) -> tuple[bytes, int]:
+    """A string whose length is one more than it is, in one byte; null is empty."""
+    end = at + max(body[at], 1)
+    return bytes(body[at + 1 : end]), end
+
+
+def offset_commit(store: Store, body: memoryview) -> list[bytes]:
+    """One partition of one topic."""
+    group, at = compact(body, 1)  # behind the header's tags
+    _, at = compact(body, at + 4)  # the generation; the member
+    _, at = compact(body, at)  # its instance
+    topic, at = compact(body, at + 1)  # behind the count of topics
+    index = bytes(body[at + 1 : at + 5])
+    value = I16.pack(3) + bytes(body[at + 5 : at + 17]) + I16.pack(0) + bytes(8)  # offset, epoch, no metadata, a time
+    key = I16.pack(1) + written(group) + written(topic) + index
+    record = bytes((0, 0, 0, 2 * len(key))) + key + bytes((2 * len(value),)) + value + bytes(1)
+    batch = bytearray(60) + bytes((1, 2 * len(record))) + record  # a header, whose last field is the count
+    crc = crc32c(memoryview(batch)[CRC_FROM:])
+    BATCH.pack_into(batch, 0, 0, len(batch) - 12, 0, 2, crc, 0, 0)
+    store.commits.append(memoryview(batch))
+    answered = bytes((2, len(topic) + 1)) + topic + bytes((2,)) + index + I16.pack(0) + bytes(3)
+    return [bytes(1) + I32.pack(0) + answered]
+
+
 def written(data: bytes) -> bytes:
     """A string."""
     return I16.pack(len(data)) + data
@@ -269,6 +295,7 @@ GROUP_HANDLERS = {11: join_group, 13: leave_group, 14: sync_group}
 HANDLERS = {
     0: produce,
     1: fetch,
+    8: offset_commit,
     12: heartbeat,
     18: api_versions,
     22: init_producer_id,
