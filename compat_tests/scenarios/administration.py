@@ -17,7 +17,10 @@ FROM_TOPIC, FROM_DEFAULT = 1, 5
 
 @scenario("F1")
 def validation_creates_nothing(t: ScenarioClient) -> None:
-    """CreateTopics with `validate_only` answers as for a new topic and creates none; the same request then does."""
+    """CreateTopics with `validate_only` answers as for a new topic and creates none; the same request then does.
+    Metadata has a topic that there is before one that there is not.
+    """
+    other = t.topic()
     row = {"name": t.name("new"), "num_partitions": 2, "replication_factor": 1}
     for validate_only, there in ((True, False), (False, True)):
         answer = t.ask("CreateTopics", 7, topics=[row], timeout_ms=30_000, validate_only=validate_only)
@@ -25,10 +28,11 @@ def validation_creates_nothing(t: ScenarioClient) -> None:
         if there:
             t.wait(lambda: t._serves(t.name("new"), 1), "the topic")
         else:
-            known = t.quietly("Metadata", 12, topics=[{"name": t.name("new")}], allow_auto_topic_creation=False)
+            asked = [{"name": t.name("new")}, {"name": other}]
+            known = t.quietly("Metadata", 12, topics=asked, allow_auto_topic_creation=False)
             t.same(
                 [name_of(each.error_code) for each in known.topics],
-                ["UNKNOWN_TOPIC_OR_PARTITION"],
+                ["NONE", "UNKNOWN_TOPIC_OR_PARTITION"],
                 "topics after the validation",
             )
     answer = t.ask("CreateTopics", 7, topics=[row], timeout_ms=30_000, validate_only=True)

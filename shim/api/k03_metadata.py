@@ -142,8 +142,8 @@ def _by_id(context: Context, ids: Iterable[bytes]) -> Steps[list[MetadataRespons
 
 
 def _by_names(context: Context, names: dict[str, None], creates: bool) -> Steps[list[MetadataResponseTopic]]:
-    """Returns each name once, in this order: topics that may be described, topics that may not be created, topics that
-    may not be described. The response does not show whether a topic that may not be described exists."""
+    """Returns each name once, in this order: topics that there are, unknown ones, topics that may not be created, topics
+    that may not be described. The response does not show whether a topic that may not be described exists."""
     described = yield from authorized_in_steps(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     existing = context.broker.metadata.image.topics
     new: dict[str, None] = {}
@@ -157,14 +157,17 @@ def _by_names(context: Context, names: dict[str, None], creates: bool) -> Steps[
         may_create = yield from authorized_in_steps(context, AclOperation.CREATE, ResourceType.TOPIC, new)
         denied = {name: None for name in new if name not in may_create}
     answers: list[MetadataResponseTopic] = []
+    unknown: list[MetadataResponseTopic] = []
     hidden: list[str] = []
     for name in names:
         if name not in described:
             hidden.append(name)
         elif name not in denied:
             # One that was deleted since is not created: nobody asked whether the client may.
-            answers.append((yield from _by_name(context, name, name in new)))
+            answer = yield from _by_name(context, name, name in new)
+            (unknown if answer.error_code else answers).append(answer)
         yield
+    answers += unknown
     for name in chain(denied, hidden):
         answers.append(
             MetadataResponseTopic(
