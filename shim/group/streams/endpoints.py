@@ -23,21 +23,23 @@ if TYPE_CHECKING:
 def partitions_by_endpoint(
     group: StreamsGroup, updated: StreamsMember, configured: ConfiguredTopology, image: CoordinatorMetadataImage
 ) -> list[EndpointToPartitions]:
-    """Returns the partitions of each member with an endpoint, those of `updated` last. Raises UNKNOWN_SERVER_ERROR, as
-    Kafka does, if a topic of these is missing."""
+    """Returns the partitions of each member with an endpoint, those of `updated` last. As in Kafka, what was found of a
+    member before stays until its records or the topology's topics have changed: the heartbeat that moves an endpoint
+    is still answered with the old one. Raises UNKNOWN_SERVER_ERROR, as Kafka does, if a topic of these is missing."""
     others = (group.members[name] for name in order_timeline(group.members) if name != updated.member_id)
     found = []
     for member in (*others, updated):
         if member.user_endpoint is None:
             continue
-        host, port = member.user_endpoint
-        found.append(
-            EndpointToPartitions(
+        entry = group.endpoints.get(member.member_id)
+        if entry is None:
+            host, port = member.user_endpoint
+            entry = group.endpoints[member.member_id] = EndpointToPartitions(
                 user_endpoint=Endpoint(host=host, port=port),
                 active_partitions=_partitions(member.assigned.active, configured, image),
                 standby_partitions=_partitions(member.assigned.standby, configured, image),
             )
-        )
+        found.append(entry)
     return found
 
 

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from kafka_shim.group.streams.member import StreamsMember
     from kafka_shim.group.streams.tasks import Tasks
     from kafka_shim.group.streams.topology import Topology
+    from kafka_shim.protocol.messages.streams_group_heartbeat_response import EndpointToPartitions
 
     Task = tuple[str, int]
 
@@ -70,6 +71,7 @@ class StreamsGroup:
         "assignment_ms",
         "configured",
         "endpoint_epoch",
+        "endpoints",
         "group_epoch",
         "group_id",
         "members",
@@ -109,6 +111,8 @@ class StreamsGroup:
         # The member that asked all members to stop.
         self.shutdown_member_id: str | None = None
         self.endpoint_epoch = 0
+        # What was last found of each member that has an endpoint, until its records or the topology's topics change.
+        self.endpoints: dict[str, EndpointToPartitions] = {}
 
     # --- questions
 
@@ -270,6 +274,7 @@ class StreamsGroup:
         """Add or replace a member."""
         self._release(self.members.get(member.member_id))
         self.members[member.member_id] = member
+        self.endpoints.pop(member.member_id, None)
         for held in (member.assigned, member.pending_revocation):
             for name, epochs in held.active.items():
                 self.active_owners.update(((name, number), member.process_id) for number in epochs)
@@ -281,6 +286,7 @@ class StreamsGroup:
     def drop_member(self, member_id: str) -> None:
         """Remove a member. Does nothing if it is not known."""
         self._release(self.members.pop(member_id, None))
+        self.endpoints.pop(member_id, None)
         if not self.members:
             self.shutdown_member_id = None
 

@@ -192,6 +192,7 @@ def _response(
         response.active_tasks = _entries(updated.assigned.active)
         response.standby_tasks = _entries(updated.assigned.standby)
         response.warmup_tasks = _entries(updated.assigned.warmup)
+        group.endpoints.pop(updated.member_id, None)
         if updated.user_endpoint is not None:
             # As in Kafka it counts although the request may fail.
             endpoint_epoch = group.endpoint_epoch = endpoint_epoch + 1
@@ -289,10 +290,11 @@ def _configure(
     metadata_hash = image.metadata_hash(topology.required_topics)
     found = group.configured
     if group.topology is None or found is None or metadata_hash != group.metadata_hash:
-        found = topics.configure(topology, image)
+        # At once, as in Kafka: a heartbeat that fails in what follows shows administrators these topics too.
+        found = group.configured = topics.configure(topology, image)
+        group.endpoints.clear()
 
     def change() -> None:
-        group.configured = found
         group.refresh_deadline_ms = now_ms + REFRESH_INTERVAL_MS
 
     decision.changes.append(change)

@@ -120,7 +120,6 @@ def _current(
 @_RECORDS.of_group
 def _topology(group: StreamsGroup, key: StreamsGroupTopologyKey, value: StreamsGroupTopologyValue | None) -> None:
     group.topology = None if value is None else Topology(value)
-    group.configured = None
 
 
 StreamsKind.records = {

@@ -9,6 +9,7 @@ import pytest
 
 from kafka_shim.errors import ErrorCode as E
 from kafka_shim.errors import KafkaError
+from kafka_shim.group.streams.describe import described_streams
 from kafka_shim.group.streams.group import StreamsGroup
 from kafka_shim.group.streams.member import STABLE, UNKNOWN, UNRELEASED, UNREVOKED
 from kafka_shim.group.streams.requests import MOST_ERRORS, TopicErrors
@@ -73,7 +74,7 @@ def group_of(node: Node) -> StreamsGroup:
 
 def facts(group: StreamsGroup) -> Any:
     """All that records hold of a group, and what follows from it."""
-    left = ("configured", "endpoint_epoch", "refresh_deadline_ms", "shutdown_member_id", "topology")
+    left = ("configured", "endpoint_epoch", "endpoints", "refresh_deadline_ms", "shutdown_member_id", "topology")
     found = {name: getattr(group, name) for name in StreamsGroup.__slots__ if name not in left}
     return found, group.topology.value if group.topology else None, group.state_name
 
@@ -437,6 +438,34 @@ def test_instances_are_listed_with_their_partitions(at_once: Node) -> None:
     assert at_once.streams("g", "a", 2, endpoint_information_epoch=1).partitions_by_user_endpoint is None
     other = at_once.streams("g", "b", topology=shape("s"), endpoint_information_epoch=1)
     assert (other.endpoint_information_epoch, other.partitions_by_user_endpoint) == (1, None)
+
+
+def test_an_endpoint_that_moves_is_listed_from_the_next_heartbeat_on(at_once: Node) -> None:
+    """As in Kafka, which keeps what it found of a member until the member's records have changed."""
+    here, there = {"host": "here", "port": 1}, {"host": "there", "port": 2}
+    at_once.streams("g", "a", topology=shape("s"), user_endpoint=here)
+    at_once.streams("g", "a", topology=shape("s"))
+    listed = []
+    for epoch, more in ((2, {}), (2, {"user_endpoint": there}), (3, {})):
+        told = at_once.streams("g", "a", epoch, endpoint_information_epoch=0, **more)
+        listed.append([entry.user_endpoint.host for entry in told.partitions_by_user_endpoint])
+    assert listed == [["here"], ["here"], ["there"]]
+
+
+def test_a_heartbeat_that_fails_shows_what_it_found_of_the_topics(at_once: Node) -> None:
+    """As in Kafka: it has a list of endpoints, and the topology has no tasks any more."""
+    at_once.topic("g-log", 4)
+    at_once.streams("g", "a", topology=shape("s", log="g-log"), user_endpoint={"host": "here", "port": 1})
+    at_once.streams("g", "a", 2)
+
+    def partitions_of_log() -> int:
+        (subtopology,) = described_streams("g", group_of(at_once)).topology.subtopologies
+        return subtopology.state_changelog_topics[0].partitions
+
+    assert partitions_of_log() == 4
+    at_once.metadata.create_partitions("s", 5)
+    assert code_of(at_once.streams, "g", "a", 2) is E.UNKNOWN_SERVER_ERROR
+    assert partitions_of_log() == 0
 
 
 def test_without_topics_there_is_no_list(at_once: Node) -> None:
