@@ -11,6 +11,7 @@ from __future__ import annotations
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.classic_member import ClassicMember, protocols_of, size_of
 from kafka_shim.group.classic_state import COMPLETING, DEAD, EMPTY, PREPARING, STABLE
+from kafka_shim.group.client import Client
 from kafka_shim.group.decision import JOIN, SESSION, SYNC, Decision
 from kafka_shim.protocol.messages.join_group_response import JoinGroupResponse, JoinGroupResponseMember
 from kafka_shim.protocol.messages.sync_group_response import SyncGroupResponse
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from kafka_shim.config import BrokerConfig
     from kafka_shim.group.classic import ClassicGroup
     from kafka_shim.group.classic_member import Protocols
-    from kafka_shim.group.client import Client
     from kafka_shim.group.decision import Token
     from kafka_shim.group.request_context import JoinContext
     from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest
@@ -168,7 +168,8 @@ def _rejoin_static(group: ClassicGroup, old_id: str, new_id: str, context: JoinC
     member = ClassicMember(
         new_id,
         old.instance_id,
-        context.client,
+        # As in Kafka, also if it restarted on another host or has another client id now.
+        Client(old.client_id, old.client_host),
         request.rebalance_timeout_ms,
         request.session_timeout_ms,
         context.protocols,

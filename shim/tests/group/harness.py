@@ -115,6 +115,7 @@ class Node(node.Node):
     def join(self, group: str, member_id: str = "", version: int = 9, **fields: Any) -> Any:
         """JoinGroup; the response, or a `Later`."""
         given = fields.pop("protocols", (("range", subscription("t")),))
+        client = fields.pop("client", Client("c", "/127.0.0.1"))
         protocols = [join_group_request.JoinGroupRequestProtocol(name=name, metadata=data) for name, data in given]
         request = join_group_request.JoinGroupRequest(
             **{
@@ -127,7 +128,7 @@ class Node(node.Node):
                 **fields,
             }
         )
-        return self.call(self.groups.classic.join_group, request, version, Client("c", "/127.0.0.1"))
+        return self.call(self.groups.classic.join_group, request, version, client)
 
     def member(self, group: str, **fields: Any) -> Any:
         """A dynamic member's two joins."""

@@ -282,6 +282,15 @@ def test_a_static_member_that_restarts_moves_nothing(node: Node) -> None:
     assert code_of(node.beat, "g", back, group_instance_id="one") is E.NONE
 
 
+def test_a_static_member_that_restarts_elsewhere_is_shown_where_it_first_was(node: Node) -> None:
+    """As in Apache Kafka, which copies client id and host of the member that is replaced."""
+    first = node.join("g", group_instance_id="one")
+    node.sync("g", first, {first.member_id: b"mine"}, group_instance_id="one")
+    back = node.join("g", group_instance_id="one", client=Client("other", "/127.0.0.2"))
+    member = node.groups.find("g").members[back.member_id]
+    assert (member.client_id, member.client_host) == ("c", "/127.0.0.1")
+
+
 def test_an_old_static_leader_is_not_told_that_it_leads(node: Node) -> None:
     first = node.join("g", group_instance_id="one")
     node.sync("g", first, {first.member_id: b"mine"}, group_instance_id="one")
