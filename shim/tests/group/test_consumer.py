@@ -541,6 +541,18 @@ def test_a_custom_assignors_data_is_not_lost_by_an_upgrade(node: Node, topic_id:
     assert node.beat("g", joined).error_code == 0
 
 
+def test_a_classic_stranger_ends_an_empty_group(node: Node, topic_id: bytes) -> None:
+    """As in Apache Kafka, which has removed the group when it finds that there is no classic one with such a member."""
+    epoch = node.modern("g", "a", subscribed_topic_names=["four"]).member_epoch
+    node.modern("g", "a", -1)
+    assert node.state("g") == "Empty"
+    assert node.join("g", "stranger").error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert node.state("g") == "none"
+    node.crash()
+    assert node.state("g") == "none"
+    assert node.modern("g", "a", subscribed_topic_names=["four"]).member_epoch == epoch
+
+
 def test_a_group_goes_back_when_a_classic_and_the_last_modern_member_leave_together(
     node: Node, topic_id: bytes
 ) -> None:
