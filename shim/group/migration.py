@@ -75,7 +75,8 @@ def _refused(group_id: str, reason: str) -> KafkaError:
 def upgrade(group: ClassicGroup, image: CoordinatorMetadataImage, decision: Decision) -> ConsumerGroup:
     """Returns the group as a consumer group. It is not registered yet; the records in `decision` do that.
 
-    Raises GROUP_ID_NOT_FOUND if its members' bytes do not parse, or if a custom assignor's data would be lost.
+    Raises GROUP_ID_NOT_FOUND if its members' bytes do not parse, or if a custom assignor's data would be lost, and
+    UNKNOWN_SERVER_ERROR if a member does not support the protocol of the generation.
     """
     check_upgrade(group, image.config)
     group_id = group.group_id
@@ -118,6 +119,10 @@ def _converted(group: ClassicGroup, image: CoordinatorMetadataImage) -> Consumer
                 topic = image.metadata.topics.get(name)
                 if topic is not None:
                     assigned[topic.topic_id] = partitions
+        if all(name != group.protocol for name, _ in member.protocols):
+            # It waits in a rebalance for another protocol than that of the generation, or for the first generation.
+            # As in Kafka, which does not look for this.
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, None)
         subscription = consumer_protocol.read_subscription(member.metadata(group.protocol))
         new = ConsumerMember(member.member_id).copy(
             member_epoch=group.generation_id,

@@ -483,6 +483,17 @@ def test_a_classic_group_is_upgraded_by_a_modern_member_and_goes_back_when_it_le
     assert node.state("g") == "Stable"
 
 
+def test_a_group_that_changes_its_protocol_is_not_upgraded(node: Node, topic_id: bytes) -> None:
+    """As in Apache Kafka, which looks for the subscription that belongs to the protocol of the generation."""
+    both = (("range", subscription("four")), ("roundrobin", subscription("four")))
+    node.member("g", protocols=both)
+    assert not node.join("g", version=3, protocols=both[1:]).is_done
+    with pytest.raises(KafkaError) as caught:
+        join(node, "a")
+    assert caught.value.code is E.UNKNOWN_SERVER_ERROR
+    assert node.groups.find("g").TYPE == "classic"
+
+
 def test_classic_members_of_an_upgraded_group_need_a_protocol_in_common(node: Node, topic_id: bytes) -> None:
     classic_group(node)
     node.modern("g", "modern", subscribed_topic_names=["four"])
