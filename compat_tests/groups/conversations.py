@@ -652,7 +652,11 @@ def classic_joins_what_is_left_of_a_modern_group(script: Script) -> None:
     group = script.group("left")
     modern(script, group)
     stay(script, group, "member-a", -1)
+    script.ask("ConsumerGroupDescribe", 1, group_ids=[group])
     script.ask("JoinGroup", 9, **join_fields(group, "stranger"))
+    script.ask("ConsumerGroupDescribe", 1, group_ids=[group])
+    modern(script, group)  # from the first epoch on
+    stay(script, group, "member-a", -1)
     joined = first_member(script, group)
     script.ask("SyncGroup", 5, **sync_fields(group, joined, {joined.member_id: b""}))
     script.ask("LeaveGroup", 5, group_id=group, members=[{"member_id": joined.member_id}])

@@ -57,8 +57,11 @@ def begin(script: Script, group: str, shape: dict[str, Any] | None, **more: Any)
 
 
 def stay(script: Script, group: str, member_id: str, epoch: int, **more: Any) -> Any:
-    fields = {"group_id": group, "member_id": member_id, "member_epoch": epoch, **more}
-    return script.ask("StreamsGroupHeartbeat", 0, **fields)
+    return script.ask("StreamsGroupHeartbeat", 0, **{**_staying(group, epoch), "member_id": member_id, **more})
+
+
+def _staying(group: str, epoch: int) -> dict[str, Any]:
+    return {"group_id": group, "member_id": "member-a", "member_epoch": epoch}
 
 
 def owning(answer: Any) -> dict[str, Any]:
@@ -256,6 +259,25 @@ def a_second_streams_member_gets_its_share(script: Script) -> None:
     stay(script, group, "member-a", told.member_epoch)
     stay(script, group, "member-a", -1)
     stay(script, group, "member-b", got.member_epoch)
+    script.ask("StreamsGroupDescribe", 0, group_ids=[group])
+    _an_endpoint_moves(script)
+
+
+def _an_endpoint_moves(script: Script) -> None:
+    """The heartbeat that moves it is answered with the old one. One that fails shows what it found of the topics."""
+    source, group = script.topic("streams-moves", 2), at_once(script, script.group("streams-moves"))
+    internal = (f"{group}-repartition", f"{group}-changelog")
+    here, there = {"host": "here", "port": 1}, {"host": "there", "port": 2}
+    answer = ready(script, group, topology(source, group), *internal)
+    for more in ({"user_endpoint": here}, {}, {"user_endpoint": there}, {}):
+        answer = stay(script, group, "member-a", answer.member_epoch, **more)
+    script.ask("StreamsGroupDescribe", 0, group_ids=[group])
+    script.ask("CreatePartitions", 3, topics=[{"name": source, "count": 3, "assignments": None}], timeout_ms=10_000)
+    script.until(
+        lambda: script.quietly("StreamsGroupHeartbeat", 0, **_staying(group, answer.member_epoch)),
+        lambda told: bool(told.error_code),
+        f"{group} does not see the third partition",
+    )
     script.ask("StreamsGroupDescribe", 0, group_ids=[group])
 
 
