@@ -379,8 +379,13 @@ class LocalLog(LogEnd):
         self.is_closed = True
         self._wake()
         if self.log_end_offset <= self.recovery_point:
-            return []
+            if snapshot is None and not self.appended_records:
+                return []
+            # All records are on the disk, but a flush leaves out what a crash would rebuild, and a clean start takes as
+            # it is: without them open transactions would end without a marker, and aborted ones be read.
+            first = len(self.segments) - 1
         paths = [path for segment in self.segments[first:] for path in segment.sync_paths()]
+        paths.append(self.directory)
         return [*paths, snapshot] if snapshot else paths
 
     def closed(self) -> None:

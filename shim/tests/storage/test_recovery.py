@@ -56,6 +56,31 @@ def state_of(disk: Disk) -> tuple[object, ...]:
     )
 
 
+@pytest.mark.parametrize("is_flushed", [True, False])
+def test_clean_stop_has_on_the_disk_what_a_clean_start_takes_as_it_is(
+    make_disk: Callable[..., Disk], is_flushed: bool
+) -> None:
+    """Also where all records are: without the snapshot an open transaction would be read, and without the index an
+    aborted one."""
+    disk = make_disk({"flush.messages": "1"} if is_flushed else {})
+    log = disk.open()
+    put(log, b"aborted", pid=6, seq=0, txn=True)
+    end(log, 6, 0, commit=False)
+    put(log, b"open", pid=7, seq=0, txn=True)
+    if is_flushed:
+        log.request_flush().result(timeout=10)
+        assert log.recovery_point == 3
+    synced: list[str] = []
+    disk.faults.arm("log.before_fsync", lambda path: synced.append(path))  # noqa: PLW0108  (called by keyword)
+    disk.stop()
+    needed = [names.file_name(3, names.SNAPSHOT), *(f"{BASE}{name}" for name in names.SEGMENT_SUFFIXES)]
+    assert {str(disk.partition), *(str(disk.partition / name) for name in needed)} <= set(synced)
+    synced.clear()
+    disk.open()
+    disk.stop()
+    assert synced == [], "nothing is new"
+
+
 @pytest.mark.parametrize("clean", [True, False])
 def test_everything_is_back_after_a_restart(make_disk: Callable[..., Disk], clean: bool) -> None:
     disk = make_disk(SEGMENT)
