@@ -242,10 +242,11 @@ class LocalLog(LogEnd):
         self.unflushed_since_ms = -1
         self._failures_before = self.sync_failures
         begin_offset = self.recovery_point
-        *rolled, active = self.segments[max(self.segment_at(begin_offset), 0) :]
+        # With the segment that ends there: a flush leaves out its indexes, and its roll may not have synced them.
+        *rolled, active = self.segments[max(self.segment_at(begin_offset - 1), 0) :]
         # The fsyncs that the rolls requested come later, and the recovery point passes what they would have synced.
         paths = [path for segment in rolled for path in segment.sync_paths()]
-        if rolled and self.producers.snapshot_offset > begin_offset:
+        if rolled and self.producers.snapshot_offset >= begin_offset:
             paths.append(f"{self.directory}/{names.file_name(self.producers.snapshot_offset, names.SNAPSHOT)}")
         paths.append(active.path(names.LOG))
         if active.base_offset >= begin_offset:

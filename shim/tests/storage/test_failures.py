@@ -653,6 +653,28 @@ def test_a_closed_segment_whose_sync_had_no_descriptor_is_synced_by_the_next_one
     assert first in synced
 
 
+def test_flush_after_a_roll_syncs_the_indexes_of_a_segment_whose_records_were_flushed(
+    make_disk: Callable[..., Disk],
+) -> None:
+    """The recovery point passes it then. After a power cut a lost index would give read_committed consumers what was
+    aborted."""
+    disk = make_disk({"flush.messages": "1"})
+    log = disk.open()
+    put(log, b"aborted", pid=7, seq=0, txn=True)
+    end(log, 7, 0, commit=False)
+    log.request_flush().result(timeout=10)
+    index = log.active.path(names.TXN_INDEX)
+    disk.faults.arm("log.before_fsync", "oserror", "EMFILE", where={"path": index}, nth=1)
+    log.roll(NOW_MS)
+    disk.logs.services.flusher.stop()
+    assert (log.recovery_point, log.is_offline) == (2, False)
+    synced: list[str] = []
+    disk.faults.arm("log.before_fsync", lambda path: synced.append(path))  # noqa: PLW0108  (called by keyword)
+    put(log, b"b").flushed.result(timeout=10)
+    assert log.recovery_point == 3
+    assert {index, str(disk.partition / names.file_name(2, names.SNAPSHOT))} <= set(synced)
+
+
 def test_process_out_of_descriptors_keeps_its_partitions(make_disk: Callable[..., Disk]) -> None:
     disk = make_disk()
     log = disk.open()
