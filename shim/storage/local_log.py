@@ -170,10 +170,11 @@ class LocalLog(LogEnd):
         segment.fd  # noqa: B018  (creates the file: recovery takes the log end offset from the newest segment's name)
         self.segments.append(segment)
         sync_round = self.sync_round
-        self.requested_point = (failures, end_offset)
         self._services.flusher.sync_later(
             paths, lambda: self._flushed_to(end_offset, sync_round, begin_offset), self._sync_failed
         )
+        # Only now: where memory ended before, the next roll requests these too.
+        self.requested_point = (failures, end_offset)
         if faults.armed:
             faults.reach("log.after_roll", topic=self.topic, partition=self.partition)
         logger.info("%s: new segment at offset %d", self.name, end_offset)
@@ -238,9 +239,7 @@ class LocalLog(LogEnd):
     def request_flush(self) -> Future[None]:
         """Request an fsync of everything up to the log end offset. The future completes when the data is on the
         disk."""
-        end_offset = self.log_end_offset
-        self.unflushed_since_ms = -1
-        self._failures_before = self.sync_failures
+        end_offset, failures = self.log_end_offset, self.sync_failures
         begin_offset = self.recovery_point
         # With the segment that ends there: a flush leaves out its indexes, and its roll may not have synced them.
         *rolled, active = self.segments[max(self.segment_at(begin_offset - 1), 0) :]
@@ -252,9 +251,13 @@ class LocalLog(LogEnd):
         if active.base_offset >= begin_offset:
             paths.append(self.directory)
         sync_round = self.sync_round
-        return self._services.flusher.sync(
+        flushed = self._services.flusher.sync(
             paths, lambda: self._flushed_to(end_offset, sync_round, begin_offset), self._sync_failed
         )
+        # Only now: where memory ended before, nothing is under way, and `flush.ms` stays due.
+        self.unflushed_since_ms = -1
+        self._failures_before = failures
+        return flushed
 
     def _flushed_to(self, offset: int, sync_round: int, begin_offset: int) -> None:
         # Runs in the flusher thread, for what is from `begin_offset` on.

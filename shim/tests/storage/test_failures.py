@@ -20,6 +20,7 @@ from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.line_limit import MAX_LINES, PERIOD_MS
 from kafka_shim.scheduler import Scheduler
 from kafka_shim.storage import names, recovery
+from kafka_shim.storage.flusher import Flusher
 from kafka_shim.storage.log import PartitionLog
 from kafka_shim.storage.reopening import FIRST_PAUSE_MS, LONGEST_PAUSE_MS
 from kafka_shim.tests.appends import append_as_client
@@ -220,6 +221,40 @@ def test_flush_ms_holds_although_memory_ended_when_it_was_due(
     disk.logs.services.flusher.stop()
     disk.clock.advance(1000)
     assert not disk.logs.tasks.scheduler.is_scheduled("flush")
+
+
+def test_flush_ms_holds_although_memory_ended_when_its_fsync_was_requested(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = make_disk({"flush.ms": "1000"})
+    log = disk.open()
+    disk.logs.run_periodically()
+    put(log, b"a")
+    with monkeypatch.context() as patch:
+        patch.setattr(Flusher, "sync", no_memory_left)
+        with pytest.raises(MemoryError):
+            disk.clock.advance(3000)
+    disk.clock.advance(1000)
+    disk.logs.services.flusher.stop()
+    assert log.recovery_point == 1
+
+
+def test_the_next_roll_syncs_the_segment_of_one_that_found_no_memory(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rolls of retention too, after which the partition stays online. Every later fsync began behind that segment, and
+    the recovery point stayed before it."""
+    disk = make_disk()
+    log = disk.open()
+    put(log, b"a")
+    with monkeypatch.context() as patch:
+        patch.setattr(Flusher, "sync_later", no_memory_left)
+        with pytest.raises(MemoryError):
+            log.roll(NOW_MS)
+    put(log, b"b")
+    log.roll(NOW_MS)
+    disk.logs.services.flusher.stop()
+    assert log.recovery_point == 2
 
 
 def test_a_partition_is_opened_again_although_memory_ended_when_that_was_to_be_tried(
