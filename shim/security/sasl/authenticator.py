@@ -29,6 +29,8 @@ logger = logging.getLogger("kafka_shim.security")
 SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE = 17, 18, 36
 # A client may not authenticate again more often (KafkaChannel.MIN_REAUTH_INTERVAL_ONE_SECOND_NANOS).
 MIN_REAUTH_INTERVAL_MS = 1000
+# The longest session: Kafka counts it in nanoseconds, as a signed number of 64 bits (Utils.msToNs).
+LONGEST_SESSION_MS = (2**63 - 1) // 1_000_000
 
 
 class State(Enum):
@@ -146,8 +148,7 @@ class Authenticator:
         if self.state not in (State.INITIAL, State.HANDSHAKE):
             return ErrorCode.ILLEGAL_SASL_STATE, ()
         self._settings = settings = self._security.sasl_settings()
-        if version >= 1:
-            self.uses_headers = True
+        self.uses_headers = version >= 1
         if mechanism not in settings.mechanisms:
             self._log(
                 f"it wants {mechanism[:MAX_NAME]!r}, this listener has {', '.join(settings.mechanisms)}: change "
@@ -224,6 +225,12 @@ class Authenticator:
         if expires_at_ms is not None or max_reauth_ms > 0:
             left_ms = max_reauth_ms if expires_at_ms is None else expires_at_ms - self._clock.now_ms()
             lifetime_ms = max(0, min(left_ms, max_reauth_ms) if max_reauth_ms > 0 else left_ms)
+            if lifetime_ms > LONGEST_SESSION_MS:
+                self._fail()
+                raise DisconnectError(
+                    f"the session of {printable(principal, MAX_NAME)} would last {lifetime_ms} ms, Kafka counts at most "
+                    f"{LONGEST_SESSION_MS}: give the token an earlier end, or lower connections.max.reauth.ms"
+                )
             self.expires_at_ms = self._clock.monotonic_ms() + lifetime_ms
         self.principal = principal
         # A session by a token has nothing of the owner's password.

@@ -365,6 +365,40 @@ def test_a_login_without_a_limit_ends_the_limit_of_the_one_before():
         assert client.request(MetadataRequest(topics=[]), 12).brokers
 
 
+@pytest.mark.option("connections.max.reauth.ms")
+def test_version_0_of_the_handshake_takes_a_raw_token_again_after_a_login_with_headers():
+    options = OPTIONS | {"listener.name.sasl_plaintext.plain.connections.max.reauth.ms": "10000"}
+    token = plain_token("alice", "alice-secret")
+    with Broker(listen=LISTENERS, clock="virtual", **options) as broker, Connection(sasl_address(broker)) as client:
+        log_in_plain(client, "alice", "alice-secret")
+        assert handshake(client, "PLAIN", 0).error_code == 0
+        client.send_bytes(len(token).to_bytes(4) + token)
+        assert client.receive_frame() == b""
+        assert client.request(MetadataRequest(topics=[]), 12).brokers
+        broker.clock.advance("1s")
+        assert handshake(client, "PLAIN", 0).error_code == 0
+        client.send(SaslAuthenticateRequest(auth_bytes=token), 2)
+        assert closed(client)
+
+
+def test_a_session_longer_than_kafka_can_count_gets_no_answer(caplog):
+    options = OPTIONS | {"listener.name.sasl_plaintext.plain.connections.max.reauth.ms": str(2**63 - 1)}
+    with Broker(listen=LISTENERS, **options) as broker:
+        with Connection(sasl_address(broker)) as client:
+            handshake(client, "PLAIN")
+            client.send(SaslAuthenticateRequest(auth_bytes=plain_token("alice", "alice-secret")), 2)
+            assert closed(client)
+        assert "the session of User:alice would last 9223372036854775807 ms" in caplog.text
+        with Connection(sasl_address(broker)) as client:
+            handshake(client, "OAUTHBEARER")
+            year_9999 = unsecured_token(sub="alice", exp=253_402_300_799)
+            client.send(SaslAuthenticateRequest(auth_bytes=f"n,,\x01auth=Bearer {year_9999}\x01\x01".encode()), 2)
+            assert closed(client)
+        with Connection(sasl_address(broker)) as client:
+            year_2286 = unsecured_token(sub="alice", exp=9_999_999_999)
+            assert log_in_oauth(client, year_2286).session_lifetime_ms > 0
+
+
 # --- administration
 
 
