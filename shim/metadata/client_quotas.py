@@ -138,7 +138,7 @@ def _check_value(keys: Mapping[str, int | None], key: str, value: float) -> None
     largest = keys[key]
     if largest is None:
         return
-    if value > largest:
+    if value > float(largest):  # as a double the largest LONG is one more, and all that clients can send for it
         kind = "an INT" if largest == MAX_INT32 else "a LONG"
         raise _invalid(f"Proposed value for {key} is too large for {kind}.")
     if value % 1.0 > 1e-6:

@@ -404,6 +404,11 @@ def test_bad_alteration_is_refused_and_keeps_nothing(client: Connection, bad: En
     assert describe(client) == {(("user", "good"),): {"producer_byte_rate": 5}}
 
 
+def test_largest_long_is_taken_as_the_double_that_clients_send_for_it(client: Connection):
+    assert alter(client, entry({"user": "u"}, producer_byte_rate=float(2**63 - 1))) == [(0, None)]
+    assert describe(client) == {(("user", "u"),): {"producer_byte_rate": 2.0**63}}
+
+
 def test_bad_value_among_good_ones_keeps_none_of_its_entity(client: Connection):
     assert alter(client, entry({"user": "u"}, producer_byte_rate=5, consumer_byte_rate=-1))[0][0]
     assert describe(client) == {}
