@@ -143,6 +143,8 @@ def secure_listeners(
     metadata: MetadataStore,
     tokens: DelegationTokens | None,
     clock: Clock,
+    *,
+    is_start: bool,
 ) -> None:
     """Prepare the security of the listeners whose protocol is not PLAINTEXT, or whose principals a class of the
     user's makes: Kafka asks it for a client that proves nothing, too. Raises ConfigError."""
@@ -167,7 +169,12 @@ def secure_listeners(
             "security.inter.broker.protocol" in config.given and listener.name == config.security_inter_broker_protocol
         )
         listener.security = ListenerSecurity(
-            listener.security_protocol, options, credentials, clock, is_between_brokers=between
+            listener.security_protocol,
+            options,
+            credentials,
+            clock,
+            is_between_brokers=between,
+            is_of_start=is_start,
         )
 
 

@@ -59,7 +59,7 @@ class SocketServer:
     def secure(self) -> None:
         """Prepare the security of the listeners. It follows the options stored by AlterConfigs. Raises ConfigError."""
         broker = self._broker
-        self._secure(self.listeners)
+        self._secure(self.listeners, is_start=True)
         warn_of_strange_prefixes(self.listeners, broker.config)
         self._registry.reconfigure()
         if broker.config.kafka_shim_disconnect_changed_users:
@@ -141,7 +141,7 @@ class SocketServer:
 
     def _open(self, listener: Listener, addresses: Sequence[Address]) -> None:
         """Serve one more listener, on the first of these addresses if there are any. Raises ConfigError, OSError."""
-        self._secure([listener])
+        self._secure([listener], is_start=False)
         sock = bind(listener, self._broker.config, addresses)
         try:
             self._accept(listener, sock)
@@ -159,9 +159,9 @@ class SocketServer:
 
     # --- one listener
 
-    def _secure(self, listeners: Sequence[Listener]) -> None:
+    def _secure(self, listeners: Sequence[Listener], *, is_start: bool) -> None:
         broker = self._broker
-        secure_listeners(listeners, broker.config, broker.metadata, broker.tokens, broker.clock)
+        secure_listeners(listeners, broker.config, broker.metadata, broker.tokens, broker.clock, is_start=is_start)
         if broker.config.kafka_shim_disconnect_changed_users:
             for listener in listeners:
                 if listener.security is not None:

@@ -5,6 +5,7 @@ MECHANISM.`, else those of all listeners (Kafka: valuesWithPrefixOverride).
 from __future__ import annotations
 
 import re
+from copy import copy
 
 from kafka_shim.config.table import BROKER_OPTIONS, LISTENER_OPTIONS
 
@@ -27,6 +28,21 @@ def base_name(name: str) -> str:
         return name
     mechanism, _, option = found[1].partition(".")
     return option if mechanism in _MECHANISMS else found[1]
+
+
+# What an open listener keeps as it was when it was opened: of a change Kafka takes over the stores alone
+# (SslFactory.createNewSslEngineFactory, SslConfigs.RECONFIGURABLE_CONFIGS). It accepts and stores the others, and only
+# listeners that are opened while it runs have them: those of its start are made before stored options are read.
+KEPT_WHILE_OPEN = frozenset(
+    {
+        "ssl.allow.dn.changes",
+        "ssl.allow.san.changes",
+        "ssl.cipher.suites",
+        "ssl.client.auth",
+        "ssl.enabled.protocols",
+        "ssl.principal.mapping.rules",
+    }
+)
 
 
 class ListenerOptions:
@@ -55,6 +71,18 @@ class ListenerOptions:
             for name, text in {**self._given, **self._dynamic}.items()
             if name in LISTENER_OPTIONS or name.startswith(self._prefix)
         }
+
+    def kept(self) -> dict[str, str]:
+        """The stored options of this listener that hold for as long as it is open."""
+        names = KEPT_WHILE_OPEN.union(self._prefix + name for name in KEPT_WHILE_OPEN)
+        return {name: text for name, text in self._dynamic.items() if name in names}
+
+    def keeping(self, kept: Mapping[str, str]) -> ListenerOptions:
+        """Return these options with what `kept` returned when the listener was opened."""
+        changed = self.kept()
+        options = copy(self)
+        options._dynamic = {name: text for name, text in self._dynamic.items() if name not in changed} | dict(kept)
+        return options
 
     def own_text(self, name: str, mechanism: str = "") -> str | None:
         """Return the text of an option that is set for this listener (and mechanism) itself, or None."""

@@ -40,8 +40,10 @@ class ListenerSecurity:
         clock: Clock,
         *,
         is_between_brokers: bool = False,
+        is_of_start: bool = True,
     ) -> None:
-        """`is_between_brokers`: its own clients must be able to connect when its stores change. Raises ConfigError."""
+        """`is_between_brokers`: its own clients must be able to connect when its stores change; `is_of_start`: the
+        broker starts with it, and had not read the stored options when it was made. Raises ConfigError."""
         # Constant.
         self.protocol = protocol
         self.uses_sasl = protocol.startswith("SASL_")
@@ -51,6 +53,8 @@ class ListenerSecurity:
         self._is_between_brokers = is_between_brokers
         # Log lines about logins that failed.
         self.failures = LineLimit(logger, clock)
+        # What is stored of the options that an open listener keeps.
+        self._kept = {} if is_of_start else options.kept()
         # From one change of options to the next.
         self._sasl: SaslSettings | None = None
         self._tls: SSLContext | None = None
@@ -68,6 +72,7 @@ class ListenerSecurity:
 
     def reload(self, options: ListenerOptions) -> None:
         """Take over changed options. Raises ConfigError and then keeps the old ones."""
+        texts, options = options.texts(), options.keeping(self._kept)
         builder = self._principal_builder(options)
         tls = self._tls_of(options) if self.uses_tls else None
         sasl = self._sasl_settings(options) if self.uses_sasl else None
@@ -79,7 +84,7 @@ class ListenerSecurity:
             if trusted is not None and self.on_trust_changed is not None and _is_narrower(trusted, self._stores):
                 self.on_trust_changed()
         before, self._sasl = self._sasl, sasl
-        self._texts = options.texts()
+        self._texts = texts
         if before is not None and sasl is not None and self.on_users_changed is not None:
             self.on_users_changed(PLAIN, sasl.changed_since(before))
 
@@ -88,9 +93,10 @@ class ListenerSecurity:
         become bad stops no change of other options: `reload` then keeps what is in force."""
         if options.texts() == self._texts:
             return
-        self._principal_builder(options)
-        if self.uses_tls:
-            self._tls_of(options)
+        for one in (options, options.keeping(self._kept)):  # what a listener that is opened later reads, and what holds
+            self._principal_builder(one)
+            if self.uses_tls:
+                self._tls_of(one)
         if self.uses_sasl:
             self._sasl_settings(options)
 
@@ -171,6 +177,4 @@ class ListenerSecurity:
 
 def _is_narrower(before: Stores, after: Stores) -> bool:
     """Whether a client that was let in may not be any more."""
-    if not after.client_auth:
-        return False
-    return before.truststore_digest != after.truststore_digest or before.client_auth < after.client_auth
+    return bool(after.client_auth) and before.truststore_digest != after.truststore_digest

@@ -228,8 +228,8 @@ class Authenticator:
             if lifetime_ms > LONGEST_SESSION_MS:
                 self._fail()
                 raise DisconnectError(
-                    f"the session of {printable(principal, MAX_NAME)} would last {lifetime_ms} ms, Kafka counts at most "
-                    f"{LONGEST_SESSION_MS}: give the token an earlier end, or lower connections.max.reauth.ms"
+                    f"the session of {printable(principal, MAX_NAME)} would last {lifetime_ms} ms, Kafka counts at "
+                    f"most {LONGEST_SESSION_MS}: give the token an earlier end, or lower connections.max.reauth.ms"
                 )
             self.expires_at_ms = self._clock.monotonic_ms() + lifetime_ms
         self.principal = principal

@@ -254,6 +254,55 @@ def test_a_new_store_is_taken_over_and_a_bad_one_refused(secured: Broker, author
     assert serial_of(secured, authority) != before
 
 
+@pytest.mark.option("ssl.client.auth", "ssl.enabled.protocols", "ssl.principal.mapping.rules", "ssl.allow.dn.changes")
+def test_a_running_listener_takes_over_stores_alone_also_after_a_restart(
+    authority: CertificateAuthority, tmp_path: Path
+):
+    """As in Kafka: what asks clients for certificates cannot be taken from a running listener."""
+    options = store_options(authority) | {"ssl.client.auth": "required"}
+    listen = {"listen": "PLAINTEXT://127.0.0.1:0,SSL://127.0.0.1:0", "data_dir": tmp_path / "data"}
+
+    def principal() -> str:
+        with tls_connection(broker, authority, client=authority.issue("alice"), tmp_path=tmp_path) as client:
+            assert client.ranges()
+            (found,) = principals(broker) - {"User:ANONYMOUS"}
+            return found
+
+    def is_refused_without_a_certificate() -> bool:
+        try:
+            with tls_connection(broker, authority) as client:
+                return not client.ranges()
+        except (OSError, WireClientError):
+            return True
+
+    with Broker(**listen, **options) as broker:
+        assert alter(broker, client_auth="requested", principal_mapping_rules="RULE:^CN=(.*)$/$1/U") == (0, None)
+        assert alter(broker, allow_dn_changes="true", enabled_protocols="TLSv1.2") == (0, None)
+        assert is_refused_without_a_certificate()
+        assert principal() == "User:CN=alice"
+        key, chain = authority.issue("another")
+        code, message = alter(broker, keystore_key=key, keystore_certificate_chain=chain)
+        assert code == ErrorCode.INVALID_REQUEST
+        assert "DistinguishedName does not match" in message
+        code, message = alter(broker, principal_mapping_rules="RULE:^CN=")
+        assert code == ErrorCode.INVALID_REQUEST
+    with Broker(**listen, **options) as broker:
+        assert is_refused_without_a_certificate()
+        assert principal() == "User:CN=alice"
+
+
+def test_a_listener_that_is_opened_later_has_what_was_stored_before(authority: CertificateAuthority):
+    config = BrokerConfig.parse(store_options(authority))
+    stored = ListenerOptions(config, "SSL", {"listener.name.ssl.ssl.client.auth": "required"})
+    for is_of_start, mode in ((True, ssl.CERT_NONE), (False, ssl.CERT_REQUIRED)):
+        security = ListenerSecurity(
+            "SSL", stored, Credentials(lambda user, mechanism: None), VirtualClock(), is_of_start=is_of_start
+        )
+        assert security.tls_context().verify_mode is mode
+        security.reload(ListenerOptions(config, "SSL", {}))
+        assert security.tls_context().verify_mode is mode
+
+
 @pytest.mark.parametrize(
     "named",
     [{"inter.broker.listener.name": "SSL"}, {"security.inter.broker.protocol": "SSL"}],
