@@ -33,7 +33,32 @@ CONTROLLERS = "controller.listener.names"
 # What may change of a listener that stays open, besides its security (SocketServer.ListenerReconfigurableConfigs).
 LIMITS = frozenset({"max.connections", "max.connection.creation.rate", "num.network.threads"})
 # A change of one of these makes Kafka check all listeners (DynamicListenerConfig.RECONFIGURABLE_CONFIGS).
-CHECKED = LIMITS | {LISTENERS, PROTOCOLS}
+CHECKED = LIMITS | {
+    LISTENERS,
+    PROTOCOLS,
+    "principal.builder.class",
+    "sasl.enabled.mechanisms",
+    "sasl.kerberos.kinit.cmd",
+    "sasl.kerberos.min.time.before.relogin",
+    "sasl.kerberos.principal.to.local.rules",
+    "sasl.kerberos.service.name",
+    "sasl.kerberos.ticket.renew.jitter",
+    "sasl.kerberos.ticket.renew.window.factor",
+    "sasl.login.refresh.buffer.seconds",
+    "sasl.login.refresh.min.period.seconds",
+    "sasl.login.refresh.window.factor",
+    "sasl.login.refresh.window.jitter",
+    "sasl.mechanism.inter.broker.protocol",
+    "ssl.cipher.suites",
+    "ssl.client.auth",
+    "ssl.enabled.protocols",
+    "ssl.endpoint.identification.algorithm",
+    "ssl.keymanager.algorithm",
+    "ssl.protocol",
+    "ssl.provider",
+    "ssl.secure.random.implementation",
+    "ssl.trustmanager.algorithm",
+}
 # What Java parses as a port, which `listeners_of` bounds further.
 MOST_PORT, MOST_DIGITS = 0x7FFFFFFF, 20
 _ENDPOINT = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")

@@ -406,6 +406,8 @@ def test_a_stored_option_of_sasl_pins_the_listeners_until_it_goes(listeners):
         {"listeners": f"{LISTENERS},EXTRA://h:1,TLS://h:2"},
         {PROTOCOLS: f"{MAP},CONTROLLER:PLAINTEXT,MORE:SSL"},
         {"max.connections": "5"},
+        {"ssl.client.auth": "required"},
+        {"sasl.enabled.mechanisms": "PLAIN"},
         {"max.connection.creation.rate": "5"},
         {"num.network.threads": "5"},
     ):
