@@ -142,8 +142,8 @@ def _by_id(context: Context, ids: Iterable[bytes]) -> Steps[list[MetadataRespons
 
 
 def _by_names(context: Context, names: dict[str, None], creates: bool) -> Steps[list[MetadataResponseTopic]]:
-    """Returns each name once, in this order: topics that there are, unknown ones, topics that may not be created, topics
-    that may not be described. The response does not show whether a topic that may not be described exists."""
+    """Returns each name once, in this order: topics that there are, unknown ones, topics that may not be created,
+    topics that may not be described. The response does not show whether a topic that may not be described exists."""
     described = yield from authorized_in_steps(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     existing = context.broker.metadata.image.topics
     new: dict[str, None] = {}
