@@ -377,17 +377,15 @@ class LocalLog(LogEnd):
             return []
         self.epochs.close()
         snapshot = self.take_snapshot()
-        first = max(self.segment_at(self.recovery_point), 0)
+        # Where all records are on the disk too: a flush leaves out what a crash would rebuild, and a clean start takes
+        # it as it is. Without them open transactions would end without a marker, and aborted ones be read.
+        first = max(self.segment_at(self.recovery_point - 1), 0)
         for segment in self.segments:
             segment.close()
         self.is_closed = True
         self._wake()
-        if self.log_end_offset <= self.recovery_point:
-            if snapshot is None and not self.appended_records:
-                return []
-            # All records are on the disk, but a flush leaves out what a crash would rebuild, and a clean start takes as
-            # it is: without them open transactions would end without a marker, and aborted ones be read.
-            first = len(self.segments) - 1
+        if self.log_end_offset <= self.recovery_point and snapshot is None and not self.appended_records:
+            return []
         paths = [path for segment in self.segments[first:] for path in segment.sync_paths()]
         paths.append(self.directory)
         return [*paths, snapshot] if snapshot else paths
