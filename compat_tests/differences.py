@@ -274,6 +274,13 @@ DIFFERENCES = (
         "test_a_listener_without_its_logins",
     ),
     KnownDifference(
+        "changed logins of an open listener",
+        "has `sasl.jaas.config`, `sasl.enabled.mechanisms` and `connections.max.reauth.ms` in force once stored",
+        "stores them, and the listener goes on with those that it was opened with",
+        "a password that was changed because it is known to others must not log in any longer",
+        "test_changed_logins_of_an_open_listener",
+    ),
+    KnownDifference(
         "stores of the listener between brokers, at the start",
         "checks only that new stores and those in force trust each other",
         "does not start either unless the listener's truststore trusts its keystore",

@@ -229,6 +229,25 @@ def test_a_listener_without_its_logins(each, ports) -> None:
     assert each(forget) == [ErrorCode.INVALID_REQUEST, ErrorCode.NONE]
 
 
+def test_changed_logins_of_an_open_listener(each, ports) -> None:
+    def change(connection: Connection) -> int:
+        users = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_a="changed";'
+        change = {"name": "listener.name.logins.plain.sasl.jaas.config", "config_operation": 0, "value": users}
+        resource = {"resource_type": 4, "resource_name": "1", "configs": [change]}
+        return connection.request(ask.make("IncrementalAlterConfigs", resources=[resource]), 1).responses[0].error_code
+
+    def login(port: int, password: str) -> int:
+        with Connection(f"127.0.0.1:{port}", timeout_s=60) as connection:
+            assert connection.request(ask.make("SaslHandshake", mechanism="PLAIN"), 1).error_code == 0
+            token = f"\0a\0{password}".encode()
+            return connection.request(ask.make("SaslAuthenticate", auth_bytes=token), 2).error_code
+
+    assert each(change) == [ErrorCode.NONE, ErrorCode.NONE]
+    failed = ErrorCode.SASL_AUTHENTICATION_FAILED
+    assert [login(of["LOGINS"], "changed") for of in ports] == [ErrorCode.NONE, failed]
+    assert [login(of["LOGINS"], "a") for of in ports] == [failed, ErrorCode.NONE]
+
+
 # --- the same brokers
 
 
