@@ -221,9 +221,9 @@ class Moves:
         source_dir = self._partitions.dir_of[log]
         faults = self._services.faults
         future.complete()
-        # Little: what was appended since the last fsync, and the indexes of the active segment.
+        # Little: what was appended since the last fsync, the indexes of the active segment, and the names of the files.
         try:
-            self._services.flusher.sync_now([*unsynced, *future.take_unsynced()])
+            self._services.flusher.sync_now([*unsynced, *future.take_unsynced(), future.directory])
         except OSError:
             move.begin_anew()  # for the reason above
             raise

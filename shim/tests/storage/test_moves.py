@@ -172,6 +172,7 @@ def test_every_file_of_the_copy_is_on_the_disk_before_it_takes_its_place(node, m
     # These two are written without fsync at every partition: what a power failure takes of them is made up for.
     left = {"partition.metadata", "leader-epoch-checkpoint"}
     assert {path.name for path in copied if path.stat().st_ino not in synced} <= left
+    assert Path(log.directory).stat().st_ino in synced, "their names"
 
 
 def test_appends_reads_retention_and_deleted_records_go_on_meanwhile(node, monkeypatch):
