@@ -8,7 +8,7 @@ from typing import Any
 from kafka_shim.compat.tests.compat.planted import caught_by
 
 
-@caught_by("f1-validation-creates-nothing", "topics after the validation: ['NONE'] where")
+@caught_by("f1-validation-creates-nothing", "topics after the validation: ['NONE', 'NONE'] where")
 def validation_creates_the_topic() -> None:
     from kafka_shim.api import k19_create_topics
     from kafka_shim.protocol.messages.create_topics_request import CreateTopicsRequest
