@@ -85,24 +85,23 @@ class ClassicRequests(ClassicRequestsEnd):
         group = groups.by_id.get(request.group_id)
         if group is not None and group.__class__ is ClassicGroup:
             return classic_join.join(group, False, context)
-        decision = Decision()
+        ending = Decision()
         if group is not None:
             if not (group.is_empty and KINDS[group.TYPE].gives_way):
                 return KINDS[group.TYPE].join(group, context)
             # The tombstones of an empty group of another kind precede the records of the new group.
-            decision = KINDS[group.TYPE].delete(group)
+            ending = KINDS[group.TYPE].delete(group)
         if request.member_id != "":
             # As in Kafka, a stranger too ends the empty group. Kafka forgets its tombstones, and has it again after a
             # restart.
             refusal = join_failure(ErrorCode.UNKNOWN_MEMBER_ID)
             refusal.member_id = request.member_id
-            decision.reply(context.token, refusal)
-            return decision
-        stale = decision
+            ending.reply(context.token, refusal)
+            return ending
         group = ClassicGroup(request.group_id, context.now_ms)
         decision = classic_join.join(group, True, context)
-        decision.records[:0] = stale.records
-        decision.timers[:0] = stale.timers
+        decision.records[:0] = ending.records
+        decision.timers[:0] = ending.timers
         decision.replacements.append(group)
         return decision
 

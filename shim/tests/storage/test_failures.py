@@ -204,15 +204,16 @@ def test_a_marker_that_finds_no_memory_on_the_way_leaves_nothing(
     assert records(log, isolation=1) == []
 
 
+@pytest.mark.parametrize("owner, step", [(PartitionLog, "request_flush"), (Flusher, "sync")])
 def test_flush_ms_holds_although_memory_ended_when_it_was_due(
-    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch, owner: type, step: str
 ) -> None:
     disk = make_disk({"flush.ms": "1000"})
     log = disk.open()
     disk.logs.run_periodically()
     put(log, b"a")
     with monkeypatch.context() as patch:
-        patch.setattr(PartitionLog, "request_flush", no_memory_left)
+        patch.setattr(owner, step, no_memory_left)
         with pytest.raises(MemoryError):
             disk.clock.advance(3000)
     assert log.unflushed_since_ms >= 0
@@ -221,21 +222,6 @@ def test_flush_ms_holds_although_memory_ended_when_it_was_due(
     disk.logs.services.flusher.stop()
     disk.clock.advance(1000)
     assert not disk.logs.tasks.scheduler.is_scheduled("flush")
-
-
-def test_flush_ms_holds_although_memory_ended_when_its_fsync_was_requested(
-    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    disk = make_disk({"flush.ms": "1000"})
-    log = disk.open()
-    disk.logs.run_periodically()
-    put(log, b"a")
-    with monkeypatch.context() as patch:
-        patch.setattr(Flusher, "sync", no_memory_left)
-        with pytest.raises(MemoryError):
-            disk.clock.advance(3000)
-    disk.clock.advance(1000)
-    disk.logs.services.flusher.stop()
     assert log.recovery_point == 1
 
 
