@@ -4,7 +4,6 @@ from libc.stdint cimport int32_t, int64_t
 
 from kafka_shim.cext.classic_members cimport ClassicGroupEnd
 from kafka_shim.cext.timers cimport TimersEnd
-from kafka_shim.cext.turns cimport MemberTurnsEnd
 
 
 # The fields of a JoinGroup of a dynamic member. Without an id it has no metadata either, only how much there is of it.
@@ -40,7 +39,6 @@ cdef class ClassicRequestsEnd:
     cdef dict _by_partition
     cdef dict _purgatory
     cdef TimersEnd _timers
-    cdef readonly MemberTurnsEnd _turns
     cdef object _limits
     cdef str _session
     cdef str _sync

@@ -1,12 +1,12 @@
 """The requests of members of classic groups about which there is nothing to decide: those that only wait, and those
 whose answer is there. Each function returns False or None if there is anything to decide, and has changed nothing then.
+None waits for a turn, as what the handlers serve does (`group.member_turns`): it takes hardly longer than to read it.
 
 If memory ends in the middle of a change the groups of the partition are no longer current, and are read again."""
 
 from typing import Any
 
 from kafka_shim.cext.request_end import DelayedEnd
-from kafka_shim.cext.turns import MemberTurnsEnd
 
 class Joining:
     """The fields of a JoinGroup of a dynamic member. Its protocols have no metadata if it has no member id."""
@@ -38,15 +38,12 @@ class Syncing:
 class ClassicRequestsEnd:
     """The base of `group.classic_requests.ClassicRequests`."""
 
-    def __init__(self, runtime: Any, turns: MemberTurnsEnd, topic: str, session: str, sync: str, limits: Any) -> None:
+    def __init__(self, runtime: Any, topic: str, session: str, sync: str, limits: Any) -> None:
         """`topic` has the groups; `session` and `sync` are kinds of timers; `limits` has the limits of
         `group.classic_join`."""
 
-    @property
-    def _turns(self) -> MemberTurnsEnd: ...
     def new_id(self, client_id: str | None, joining: Joining) -> str | None:
-        """Returns the id that a new member gets with MEMBER_ID_REQUIRED, and changes nothing. Nobody waits for a turn
-        with it: it takes as long as a heartbeat."""
+        """Returns the id that a new member gets with MEMBER_ID_REQUIRED, and changes nothing."""
 
     def expect(self, joining: Joining, member_id: str) -> None:
         """Have the group of `new_id` expect the member that was given this id. If memory ends, nothing has changed."""

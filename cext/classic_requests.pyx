@@ -5,7 +5,6 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from kafka_shim.cext.classic_members cimport ClassicGroupEnd, ClassicMember
 from kafka_shim.cext.java_hash cimport partition_of
-from kafka_shim.cext.turns cimport MemberTurnsEnd
 
 cdef enum:
     UUID_BYTES = 16
@@ -51,7 +50,6 @@ cdef class ClassicRequestsEnd:
     def __init__(
         self,
         runtime,
-        MemberTurnsEnd turns not None,
         str topic not None,
         str session not None,
         str sync not None,
@@ -64,7 +62,6 @@ cdef class ClassicRequestsEnd:
         self._by_partition = runtime.loader.by_partition
         self._purgatory = runtime.purgatory
         self._timers = runtime.timers
-        self._turns = turns
         self._limits = limits
         self._session = session
         self._sync = sync
@@ -130,8 +127,6 @@ cdef class ClassicRequestsEnd:
         member.session_timeout_ms = joining.session_timeout_ms
         member.protocols = joining.protocols
         member.assignment = b""
-        if not self._turns.takes():
-            return False
         groups.is_current = False       # memory may end anywhere: then the log is read again
         try:
             waits = group._wait_to_join(
@@ -153,7 +148,7 @@ cdef class ClassicRequestsEnd:
     cpdef bint wait_to_sync(self, Syncing syncing, delayed) except -1:
         cdef ClassicGroupEnd group = self._group_in(self._current(syncing.group_id), syncing.group_id)
         cdef bint waits = False
-        if group is None or not self._turns.takes():
+        if group is None:
             return False
         delayed.park(self._purgatory, syncing.group_id)
         try:
@@ -185,7 +180,7 @@ cdef class ClassicRequestsEnd:
         member = group.stable_member(
             syncing.member_id, syncing.instance_id, syncing.generation_id, syncing.protocol_type, syncing.protocol_name
         )
-        if member is None or not self._turns.takes():
+        if member is None:
             return False
         syncing.group_protocol_type = group.protocol_type
         syncing.group_protocol = group.protocol

@@ -22,7 +22,6 @@ from kafka_shim.cext.plain_syncs import PlainSync
 from kafka_shim.cext.request_end import ApiEnd, DelayedEnd, DispatcherEnd
 from kafka_shim.cext.tests import oracle
 from kafka_shim.cext.tests.exact import exact
-from kafka_shim.cext.turns import MemberTurnsEnd
 from kafka_shim.protocol.headers import encode_request_frame, request_class
 from kafka_shim.protocol.messages.join_group_request import JoinGroupRequestProtocol
 from kafka_shim.protocol.messages.offset_commit_request import OffsetCommitRequestPartition, OffsetCommitRequestTopic
@@ -58,7 +57,7 @@ class Requests(ClassicRequestsEnd):
     def __init__(self, seen: Counter[str]) -> None:
         runtime = SimpleNamespace(clock=None, config=None, metadata=None, timers=None, purgatory={})
         runtime.loader = SimpleNamespace(by_partition={})
-        super().__init__(runtime, MemberTurnsEnd(), "__offsets", "session", "sync", None)
+        super().__init__(runtime, "__offsets", "session", "sync", None)
         self._seen = seen
 
     def new_id(self, client_id: str | None, joining: Joining) -> str:

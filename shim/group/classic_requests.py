@@ -36,16 +36,12 @@ class ClassicRequests(ClassicRequestsEnd):
     """Owned by the coordinator. Methods are named after their API. Requests that only wait, and those whose answer is
     there, are served by the base, in C, where a short way reads them (`cext.plain_joins`, `cext.plain_syncs`)."""
 
-    __slots__ = ("_runtime",)
+    __slots__ = ("_runtime", "_turns")
 
     def __init__(self, runtime: CoordinatorRuntime) -> None:
-        super().__init__(runtime, MemberTurns(runtime.clock), GROUP_METADATA_TOPIC, SESSION, SYNC, classic_join)
+        super().__init__(runtime, GROUP_METADATA_TOPIC, SESSION, SYNC, classic_join)
         self._runtime = runtime
-
-    if TYPE_CHECKING:
-
-        @property
-        def _turns(self) -> MemberTurns: ...
+        self._turns = MemberTurns(runtime.clock)
 
     def join_group(
         self, request: JoinGroupRequest, version: int, client: Client

@@ -1,15 +1,15 @@
-"""The turns of the loop in which JoinGroup and SyncGroup are served: as many in a turn as fit into a slice.
+"""The turns of the loop in which the handlers serve JoinGroup and SyncGroup: as many in a turn as fit into a slice.
 
 A turn of the loop serves every connection that has something, and all members of a group ask when its rebalance begins:
 hundreds of requests would be one turn. Those beyond a slice wait in the order in which they came, as in Kafka's request
-queue, where most of them would wait in the purgatory next anyway. What comes alone does not wait.
+queue, where most of them would wait in the purgatory next anyway. What comes alone does not wait, and what goes from
+frame to frame neither: a place in the queue would cost more.
 """
 
 from __future__ import annotations
 
 from collections import deque
 
-from kafka_shim.cext.turns import MemberTurnsEnd
 from kafka_shim.errors import KafkaError
 from kafka_shim.scheduler import Scheduler, Slice
 
@@ -27,13 +27,10 @@ MOST_PER_TURN = 128
 LOST_MS = 100
 
 
-class MemberTurns(MemberTurnsEnd):
+class MemberTurns:
     """Owned by `ClassicRequests`. Event-loop thread only."""
 
-    __slots__ = ("_scheduler",)
-
-    if TYPE_CHECKING:
-        _slice: Slice
+    __slots__ = ("_clock", "_has_turn", "_is_over", "_lost_ms", "_scheduler", "_slice", "_waiting")
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -48,10 +45,21 @@ class MemberTurns(MemberTurnsEnd):
     def serve(self, delayed: DelayedResponse, work: Callable[..., None], *arguments: Any) -> None:
         """Call `work(delayed, *arguments)` in this turn or on a later one, unless the request is complete by then. A
         KafkaError completes the request. Any other error is raised: by this call, or to whom waits for the response."""
-        if self.takes():
+        if self._takes():
             self._work(delayed, work, arguments)
         else:
             self._waiting.append((delayed, work, arguments))
+
+    def _takes(self) -> bool:
+        """Count one request. Returns whether it is served in this turn of the loop, and not on a later one."""
+        now_ms = self._clock.monotonic_ms()
+        if not self._has_turn or now_ms >= self._lost_ms:
+            self._begin(now_ms)
+            self._is_over = bool(self._waiting)
+        if self._is_over:
+            return False
+        self._is_over = self._slice.is_over()
+        return True
 
     @staticmethod
     def _work(delayed: DelayedResponse, work: Callable[..., None], arguments: tuple[Any, ...]) -> None:
