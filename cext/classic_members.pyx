@@ -63,6 +63,10 @@ cdef class ClassicGroupEnd:
     def has_all_joined(self):
         return not self.pending_joins and len(self.joining) == len(self.members)
 
+    @property
+    def is_gathered(self):
+        return self.state is PREPARING and self.previous_state is EMPTY and not self.pending_joins
+
     def add(self, ClassicMember member not None, protocol_type):
         self._add(member, protocol_type)
 

@@ -40,6 +40,7 @@ cdef class ClassicRequestsEnd:
     cdef dict _purgatory
     cdef TimersEnd _timers
     cdef object _limits
+    cdef str _join
     cdef str _session
     cdef str _sync
 

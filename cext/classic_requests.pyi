@@ -38,8 +38,8 @@ class Syncing:
 class ClassicRequestsEnd:
     """The base of `group.classic_requests.ClassicRequests`."""
 
-    def __init__(self, runtime: Any, topic: str, session: str, sync: str, limits: Any) -> None:
-        """`topic` has the groups; `session` and `sync` are kinds of timers; `limits` has the limits of
+    def __init__(self, runtime: Any, topic: str, timers: tuple[str, str, str], limits: Any) -> None:
+        """`topic` has the groups; `timers` are the kinds of timers JOIN, SESSION and SYNC; `limits` has the limits of
         `group.classic_join`."""
 
     def new_id(self, client_id: str | None, joining: Joining) -> str | None:

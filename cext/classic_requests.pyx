@@ -51,8 +51,7 @@ cdef class ClassicRequestsEnd:
         self,
         runtime,
         str topic not None,
-        str session not None,
-        str sync not None,
+        tuple timers not None,
         limits,
     ):
         self._clock = runtime.clock
@@ -63,8 +62,7 @@ cdef class ClassicRequestsEnd:
         self._purgatory = runtime.purgatory
         self._timers = runtime.timers
         self._limits = limits
-        self._session = session
-        self._sync = sync
+        self._join, self._session, self._sync = timers
 
     cdef object _current(self, str group_id):
         """The groups beside which this one is, if they are loaded and what the log says; or None."""
@@ -136,6 +134,8 @@ cdef class ClassicRequestsEnd:
                 self._timers.schedule(
                     (joining.group_id, self._session, joining.member_id), self._limits.NEW_MEMBER_JOIN_TIMEOUT_MS
                 )
+                if group.is_gathered and self._config.group_initial_rebalance_delay_ms == 0:
+                    self._timers.schedule((joining.group_id, self._join, ""), 0)
                 delayed.park(self._purgatory, joining.group_id)
         except MemoryError:
             raise

@@ -57,7 +57,7 @@ class Requests(ClassicRequestsEnd):
     def __init__(self, seen: Counter[str]) -> None:
         runtime = SimpleNamespace(clock=None, config=None, metadata=None, timers=None, purgatory={})
         runtime.loader = SimpleNamespace(by_partition={})
-        super().__init__(runtime, "__offsets", "session", "sync", None)
+        super().__init__(runtime, "__offsets", ("join", "session", "sync"), None)
         self._seen = seen
 
     def new_id(self, client_id: str | None, joining: Joining) -> str:

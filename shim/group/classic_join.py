@@ -22,12 +22,17 @@ if TYPE_CHECKING:
     from kafka_shim.group.classic import ClassicGroup
     from kafka_shim.group.classic_member import Protocols
     from kafka_shim.group.decision import Token
+    from kafka_shim.group.metadata_image import CoordinatorMetadataImage
     from kafka_shim.group.request_context import JoinContext
     from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest
     from kafka_shim.randomness import Randomness
 
 # How long a member may wait for the response to its first join. Clients that gave up must not stay members for ever.
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
+# How long a new group without an initial delay waits for members that have their ids and not yet joined with them, and
+# how often it looks. Those that come a little later would wait for the next heartbeat of those that were in time.
+GATHERING_MS = 5
+GATHERING_STEP_MS = 1
 # The limit on pending member ids. An assigned id expires after the session timeout of its request if no join arrives
 # with it. At the limit a further id removes the oldest, so that a flood of first joins uses bounded memory.
 MAX_PENDING_JOINS = 10_000
@@ -288,20 +293,24 @@ def joined(group: ClassicGroup, member_id: str, with_members: bool) -> JoinGroup
 # --- time
 
 
-def join_phase_over(group: ClassicGroup, config: BrokerConfig, now_ms: int) -> Decision:
+def join_phase_over(group: ClassicGroup, image: CoordinatorMetadataImage, now_ms: int) -> Decision:
     """Handle the timer JOIN: the rebalance timeout, or the initial delay, which is extended as long as members keep
-    joining."""
+    joining. A delay of 0 is a turn of the event loop."""
     decision = Decision()
     decision.replayed = False
     if group.state is not PREPARING:
         return decision
-    if group.previous_state is EMPTY and group.new_member_added:
-        group.new_member_added = False
-        delay_ms = config.group_initial_rebalance_delay_ms
+    if group.previous_state is EMPTY:
+        delay_ms = image.config.group_initial_rebalance_delay_ms
+        waited_ms = now_ms - group.state_ms
         # At most the rebalance timeout, counted from the first join.
-        remaining_ms = group.rebalance_timeout_ms - (now_ms - group.state_ms)
-        if delay_ms > 0 and remaining_ms > 0:
+        remaining_ms = group.rebalance_timeout_ms - waited_ms
+        was_added, group.new_member_added = group.new_member_added, False
+        if was_added and remaining_ms > 0:
             decision.schedule(group.group_id, JOIN, "", min(delay_ms, remaining_ms))
+            return decision
+        if delay_ms == 0 and group.pending_joins and 0 <= waited_ms < image.gathering_ms:
+            decision.schedule(group.group_id, JOIN, "", GATHERING_STEP_MS)
             return decision
     complete(group, decision, now_ms)
     return decision

@@ -40,7 +40,7 @@ class ClassicKind(GroupKind[ClassicGroup]):
         if timer == JOIN and member_id == "":
             from kafka_shim.group import classic_join
 
-            return classic_join.join_phase_over(group, image.config, now_ms)
+            return classic_join.join_phase_over(group, image, now_ms)
         if timer == SYNC and member_id == "":
             return classic_sync.sync_phase_over(group, now_ms)
         return Decision()

@@ -6,7 +6,7 @@ from kafka_shim.cext.classic_requests import ClassicRequestsEnd
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group import classic_join, classic_sync
 from kafka_shim.group.classic import ClassicGroup
-from kafka_shim.group.decision import SESSION, SYNC, Decision
+from kafka_shim.group.decision import JOIN, SESSION, SYNC, Decision
 from kafka_shim.group.kinds import KINDS
 from kafka_shim.group.member_turns import MemberTurns
 from kafka_shim.group.purgatory import DelayedResponse
@@ -39,7 +39,7 @@ class ClassicRequests(ClassicRequestsEnd):
     __slots__ = ("_runtime", "_turns")
 
     def __init__(self, runtime: CoordinatorRuntime) -> None:
-        super().__init__(runtime, GROUP_METADATA_TOPIC, SESSION, SYNC, classic_join)
+        super().__init__(runtime, GROUP_METADATA_TOPIC, (JOIN, SESSION, SYNC), classic_join)
         self._runtime = runtime
         self._turns = MemberTurns(runtime.clock)
 
@@ -70,6 +70,8 @@ class ClassicRequests(ClassicRequestsEnd):
             ):
                 timer = group_id, SESSION, request.member_id
                 runtime.timers.schedule(timer, classic_join.NEW_MEMBER_JOIN_TIMEOUT_MS)
+                if group.is_gathered and runtime.config.group_initial_rebalance_delay_ms == 0:
+                    runtime.timers.schedule((group_id, JOIN, ""), 0)
                 return
             now_ms = runtime.clock.now_ms()
             context = JoinContext(request, version, delayed, client, runtime.image, now_ms)

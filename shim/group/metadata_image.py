@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 class CoordinatorMetadataImage:
     """Created by the coordinator."""
 
-    def __init__(self, config: BrokerConfig, metadata: Image, random: Randomness) -> None:
+    def __init__(self, config: BrokerConfig, metadata: Image, random: Randomness, gathering_ms: int) -> None:
         self.config = config
         self.metadata = metadata
         self.random = random
+        # `classic_join.GATHERING_MS`; 0 under a virtual clock, which perhaps nobody advances meanwhile.
+        self.gathering_ms = gathering_ms
         # The offset of the metadata log when a topic was last created. Expressions that were resolved before it are
         # stale.
         self.newest_topics_version = metadata.last_offset

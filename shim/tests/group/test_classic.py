@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group import consumer_protocol, member_turns
 from kafka_shim.group.classic import ClassicGroup
+from kafka_shim.group.classic_join import GATHERING_MS
 from kafka_shim.group.classic_state import ALLOWED_FROM, State
 from kafka_shim.group.client import Client
+from kafka_shim.group.purgatory import DelayedResponse
 from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
 from kafka_shim.tests.group.harness import REBALANCE_MS, SESSION_MS, Later, Node, documented, subscription
 from kafka_shim.tests.work import calls_of
@@ -33,6 +35,17 @@ def code_of(call, *arguments, **fields) -> ErrorCode:
     if isinstance(answer, Later):
         return None
     return ErrorCode(answer if isinstance(answer, int) else answer.error_code)
+
+
+def request_of(member_id: str) -> JoinGroupRequest:
+    return JoinGroupRequest(
+        group_id="g",
+        session_timeout_ms=SESSION_MS,
+        rebalance_timeout_ms=REBALANCE_MS,
+        member_id=member_id,
+        protocol_type="consumer",
+        protocols=[JoinGroupRequestProtocol(name="range", metadata=subscription("t"))],
+    )
 
 
 class Scene:
@@ -253,6 +266,72 @@ def test_the_initial_delay_ends_at_the_rebalance_timeout(tmp_path: Path) -> None
         node.close()
 
 
+# --- without an initial delay
+
+
+@pytest.fixture
+def gathering(node: Node) -> Node:
+    """A node that has members with ids waited for, as under a clock that is not virtual."""
+    node.groups._runtime.image.gathering_ms = GATHERING_MS
+    return node
+
+
+def test_a_new_group_waits_for_those_that_have_their_ids(gathering: Node) -> None:
+    late_id = gathering.join("g").member_id
+    first = gathering.member("g")
+    gathering.advance(GATHERING_MS - 1)
+    assert not first.is_done
+    late = gathering.join("g", late_id)
+    assert first.response.generation_id == late.generation_id == 1
+    assert len(first.response.members) == 2
+
+
+def test_a_new_group_waits_not_for_long(gathering: Node) -> None:
+    gathering.join("g")
+    first = gathering.member("g")
+    gathering.advance(GATHERING_MS)
+    assert first.response.generation_id == 1
+    assert len(first.response.members) == 1
+
+
+def test_a_member_alone_waits_for_nobody(gathering: Node) -> None:
+    assert gathering.member("g").generation_id == 1
+
+
+def test_an_initial_delay_of_its_own_is_as_long_as_it_says(tmp_path: Path) -> None:
+    node = Node(tmp_path, group_initial_rebalance_delay_ms=1)
+    try:
+        node.groups._runtime.image.gathering_ms = GATHERING_MS
+        node.join("g")
+        first = node.member("g")
+        node.advance(1)
+        assert first.response.generation_id == 1
+    finally:
+        node.close()
+
+
+def test_nobody_waits_for_those_that_have_their_ids_while_a_virtual_clock_stands(node: Node) -> None:
+    node.join("g")
+    assert node.member("g").generation_id == 1
+
+
+def test_members_that_come_on_one_turn_after_another_are_together(node: Node) -> None:
+    """As in Kafka, a delay of 0 is extended like any other."""
+    ids = [node.join("g").member_id for _ in range(4)]
+
+    async def come() -> list[DelayedResponse]:
+        joins = []
+        for member_id in ids:
+            joins.append(node.groups.classic.join_group(request_of(member_id), 9, Client("c", "/::1")))
+            if member_id != ids[0]:  # the second one comes before the delay of the first is over
+                await asyncio.sleep(0)
+        await node.clock.advance_and_drain(0)
+        return joins
+
+    answers = [each.outcome.response for each in node.loop.run_until_complete(come())]
+    assert [answer.generation_id for answer in answers] == [1] * 4
+
+
 # --- members
 
 
@@ -326,13 +405,7 @@ def test_thousands_of_joins_that_never_sync_leave_the_other_groups_alone(
     count = 3000
     monkeypatch.setattr(member_turns, "MOST_PER_TURN", count)  # all in the turn in which the join phase begins
     me = node.stable("other")
-    request = JoinGroupRequest(
-        group_id="g",
-        session_timeout_ms=SESSION_MS,
-        rebalance_timeout_ms=REBALANCE_MS,
-        protocol_type="consumer",
-        protocols=[JoinGroupRequestProtocol(name="range", metadata=subscription("t"))],
-    )
+    request = request_of("")
 
     def join_many() -> list[Any]:
         return [node.groups.classic.join_group(request, 3, Client("c", "/::1")) for _ in range(count // 10)]
