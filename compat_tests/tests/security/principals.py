@@ -61,6 +61,19 @@ class Rule:
             "permission_type": self.permission_type,
         }
 
+    @property
+    def filter(self) -> dict[str, Any]:
+        """What matches this ACL alone."""
+        return {
+            "resource_type_filter": self.resource_type,
+            "resource_name_filter": self.name,
+            "pattern_type_filter": self.pattern_type,
+            "principal_filter": self.principal,
+            "host_filter": self.host,
+            "operation": self.operation,
+            "permission_type": self.permission_type,
+        }
+
 
 class Secured:
     """A broker with ACLs, and one connection of each user. `kind` says which broker."""
