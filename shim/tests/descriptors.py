@@ -1,12 +1,18 @@
-"""A process that has no descriptor left, by its real limit."""
+"""A process that has no descriptor left: by its real limit, or in a function that is replaced."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import resource
 from collections.abc import Iterator
 from pathlib import Path
+
+
+def no_descriptor_left(*_: object, **__: object) -> None:
+    """In the place of a function that opens a file."""
+    raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""Memory that ends after an append: the n-th call behind it fails."""
+"""Memory that ends: in a function that is replaced, or after an append, where the n-th call behind it fails."""
 
 from __future__ import annotations
 
@@ -19,6 +19,11 @@ TIMER = "_call"  # a callback that the event loop cannot call is lost
 COUNTED = tuple(
     str(Path(package.__file__).parent) for package in (group, metadata, share, storage, txn) if package.__file__
 )
+
+
+def no_memory_left(*_: object, **__: object) -> None:
+    """In the place of a function that finds no memory."""
+    raise MemoryError
 
 
 def runs_out(

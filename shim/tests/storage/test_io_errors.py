@@ -1,0 +1,218 @@
+"""A write, a read or an index that fails: its partition alone goes offline, loses nothing that was acknowledged, and is
+opened again."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Callable
+
+import pytest
+
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.storage import names
+from kafka_shim.tests.appends import append_as_client
+from kafka_shim.tests.descriptors import no_descriptor_left
+from kafka_shim.tests.storage.conftest import NOW_MS, Disk, batch, put, records, refused
+
+
+def test_failed_write_takes_the_partition_offline_and_leaves_the_rest(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk()
+    log = disk.open()
+    put(log, b"a", pid=1, seq=0)
+    other = disk.logs.create("u", bytes(16), 0, log.config)
+    woken: list[bool] = []
+    log.subscribe(lambda: woken.append(True))
+    disk.faults.arm("log.before_write", "oserror", "EIO", nth=1)
+    with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+        put(log, b"b", pid=1, seq=1)
+    assert woken == [True]
+    for attempt in (lambda: put(log, b"b"), lambda: log.read(0, 10), lambda: disk.logs.get("t", 0), log.latest):
+        with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+            attempt()
+    assert disk.logs.find("t", 0) is None
+    assert disk.logs.is_offline("t", 0)
+    assert put(other, b"x").base_offset == 0
+    disk.stop()
+    assert not (disk.path / ".kafka_cleanshutdown").exists()
+    log = disk.open()
+    assert records(log) == [(0, b"a")]
+    assert put(log, b"b", pid=1, seq=1).base_offset == 1
+
+
+def test_write_that_failed_after_the_bytes_is_settled_by_recovery(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk()
+    log = disk.open()
+    put(log, b"a", pid=1, seq=0)
+    disk.faults.arm("log.after_write", "oserror", "EIO", nth=1)
+    with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+        put(log, b"b", pid=1, seq=1)
+    assert log.log_end_offset == 1
+    disk.stop()
+    # It was never acknowledged, so it may be there; then its retry is a duplicate, not a second copy.
+    log = disk.open()
+    again = put(log, b"b", pid=1, seq=1)
+    assert (again.base_offset, log.log_end_offset) == (1, 2)
+
+
+def test_write_that_cannot_be_cut_back_takes_the_partition_offline(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = make_disk()
+    log = disk.open()
+    put(log, b"a")
+    with monkeypatch.context() as patch, refused(ErrorCode.KAFKA_STORAGE_ERROR):
+        patch.setattr("kafka_shim.cext.segment.append", no_descriptor_left)
+        patch.setattr("os.ftruncate", no_descriptor_left)
+        put(log, b"refused")
+    assert log.is_offline
+
+
+def test_partition_that_met_an_error_is_opened_again_without_a_restart(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk()
+    log = disk.open()
+    put(log, b"a", pid=1, seq=0)
+    guard = log.start_verification(9, 0, 0, False)
+    woken: list[bool] = []
+    log.subscribe(lambda: woken.append(True))
+    disk.logs.run_periodically()
+    disk.faults.arm("log.after_write", "oserror", "EIO", nth=1)
+    with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+        put(log, b"refused", pid=1, seq=1)
+    assert disk.logs.is_offline("t", 0)
+    disk.clock.advance(999)
+    assert disk.logs.is_offline("t", 0)
+    disk.clock.advance(1)
+    assert not disk.logs.is_offline("t", 0)
+    assert disk.logs.get("t", 0) is log
+    assert records(log) == [(0, b"a")], "what was refused is not kept"
+    assert woken == [True, True]
+    assert put(log, b"b", pid=1, seq=1).base_offset == 1
+    data = batch(b"c", pid=9, seq=0, txn=True)
+    assert append_as_client(log, data, now_ms=NOW_MS, version=11, verification=guard).base_offset == 2
+    disk.stop()
+    assert (disk.path / ".kafka_cleanshutdown").exists()
+    assert len(records(disk.open())) == 3
+
+
+def test_pause_of_a_partition_that_stays_offline_grows(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = make_disk()
+    log = disk.open()
+    put(log, b"a")
+    disk.logs.run_periodically()
+    tried_ms: list[int] = []
+
+    def broken(*_: object) -> None:
+        tried_ms.append(disk.clock.monotonic_ms())
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("kafka_shim.storage.recovery.load", broken)
+        log.fail(OSError(errno.EIO, os.strerror(errno.EIO)))
+        disk.clock.advance(200_000)
+    assert tried_ms == [1000, 3000, 7000, 15_000, 31_000, 63_000, 123_000, 183_000]
+    disk.clock.advance(60_000)
+    assert records(log) == [(0, b"a")]
+
+
+def test_failed_store_of_the_aborted_index_takes_the_partition_offline(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk()
+    log = disk.open()
+    put(log, b"a", pid=1, seq=0, txn=True)
+    (disk.partition / f"{0:020d}.txnindex").mkdir()
+    with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+        log.append_marker(1, 0, 0, False, 1, NOW_MS)
+    disk.stop()
+    (disk.partition / f"{0:020d}.txnindex").rmdir()
+    log = disk.open()
+    assert (log.log_end_offset, log.last_stable_offset) == (2, 2)
+    assert log.read(0, 100, isolation_level=1).aborted == [(1, 0)]
+
+
+@pytest.mark.parametrize("flaw", ["descriptors", "content"])
+def test_aborted_data_is_not_shown_when_its_index_cannot_be_opened(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch, flaw: str
+) -> None:
+    disk = make_disk()
+    log = disk.open()
+    put(log, b"a", pid=1, seq=0, txn=True)
+    index = disk.partition / f"{0:020d}.txnindex"
+
+    if flaw == "content":
+        index.write_bytes(b"\xff" * 34)
+    else:
+        monkeypatch.setattr("kafka_shim.storage.txn_index.TxnIndex.append", no_descriptor_left)
+    with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+        log.append_marker(1, 0, 0, False, 1, NOW_MS)
+    with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+        log.read(0, 100, isolation_level=1)
+    monkeypatch.undo()
+    disk.stop()
+    if flaw == "content":
+        index.unlink()
+    log = disk.open()
+    assert (log.log_end_offset, log.last_stable_offset) == (2, 2)
+    assert log.read(0, 100, isolation_level=1).aborted == [(1, 0)]
+
+
+DAMAGED = [names.INDEX, names.TIME_INDEX, names.TXN_INDEX]
+
+
+@pytest.mark.parametrize("suffix", DAMAGED)
+@pytest.mark.parametrize("content", [b"\xff" * 408, b"\x7f" * 408, b"\x01" * 408, b"\0" * 408, b"\xff" * 7, b""])
+def test_damaged_index_costs_its_partition_alone_and_is_made_anew(
+    make_disk: Callable[..., Disk], suffix: str, content: bytes
+) -> None:
+    disk = make_disk({"segment.bytes": "1048576", "index.interval.bytes": "1000"})
+    log = disk.open()
+    put(log, b"a", pid=1, seq=0, txn=True)
+    log.append_marker(1, 0, 0, False, 1, NOW_MS)
+    while len(log.segments) < 3:
+        put(log, b"z" * 300_000)
+    everything = records(log, isolation=1)
+    disk.stop()
+    (disk.partition / f"{0:020d}{suffix}").write_bytes(content)
+    log = disk.open()
+    for attempt in (
+        lambda: records(log, isolation=1),
+        lambda: log.offset_for_timestamp(NOW_MS),
+        lambda: log.read(2, 100, isolation_level=1),
+        log.max_timestamp,
+        lambda: disk.logs.retain(NOW_MS),
+    ):
+        with contextlib.suppress(KafkaError):  # nothing else: one partition must not fail a whole Fetch
+            attempt()
+    was_offline = log.is_offline
+    disk.stop()
+    log = disk.open()
+    if was_offline:
+        assert records(log, isolation=1) == everything
+
+
+def test_a_partition_that_cannot_be_loaded_is_tried_with_growing_pauses(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = make_disk()
+    put(disk.open(), b"a")
+    disk.stop()
+    tried_ms: list[int] = []
+
+    def broken(*_: object) -> None:
+        tried_ms.append(disk.clock.monotonic_ms())
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("kafka_shim.storage.recovery.load", broken)
+        with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+            disk.open()
+        assert disk.logs is not None
+        disk.logs.run_periodically()
+        began_ms = disk.clock.monotonic_ms()
+        del tried_ms[:]
+        disk.clock.advance(40_000)
+    assert [at - began_ms for at in tried_ms] == [1000, 3000, 7000, 15_000, 31_000]
+    disk.clock.advance(60_000)
+    assert records(disk.logs.get("t", 0)) == [(0, b"a")]

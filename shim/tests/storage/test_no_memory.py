@@ -1,0 +1,121 @@
+"""Memory that ends in an append, an fsync, a roll or a reopening: what is refused leaves nothing, what is due is done
+later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from kafka_shim.errors import ErrorCode
+from kafka_shim.scheduler import Scheduler
+from kafka_shim.storage.flusher import Flusher
+from kafka_shim.storage.log import PartitionLog
+from kafka_shim.storage.reopening import FIRST_PAUSE_MS, LONGEST_PAUSE_MS
+from kafka_shim.tests.no_memory import no_memory_left
+from kafka_shim.tests.storage.conftest import NOW_MS, Disk, end, put, records, refused
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "cext.segment.append",
+        "storage.index.IndexFile.add",
+        "storage.producers.Producers.apply_data",
+        "storage.local_log.LocalLog.request_flush",
+    ],
+)
+def test_an_append_that_finds_no_memory_on_the_way_leaves_nothing(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """Wherever it is: before the write, after it, or after the batch counts."""
+    disk = make_disk({"index.interval.bytes": "1", "flush.messages": "1"})
+    put(disk.open(), b"a", pid=1, seq=0)
+    disk.stop()  # the first entry of an index that was stored is not added in C
+    log = disk.open()
+    disk.logs.run_periodically()
+    put(log, b"a", pid=1, seq=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(f"kafka_shim.{step}", no_memory_left)
+        with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+            put(log, b"refused", pid=1, seq=2)
+    disk.clock.advance(1000)
+    assert records(log) == [(0, b"a"), (1, b"a")]
+    assert put(log, b"b", pid=1, seq=2).base_offset == 2
+    disk.crash()
+    assert records(disk.open()) == [(0, b"a"), (1, b"a"), (2, b"b")]
+
+
+@pytest.mark.parametrize("step", ["producers.Producers.apply_marker", "txn_index.TxnIndex.append"])
+def test_a_marker_that_finds_no_memory_on_the_way_leaves_nothing(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    disk = make_disk()
+    log = disk.open()
+    disk.logs.run_periodically()
+    put(log, b"a", pid=7, seq=0, txn=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(f"kafka_shim.storage.{step}", no_memory_left)
+        with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+            end(log, 7, 0, commit=False)
+    disk.clock.advance(1000)
+    assert (log.log_end_offset, log.last_stable_offset) == (1, 0), "the transaction is still open"
+    assert end(log, 7, 0, commit=False) == 1
+    assert records(log, isolation=1) == []
+
+
+@pytest.mark.parametrize("owner, step", [(PartitionLog, "request_flush"), (Flusher, "sync")])
+def test_flush_ms_holds_although_memory_ended_when_it_was_due(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch, owner: type, step: str
+) -> None:
+    disk = make_disk({"flush.ms": "1000"})
+    log = disk.open()
+    disk.logs.run_periodically()
+    put(log, b"a")
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, step, no_memory_left)
+        with pytest.raises(MemoryError):
+            disk.clock.advance(3000)
+    assert log.unflushed_since_ms >= 0
+    disk.clock.advance(1000)
+    assert log.unflushed_since_ms < 0
+    disk.logs.services.flusher.stop()
+    disk.clock.advance(1000)
+    assert not disk.logs.tasks.scheduler.is_scheduled("flush")
+    assert log.recovery_point == 1
+
+
+def test_the_next_roll_syncs_the_segment_of_one_that_found_no_memory(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rolls of retention too, after which the partition stays online. Every later fsync began behind that segment, and
+    the recovery point stayed before it."""
+    disk = make_disk()
+    log = disk.open()
+    put(log, b"a")
+    with monkeypatch.context() as patch:
+        patch.setattr(Flusher, "sync_later", no_memory_left)
+        with pytest.raises(MemoryError):
+            log.roll(NOW_MS)
+    put(log, b"b")
+    log.roll(NOW_MS)
+    disk.logs.services.flusher.stop()
+    assert log.recovery_point == 2
+
+
+def test_a_partition_is_opened_again_although_memory_ended_when_that_was_to_be_tried(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = make_disk()
+    log = disk.open()
+    disk.logs.run_periodically()
+    disk.faults.arm("log.after_write", "oserror", "EIO", nth=1)
+    with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+        put(log, b"refused")
+    with monkeypatch.context() as patch:
+        patch.setattr("kafka_shim.storage.reopening.reopen", no_memory_left)
+        patch.setattr(Scheduler, "after", no_memory_left)
+        with pytest.raises(MemoryError):
+            disk.clock.advance(FIRST_PAUSE_MS)
+    disk.clock.advance(LONGEST_PAUSE_MS + FIRST_PAUSE_MS)
+    assert not disk.logs.is_offline("t", 0)
