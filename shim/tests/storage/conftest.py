@@ -70,6 +70,28 @@ class Disk:
         return sorted(entry.name for entry in self.partition.iterdir())
 
 
+def make_logs(*paths: Path, node_id: int = 1) -> tuple[Logs, TopicConfig]:
+    """The partitions in these directories, before `start`, and the configuration of their topics."""
+    config = BrokerConfig(log_dirs=tuple(map(str, paths)), node_id=node_id)
+    return Logs(config, VirtualClock(NOW_MS), Faults()), TopicConfig(config)
+
+
+def start(logs: Logs, config: TopicConfig, cluster_id: str | None = None) -> str:
+    """Start with metadata that knows every partition, and return the cluster id."""
+    cluster = logs.open_dirs(cluster_id)
+    logs.start(lambda topic, partition: (TOPIC_ID, config, 0))
+    return cluster
+
+
+def stored_logs(disk: Disk) -> tuple[Logs, TopicConfig]:
+    """A second life over three records of t-0, which nobody has used yet."""
+    put(disk.open(), b"a", b"b", b"c")
+    disk.stop()
+    logs, config = make_logs(disk.path)
+    start(logs, config)
+    return logs, config
+
+
 @pytest.fixture
 def make_disk(tmp_path: Path) -> Iterator[Callable[..., Disk]]:
     disks: list[Disk] = []
