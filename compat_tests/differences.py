@@ -12,12 +12,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.compat.runner import Difference
 
-BOTH = "compat_tests/tests/compat/test_differences.py"
+# The folder of the tests that ask both brokers.
+BOTH = "compat_tests/tests/compat/differences"
 
 
 @dataclass(frozen=True)
 class KnownDifference:
-    """A difference in behaviour. `test` shows it: a function of `BOTH`, which asks both brokers, the name of a
+    """A difference in behaviour. `test` shows it: a function in `BOTH`, which asks both brokers, the name of a
     scenario, or the path of a test of the shim alone (`PATH::FUNCTION`).
 
     `scenario` and `where` are patterns, for a difference that transcripts may show: of the scenario's name, and of the
@@ -337,7 +338,7 @@ def page() -> str:
         f"The {len(DIFFERENCES)} known differences in behaviour, and what the comparisons leave out. Whatever else",
         "differs is a bug, unless the next paragraph names it.",
         "This page is generated from `compat_tests/differences.py`; a test compares the two. Each difference is shown",
-        f"by the test that is named: {both} on both brokers, by a function of `{BOTH}`",
+        f"by the test that is named: {both} on both brokers, by a function in `{BOTH}`",
         "or by a scenario, the others, with a path, on the shim.",
         "",
         "On top comes what is not there: the limits of [security.md](security.md), and the options of",

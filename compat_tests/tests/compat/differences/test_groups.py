@@ -1,0 +1,227 @@
+"""Groups: the coordinator, joins, offsets. The first test needs brokers that nobody has asked anything."""
+
+from __future__ import annotations
+
+import time
+
+from kafka_shim.compat.tests.admin.test_data_directory import await_topic
+from kafka_shim.compat.tests.compat.differences.conftest import await_coordinator, until
+from kafka_shim.errors import ErrorCode
+from kafka_shim.group.classic_join import MAX_METADATA_BYTES, MAX_PENDING_JOINS
+from kafka_shim.targets import Target
+from kafka_shim.targets import requests as ask
+from kafka_shim.wire_client import Connection, WireClientError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+JOIN_GROUP = 11
+
+
+def test_the_first_look_up_of_a_coordinator(each) -> None:
+    look_up = ask.make("FindCoordinator", key="g", key_type=0)
+    codes = each(lambda connection: connection.request(look_up, 3).error_code)
+    assert codes == [ErrorCode.NONE, ErrorCode.COORDINATOR_NOT_AVAILABLE]
+
+
+def test_the_initial_rebalance_delay(each) -> None:
+    def seconds_to_join(connection: Connection) -> float:
+        join = ask.make(
+            "JoinGroup",
+            group_id="alone",
+            session_timeout_ms=10_000,
+            rebalance_timeout_ms=10_000,
+            protocol_type="consumer",
+            protocols=ask.protocols("range", metadata=ask.subscription("absent")),
+        )
+        await_coordinator(connection, "alone")
+
+        def seconds() -> float | None:
+            began = time.monotonic()
+            return None if connection.request(join, 3).error_code else time.monotonic() - began
+
+        return until(seconds)
+
+    ours, theirs = each(seconds_to_join)
+    assert ours < 2.9 < theirs
+
+
+def test_a_large_regular_expression(each) -> None:
+    def join(connection: Connection) -> int:
+        await_coordinator(connection, "large")
+        beat = ask.make(
+            "ConsumerGroupHeartbeat",
+            group_id="large",
+            member_id="m",
+            member_epoch=0,
+            rebalance_timeout_ms=1000,
+            subscribed_topic_names=[],
+            subscribed_topic_regex="((a{100}){100}){10}",
+            topic_partitions=[],
+        )
+
+        def code() -> int | None:
+            found = int(connection.request(beat, 1).error_code)
+            loading = (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR)
+            return None if found in loading else found
+
+        return int(until(code))
+
+    assert each(join) == [ErrorCode.INVALID_REGULAR_EXPRESSION, ErrorCode.NONE]
+
+
+def test_a_subscription_that_claims_a_huge_array(each) -> None:
+    metadata = b"\0\0" + (2**31 - 1).to_bytes(4, "big")
+    join = ask.make(
+        "JoinGroup",
+        group_id="huge",
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=10_000,
+        protocol_type="consumer",
+        protocols=ask.protocols("range", metadata=metadata),
+    )
+
+    def code_of(connection: Connection) -> int | str:
+        await_coordinator(connection, "huge")
+        try:
+            return connection.request(join, 3).error_code
+        except WireClientError as err:
+            return str(err)
+
+    ours, theirs = each(code_of)
+    assert ours == ErrorCode.NONE
+    assert "no answer from" in str(theirs)
+
+
+def test_ids_that_no_member_uses(each) -> None:
+    join = ask.make(
+        "JoinGroup",
+        group_id="flooded",
+        session_timeout_ms=300_000,
+        rebalance_timeout_ms=300_000,
+        protocol_type="consumer",
+        protocols=ask.protocols("range", metadata=ask.subscription("absent")),
+    )
+
+    def leave_first_and_last(connection: Connection) -> list[int]:
+        connection._socket.settimeout(60)
+        await_coordinator(connection, "flooded")
+        given = []
+        for _ in range(MAX_PENDING_JOINS // 500 + 1):
+            for _ in range(500):
+                connection.send(join, 4)
+            given += [connection.receive(join.API_KEY, 4)[1].member_id for _ in range(500)]
+        leave = [ask.make("LeaveGroup", group_id="flooded", member_id=one) for one in (given[0], given[-1])]
+        return [connection.request(one, 2).error_code for one in leave]
+
+    ours, theirs = each(leave_first_and_last)
+    assert ours == [ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.NONE]
+    assert theirs == [ErrorCode.NONE, ErrorCode.NONE]
+
+
+def test_a_member_that_joins_again_while_it_waits(brokers) -> None:
+    join = {
+        "group_id": "again",
+        "session_timeout_ms": 30_000,
+        "rebalance_timeout_ms": 30_000,
+        "protocol_type": "consumer",
+        "protocols": ask.protocols("range", metadata=ask.subscription("absent")),
+    }
+    describe = ask.make("DescribeGroups", groups=["again"])
+
+    def send(connection: Connection, member_id: str) -> None:
+        connection.send(ask.make("JoinGroup", **join, member_id=member_id), 5)
+
+    def receive(connection: Connection) -> Any:
+        return connection.receive(JOIN_GROUP, 5)[1]
+
+    def first_answer(target: Target) -> int | str:
+        with (
+            Connection(target.bootstrap, timeout_s=30) as leader,
+            Connection(target.bootstrap, timeout_s=3) as first,
+            Connection(target.bootstrap, timeout_s=30) as second,
+        ):
+            await_coordinator(leader, "again")
+            send(leader, "")
+            leads = receive(leader).member_id
+            send(leader, leads)
+            assert receive(leader).error_code == ErrorCode.NONE
+            send(first, "")
+            waits = receive(first).member_id
+            send(first, waits)
+            until(lambda: len(second.request(describe, 5).groups[0].members) == 2 or None)
+            send(second, waits)
+            try:
+                told: int | str = receive(first).error_code
+            except WireClientError as err:
+                told = str(err)
+            send(leader, leads)
+            assert receive(second).error_code == ErrorCode.NONE
+            return told
+
+    ours, theirs = [first_answer(target) for target in brokers]
+    assert ours == ErrorCode.UNKNOWN_MEMBER_ID
+    assert "no answer from" in str(theirs)
+
+
+def test_a_group_of_refused_offsets(each) -> None:
+    refused = {"partition_index": 0, "committed_offset": 1, "committed_metadata": "x" * 5000}
+    commit = ask.make("OffsetCommit", group_id="refused", topics=[{"name": "of-refused", "partitions": [refused]}])
+
+    def delete(connection: Connection) -> tuple[int, int]:
+        ask.create_topic(connection, "of-refused")
+        await_topic(connection, "of-refused", is_there=True)
+        await_coordinator(connection, "refused")
+        committed = connection.request(commit, 8).topics[0].partitions[0].error_code
+        (deleted,) = connection.request(ask.make("DeleteGroups", groups_names=["refused"]), 2).results
+        return committed, deleted.error_code
+
+    too_large = ErrorCode.OFFSET_METADATA_TOO_LARGE
+    assert each(delete) == [(too_large, ErrorCode.GROUP_ID_NOT_FOUND), (too_large, ErrorCode.NONE)]
+
+
+def test_share_offsets_of_a_partition_that_does_not_exist(each) -> None:
+    beat = ask.make(
+        "ShareGroupHeartbeat",
+        group_id="share-of-few",
+        member_id="A" * 22,
+        member_epoch=0,
+        rack_id=None,
+        subscribed_topic_names=["few"],
+    )
+    topics = [{"topic_name": "few", "partitions": [7]}]
+    describe = ask.make("DescribeShareGroupOffsets", groups=[{"group_id": "share-of-few", "topics": topics}])
+
+    def described(connection: Connection) -> int | str:
+        ask.create_topic(connection, "few")
+        await_topic(connection, "few", is_there=True)
+        await_coordinator(connection, "share-of-few")
+        assert until(lambda: not connection.request(beat, 1).error_code or None)
+        try:
+            (topic,) = connection.request(describe, 1).groups[0].topics
+        except WireClientError as err:
+            return str(err)
+        return topic.partitions[0].start_offset
+
+    ours, theirs = each(described)
+    assert ours == -1
+    assert "no answer from" in str(theirs)
+
+
+def test_metadata_of_classic_members(each) -> None:
+    join = ask.make(
+        "JoinGroup",
+        group_id="wordy",
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=10_000,
+        protocol_type="consumer",
+        protocols=ask.protocols("range", metadata=ask.subscription("t") + bytes(MAX_METADATA_BYTES)),
+    )
+
+    def code_of(connection: Connection) -> int:
+        connection._socket.settimeout(60)
+        await_coordinator(connection, "wordy")
+        return connection.request(join, 3).error_code
+
+    assert each(code_of) == [ErrorCode.GROUP_MAX_SIZE_REACHED, ErrorCode.NONE]

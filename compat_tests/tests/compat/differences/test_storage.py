@@ -1,0 +1,170 @@
+"""What is written, stored, damaged and dumped."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kafka_shim.cext.crc32c import crc32c
+from kafka_shim.compat.tests.admin.test_data_directory import await_topic
+from kafka_shim.compat.tests.compat.differences.conftest import until
+from kafka_shim.errors import ErrorCode
+from kafka_shim.targets import Target, TargetError, jvm, make
+from kafka_shim.targets import requests as ask
+from kafka_shim.wire_client import Connection, WireClientError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def test_produce_of_null_records(each) -> None:
+    message = ask.make(
+        "Produce",
+        acks=-1,
+        timeout_ms=1000,
+        topic_data=[{"name": "null", "partition_data": [{"index": 0, "records": None}]}],
+    )
+
+    def why(connection: Connection) -> str:
+        ask.create_topic(connection, "null")
+        await_topic(connection, "null", is_there=True)
+        with pytest.raises(WireClientError) as caught:
+            connection.request(message, 9)
+        return str(caught.value)
+
+    ours, theirs = each(why)
+    assert "no answer from" not in ours
+    assert "no answer from" in theirs
+
+
+def test_files_of_an_idle_partition(each, brokers: tuple[Target, Target]) -> None:
+    def create(connection: Connection) -> None:
+        ask.create_topic(connection, "idle")
+        await_topic(connection, "idle", is_there=True)
+        wanted = [{"name": "idle", "partitions": [{"partition_index": 0, "timestamp": -1}]}]
+        end = ask.make("ListOffsets", replica_id=-1, topics=wanted)
+        until(lambda: connection.request(end, 5).topics[0].partitions[0].error_code == 0 or None)
+
+    each(create)
+    ours, theirs = (
+        {path.suffix for path in (target.data_dir / "idle-0").iterdir() if path.stem.isdecimal()} for target in brokers
+    )
+    assert ours == set()
+    assert theirs == {".log", ".index", ".timeindex"}
+
+
+def test_a_damaged_batch_header_in_an_old_segment(each, brokers) -> None:
+    topic, large = "damaged", bytes(700_000)
+
+    def write(connection: Connection, value: bytes) -> int:
+        answer = connection.request(ask.produce(topic, 0, [(None, value)]), 9)
+        return answer.responses[0].partition_responses[0].error_code
+
+    def fill(connection: Connection) -> None:
+        ask.create_topic(connection, topic, config={"segment.bytes": "1048576"})
+        await_topic(connection, topic, is_there=True)
+        for value in (b"a", b"b", b"c", large, large):
+            until(lambda value=value: write(connection, value) == ErrorCode.NONE or None)
+
+    def damage(folder: Path) -> None:
+        """Makes the second batch claim to be longer than its segment."""
+        first = folder / f"{0:020}.log"
+        assert (folder / f"{4:020}.log").exists()
+        with first.open("r+b") as file:
+            file.seek(8)
+            file.seek(12 + int.from_bytes(file.read(4)) + 8)
+            file.write((1 << 30).to_bytes(4))
+
+    def read(connection: Connection) -> tuple[int, int]:
+        part = connection.request(ask.fetch(topic, 0, 2), 11).responses[0].partitions[0]
+        return part.error_code, int.from_bytes(bytes(part.records or b"")[:8])
+
+    each(fill)
+    for target in brokers:
+        damage(target.data_dir / f"{topic}-0")
+    ours, theirs = each(read)
+    assert ours == (ErrorCode.CORRUPT_MESSAGE, 0)
+    assert theirs == (ErrorCode.NONE, 4)
+
+
+def test_a_damaged_small_file_of_a_partition(tmp_path) -> None:
+    folder = tmp_path / "data" / "scratched-0"
+
+    def write(connection: Connection) -> int:
+        answer = connection.request(ask.produce("scratched", 0, [(None, b"value")]), 9)
+        return answer.responses[0].partition_responses[0].error_code
+
+    def damage(name: str) -> None:
+        with (folder / name).open("ab") as file:
+            file.write(b"nonsense\n")
+
+    with make("shim", data_dir=tmp_path / "data") as ours, Connection(ours.bootstrap) as connection:
+        ask.create_topic(connection, "scratched")
+        assert write(connection) == ErrorCode.NONE
+    damage("leader-epoch-checkpoint")
+    theirs = make("kafka-native", data_dir=tmp_path / "data")
+    try:
+        with pytest.raises(TargetError, match="ended with status 1"):
+            theirs.start()
+        assert f"Malformed line in checkpoint file [{folder}/leader-epoch-checkpoint]: nonsense" in theirs.log()
+    finally:
+        theirs.close()
+    damage("partition.metadata")
+    with make("shim", data_dir=tmp_path / "data") as ours, Connection(ours.bootstrap) as connection:
+        part = connection.request(ask.fetch("scratched", 0, 0), 11).responses[0].partitions[0]
+        assert (part.error_code, b"value" in bytes(part.records)) == (ErrorCode.NONE, True)
+        assert "scratched-0: leader epochs are read from the batches" in ours.log()
+        assert write(connection) == ErrorCode.NONE
+
+
+@pytest.mark.parametrize("kind", ["shim", "kafka-native"])
+def test_a_log_that_was_cut_short_after_a_clean_stop(tmp_path, kind: str) -> None:
+    folder = tmp_path / "data" / "cut-0"
+
+    def write(connection: Connection, value: bytes) -> int:
+        answer = connection.request(ask.produce("cut", 0, [(None, value)]), 9)
+        return answer.responses[0].partition_responses[0].error_code
+
+    with make("shim", data_dir=tmp_path / "data") as ours, Connection(ours.bootstrap) as connection:
+        ask.create_topic(connection, "cut")
+        assert [write(connection, value) for value in (b"first", b"second")] == [ErrorCode.NONE] * 2
+    with (folder / f"{0:020}.log").open("r+b") as file:
+        file.truncate(file.seek(-3, 2))
+    with make(kind, data_dir=tmp_path / "data") as target, Connection(target.bootstrap) as connection:
+        until(lambda: write(connection, b"third") == ErrorCode.NONE or None)
+        part = connection.request(ask.fetch("cut", 0, 0), 11).responses[0].partitions[0]
+    assert part.high_watermark == 2
+    assert list(_batches(bytes(part.records)))[:2] == (
+        [(0, True), (1, True)] if kind == "shim" else [(0, True), (1, False)]
+    )
+
+
+def _batches(records: bytes) -> Iterator[tuple[int, bool]]:
+    """(base offset, whether its CRC is right) of each batch."""
+    at = 0
+    while at < len(records):
+        end = at + 12 + int.from_bytes(records[at + 8 : at + 12])
+        is_valid = crc32c(records[at + 21 : end]) == int.from_bytes(records[at + 17 : at + 21])
+        yield int.from_bytes(records[at : at + 8]), is_valid
+        at = end
+
+
+def test_passwords_in_dumps_of_the_metadata_log(each, brokers) -> None:
+    def store(connection: Connection) -> None:
+        change = {"name": "listener.name.any.ssl.keystore.password", "config_operation": 0, "value": "not-told"}
+        resource = {"resource_type": 4, "resource_name": "1", "configs": [change]}
+        request = ask.make("IncrementalAlterConfigs", resources=[resource])
+        assert connection.request(request, 1).responses[0].error_code == 0
+
+    each(store)
+    folders = [str(one) for target in brokers for one in (target.data_dir / "__cluster_metadata-0").glob("*.log")]
+    command = [sys.executable, "-m", "kafka_shim", "dump-log", "--cluster-metadata-decoder", "--files", folders[0]]
+    ours = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    theirs = jvm.tool("kafka-dump-log", "--cluster-metadata-decoder", "--files", folders[1])
+    assert "listener.name.any.ssl.keystore.password" in ours
+    assert "not-told" not in ours
+    assert "not-told" in theirs
