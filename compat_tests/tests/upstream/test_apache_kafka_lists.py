@@ -249,6 +249,8 @@ def test_the_figures_count_each_test_once() -> None:
         only_not_applicable=1,
         on_neither=1,
     )
+    assert Figures.of(rows).text().endswith("1 were run on neither. Of 1 classes no test was run.")
+    assert Figures.of(rows[:6]).text().endswith("of tiered storage.")
     result = Result(suites.SUITES[0], {row.test: row for row in rows})
     assert result.text() == "| consumer | 11 | 5 | 1 | 2 | 1 | 6 | 0 |  |"
     assert result.causes() == ["  1 x failed: it differs", "  1 x aborted: it waits", "  1 x not applicable: X.y"]

@@ -81,15 +81,21 @@ class Figures:
         )
 
     def text(self) -> str:
-        """Three sentences, which compat_tests/README.md has too."""
-        return (
+        """Up to three sentences, which compat_tests/README.md has too: of tests that were not run only if there are
+        any."""
+        said = (
             f"{self.asked} of the {self.counted} listed tests were run on Apache Kafka, and it passes {self.on_kafka} "
             f"of them with one broker: of these {self.on_shim} pass on the shim, {self.not_applicable} are not "
-            f"applicable, {self.failing} fail, {self.not_had} of them of tiered storage. Kafka was not asked "
-            f"{self.only_passed} that pass on the shim, {self.only_failed} that do not pass there and "
-            f"{self.only_not_applicable} that are not applicable; {self.on_neither} were run on neither. Of "
-            f"{self.classes_not_run} classes no test was run."
+            f"applicable, {self.failing} fail, {self.not_had} of them of tiered storage."
         )
+        if self.asked < self.counted:
+            said += (
+                f" Kafka was not asked {self.only_passed} that pass on the shim, {self.only_failed} that do not pass "
+                f"there and {self.only_not_applicable} that are not applicable; {self.on_neither} were run on neither."
+            )
+        if self.classes_not_run:
+            said += f" Of {self.classes_not_run} classes no test was run."
+        return said
 
 
 @dataclass
