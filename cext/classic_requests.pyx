@@ -1,16 +1,10 @@
 """The requests of members of classic groups that only wait. Contracts are in classic_requests.pyi."""
 
 cimport cython
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t
 
 from kafka_shim.cext.classic_members cimport ClassicGroupEnd, ClassicMember
 from kafka_shim.cext.java_hash cimport partition_of
-
-cdef enum:
-    UUID_BYTES = 16
-    UUID_TEXT_BYTES = 36
-
-cdef const char* DIGITS = b"0123456789abcdef"
 
 
 @cython.final
@@ -23,27 +17,6 @@ cdef class Joining:
 @cython.freelist(4)
 cdef class Syncing:
     pass
-
-
-cdef str _uuid_text(const uint8_t* random):
-    """A version 4 uuid of these bytes, as `java.util.UUID` prints it."""
-    cdef char text[UUID_TEXT_BYTES]
-    cdef Py_ssize_t at = 0
-    cdef int number
-    cdef uint8_t byte
-    for number in range(UUID_BYTES):
-        byte = random[number]
-        if number == 6:
-            byte = byte & 0x0F | 0x40
-        elif number == 8:
-            byte = byte & 0x3F | 0x80
-        if number == 4 or number == 6 or number == 8 or number == 10:
-            text[at] = c"-"
-            at += 1
-        text[at] = DIGITS[byte >> 4]
-        text[at + 1] = DIGITS[byte & 0x0F]
-        at += 2
-    return text[:UUID_TEXT_BYTES].decode("ascii")
 
 
 cdef class ClassicRequestsEnd:
@@ -89,17 +62,13 @@ cdef class ClassicRequestsEnd:
 
     cpdef str new_id(self, client_id, Joining joining):
         cdef ClassicGroupEnd group = self._group_in(self._current(joining.group_id), joining.group_id)
-        cdef bytes random
         if group is None or not self._has_session(joining) or not group.may_expect(
             joining.protocol_type, joining.protocols, joining.metadata_bytes, self._config.group_max_size,
             self._limits.MAX_METADATA_BYTES, self._limits.MAX_PENDING_JOINS,
         ):
             return None
         joining.group = group
-        random = self._clock.random.bytes_of(UUID_BYTES)
-        if len(random) != UUID_BYTES:
-            raise ValueError("the source of randomness is short of bytes")
-        return f"{'' if client_id is None else <str?>client_id}-{_uuid_text(random)}"
+        return f"{'' if client_id is None else <str?>client_id}-{self._clock.random.java_uuid_text()}"
 
     cpdef expect(self, Joining joining, str member_id):
         cdef tuple key = (joining.group_id, self._session, member_id)
