@@ -16,7 +16,7 @@ cdef class ClassicMember:
     cdef public object awaiting_sync
     cdef public bint is_new
 
-    cdef object _metadata(self, protocol)
+    cpdef object metadata(self, protocol)
 
 
 cdef class ClassicGroupEnd:
@@ -68,4 +68,9 @@ cdef class ClassicGroupEnd:
     )
 
 
+# A dynamic member without an assignment.
+cdef ClassicMember new_member(
+    str member_id, str client_id, str client_host, int64_t rebalance_timeout_ms, int64_t session_timeout_ms,
+    list protocols
+)
 cpdef int64_t size_of(list protocols) except -1

@@ -35,19 +35,12 @@ cdef class ClassicMember:
         list protocols not None,
         bytes assignment not None=b"",
     ):
-        self.member_id = member_id
-        self.instance_id = instance_id
-        self.client_id = client.client_id
-        self.client_host = client.host
-        self.rebalance_timeout_ms = rebalance_timeout_ms
-        self.session_timeout_ms = session_timeout_ms
-        self.protocols = protocols
-        self.assignment = assignment
+        _fill(
+            self, member_id, instance_id, client.client_id, client.host, rebalance_timeout_ms, session_timeout_ms,
+            protocols, assignment,
+        )
 
-    def metadata(self, protocol):
-        return self._metadata(protocol)
-
-    cdef object _metadata(self, protocol):
+    cpdef object metadata(self, protocol):
         for each in self.protocols:
             if (<tuple?>each)[0] == protocol:
                 return (<tuple>each)[1]
@@ -58,6 +51,34 @@ cdef class ClassicMember:
         return not self.is_new and (self.awaiting_join is not None or self.awaiting_sync is not None)
 
 
+cdef int _fill(
+    ClassicMember member, str member_id, str instance_id, str client_id, str client_host, int64_t rebalance_timeout_ms,
+    int64_t session_timeout_ms, list protocols, bytes assignment
+) except -1:
+    member.member_id = member_id
+    member.instance_id = instance_id
+    member.client_id = client_id
+    member.client_host = client_host
+    member.rebalance_timeout_ms = rebalance_timeout_ms
+    member.session_timeout_ms = session_timeout_ms
+    member.protocols = protocols
+    member.assignment = assignment
+    return 0
+
+
+cdef ClassicMember new_member(
+    str member_id, str client_id, str client_host, int64_t rebalance_timeout_ms, int64_t session_timeout_ms,
+    list protocols
+):
+    cdef ClassicMember member = ClassicMember.__new__(ClassicMember)
+    _fill(
+        member, member_id, None, client_id, client_host, rebalance_timeout_ms, session_timeout_ms, protocols, b""
+    )
+    return member
+
+
+# A `def` that only calls the `cdef` beside it checks what Python's callers pass (`not None`), which a cpdef cannot. And
+# that would ask at each call of C whether ClassicGroup has a method of this name.
 cdef class ClassicGroupEnd:
     @property
     def has_all_joined(self):
@@ -157,7 +178,7 @@ cdef class ClassicGroupEnd:
                 row(
                     member_id=member.member_id,
                     group_instance_id=member.instance_id,
-                    metadata=member._metadata(self.protocol),
+                    metadata=member.metadata(self.protocol),
                 )
             )
         return rows
@@ -175,7 +196,7 @@ cdef class ClassicGroupEnd:
                     client_host=member.client_host,
                     rebalance_timeout=member.rebalance_timeout_ms,
                     session_timeout=member.session_timeout_ms,
-                    subscription=member._metadata(self.protocol),
+                    subscription=member.metadata(self.protocol),
                     assignment=assignments.get(member.member_id, b""),
                 )
             )
@@ -237,7 +258,7 @@ cdef class ClassicGroupEnd:
     def subscriptions(self):
         cdef set said = set()
         for each in self.members.values():
-            said.add((<ClassicMember?>each)._metadata(self.protocol))
+            said.add((<ClassicMember?>each).metadata(self.protocol))
         return said
 
     def count_protocols(self, ClassicMember member not None, int change):

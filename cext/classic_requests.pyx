@@ -3,7 +3,7 @@
 cimport cython
 from libc.stdint cimport int32_t, int64_t
 
-from kafka_shim.cext.classic_members cimport ClassicGroupEnd, ClassicMember
+from kafka_shim.cext.classic_members cimport ClassicGroupEnd, ClassicMember, new_member
 from kafka_shim.cext.java_hash cimport partition_of
 
 
@@ -86,14 +86,10 @@ cdef class ClassicRequestsEnd:
         cdef bint waits
         if group is None or not group.expects(joining.member_id) or not self._has_session(joining):
             return False
-        member = ClassicMember.__new__(ClassicMember)
-        member.member_id = joining.member_id
-        member.client_id = client_id
-        member.client_host = client_host
-        member.rebalance_timeout_ms = joining.rebalance_timeout_ms
-        member.session_timeout_ms = joining.session_timeout_ms
-        member.protocols = joining.protocols
-        member.assignment = b""
+        member = new_member(
+            joining.member_id, client_id, client_host, joining.rebalance_timeout_ms, joining.session_timeout_ms,
+            joining.protocols,
+        )
         groups.is_current = False       # memory may end anywhere: then the log is read again
         try:
             waits = group._wait_to_join(
