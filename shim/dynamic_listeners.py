@@ -13,7 +13,7 @@ import socket
 from copy import copy
 from ipaddress import ip_address
 
-from kafka_shim.config import ConfigError, is_listener_security
+from kafka_shim.config import CHECKS_ALL_LISTENERS, LISTENER_LIMITS, ConfigError, is_listener_security
 from kafka_shim.listeners import SECURED, cannot_listen, has_name, listeners_of, printable
 from kafka_shim.metadata.registration import SECURITY_PROTOCOLS
 
@@ -30,35 +30,6 @@ logger = logging.getLogger("kafka_shim.server")
 
 LISTENERS, PROTOCOLS, ADVERTISED = "listeners", "listener.security.protocol.map", "advertised.listeners"
 CONTROLLERS = "controller.listener.names"
-# What may change of a listener that stays open, besides its security (SocketServer.ListenerReconfigurableConfigs).
-LIMITS = frozenset({"max.connections", "max.connection.creation.rate", "num.network.threads"})
-# A change of one of these makes Kafka check all listeners (DynamicListenerConfig.RECONFIGURABLE_CONFIGS).
-CHECKED = LIMITS | {
-    LISTENERS,
-    PROTOCOLS,
-    "principal.builder.class",
-    "sasl.enabled.mechanisms",
-    "sasl.kerberos.kinit.cmd",
-    "sasl.kerberos.min.time.before.relogin",
-    "sasl.kerberos.principal.to.local.rules",
-    "sasl.kerberos.service.name",
-    "sasl.kerberos.ticket.renew.jitter",
-    "sasl.kerberos.ticket.renew.window.factor",
-    "sasl.login.refresh.buffer.seconds",
-    "sasl.login.refresh.min.period.seconds",
-    "sasl.login.refresh.window.factor",
-    "sasl.login.refresh.window.jitter",
-    "sasl.mechanism.inter.broker.protocol",
-    "ssl.cipher.suites",
-    "ssl.client.auth",
-    "ssl.enabled.protocols",
-    "ssl.endpoint.identification.algorithm",
-    "ssl.keymanager.algorithm",
-    "ssl.protocol",
-    "ssl.provider",
-    "ssl.secure.random.implementation",
-    "ssl.trustmanager.algorithm",
-}
 # What Java parses as a port, which `listeners_of` bounds further.
 MOST_PORT, MOST_DIGITS = 0x7FFFFFFF, 20
 _ENDPOINT = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
@@ -91,7 +62,7 @@ class DynamicListeners:
         is_of_listeners = _texts(before) != _texts(after)
         if is_of_listeners:
             _check_start(before, after)
-        if is_of_listeners or any(_text(before, name) != _text(after, name) for name in CHECKED):
+        if is_of_listeners or any(_text(before, name) != _text(after, name) for name in CHECKS_ALL_LISTENERS):
             try:
                 _check_change(before, after)
             except ConfigError as err:
@@ -339,8 +310,8 @@ def _check_change(before: BrokerConfig, after: BrokerConfig) -> None:
     if not set(advertised) <= set(names):
         raise ConfigError(f"Advertised listeners '{_set(advertised)}' must be a subset of listeners '{_set(names)}'")
     for name in (name for name in names if name in old_names):
-        # Kafka looks at the options of the start alone here: a listener with a stored option of SASL lets none of the
-        # `CHECKED` options change until it goes or that option does.
+        # Kafka looks at the options of the start alone here: a listener with a stored option of SASL lets none of
+        # `CHECKS_ALL_LISTENERS` change until it goes or that option does.
         if _fixed(before, {}, name) != _fixed(after, after.dynamic, name):
             raise ConfigError(
                 f"Configs cannot be updated dynamically for existing listener {_shown(name)}, restart broker or create "
@@ -358,7 +329,7 @@ def _fixed(config: BrokerConfig, dynamic: Mapping[str, str], name: str) -> dict[
         for option, text in {**config.given, **dynamic}.items()
         if option.startswith(prefix)
         and not is_listener_security(option.removeprefix(prefix))
-        and option.removeprefix(prefix) not in LIMITS
+        and option.removeprefix(prefix) not in LISTENER_LIMITS
     }
 
 

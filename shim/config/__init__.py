@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         is_secret,
         usable,
     )
-    from kafka_shim.config.listener import ListenerOptions, base_name
+    from kafka_shim.config.listener import CHECKS_ALL_LISTENERS, LISTENER_LIMITS, ListenerOptions, base_name
     from kafka_shim.config.parse import check_cordoned
     from kafka_shim.config.properties import read_properties
     from kafka_shim.config.providers import has_reference, is_of_providers, resolve
@@ -64,10 +64,12 @@ if TYPE_CHECKING:
 __all__ = [
     "AUTHORIZER_OPTIONS",
     "BROKER_OPTIONS",
+    "CHECKS_ALL_LISTENERS",
     "CLIENT_METRICS_OPTIONS",
     "CLIENT_NAMES",
     "CLUSTER_WIDE",
     "GROUP_OPTIONS",
+    "LISTENER_LIMITS",
     "MAX_INT64",
     "PER_BROKER",
     "QUOTA_OPTIONS",

@@ -44,6 +44,37 @@ KEPT_WHILE_OPEN = frozenset(
     }
 )
 
+# What may change of a listener that stays open, besides its security (SocketServer.ListenerReconfigurableConfigs).
+LISTENER_LIMITS = frozenset({"max.connections", "max.connection.creation.rate", "num.network.threads"})
+# A change of one of these has all listeners checked, as in Kafka (DynamicListenerConfig.RECONFIGURABLE_CONFIGS), also
+# those without an effect here.
+CHECKS_ALL_LISTENERS = LISTENER_LIMITS | {
+    "listener.security.protocol.map",
+    "listeners",
+    "principal.builder.class",
+    "sasl.enabled.mechanisms",
+    "sasl.kerberos.kinit.cmd",
+    "sasl.kerberos.min.time.before.relogin",
+    "sasl.kerberos.principal.to.local.rules",
+    "sasl.kerberos.service.name",
+    "sasl.kerberos.ticket.renew.jitter",
+    "sasl.kerberos.ticket.renew.window.factor",
+    "sasl.login.refresh.buffer.seconds",
+    "sasl.login.refresh.min.period.seconds",
+    "sasl.login.refresh.window.factor",
+    "sasl.login.refresh.window.jitter",
+    "sasl.mechanism.inter.broker.protocol",
+    "ssl.cipher.suites",
+    "ssl.client.auth",
+    "ssl.enabled.protocols",
+    "ssl.endpoint.identification.algorithm",
+    "ssl.keymanager.algorithm",
+    "ssl.protocol",
+    "ssl.provider",
+    "ssl.secure.random.implementation",
+    "ssl.trustmanager.algorithm",
+}
+
 
 class ListenerOptions:
     """The options in force for one listener, read at each call. An own value precedes the one for all listeners; of the
