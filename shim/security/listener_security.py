@@ -93,7 +93,9 @@ class ListenerSecurity:
         become bad stops no change of other options: `reload` then keeps what is in force."""
         if options.texts() == self._texts:
             return
-        for one in (options, options.keeping(self._kept)):  # what a listener that is opened later reads, and what holds
+        # What a listener that is opened later reads, and what holds of this one: nearly always the same.
+        held = options.keeping(self._kept)
+        for one in [options] if held.texts() == options.texts() else [options, held]:
             self._principal_builder(one)
             if self.uses_tls:
                 self._tls_of(one)

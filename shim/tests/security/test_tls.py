@@ -31,7 +31,7 @@ from kafka_shim.protocol.messages.metadata_request import MetadataRequest
 from kafka_shim.security.listener_security import ListenerSecurity
 from kafka_shim.security.sasl.scram import Credentials
 from kafka_shim.security.tls.authority import HOSTS, CertificateAuthority
-from kafka_shim.security.tls.context import openssl_name
+from kafka_shim.security.tls.context import make_context, openssl_name
 from kafka_shim.security.tls.mapping_rules import MappingRules
 from kafka_shim.tests.produced import batch, fetch, fetch_request, make_topic, produce
 from kafka_shim.tests.security.sasl_client import listener_options, log_in_plain, plain_jaas
@@ -301,6 +301,27 @@ def test_a_listener_that_is_opened_later_has_what_was_stored_before(authority: C
         assert security.tls_context().verify_mode is mode
         security.reload(ListenerOptions(config, "SSL", {}))
         assert security.tls_context().verify_mode is mode
+
+
+@pytest.mark.parametrize(("changed", "contexts"), [("ssl.keystore.type", 1), ("ssl.client.auth", 2)])
+def test_a_check_makes_a_context_for_each_listener_that_the_options_could_have(
+    authority: CertificateAuthority, monkeypatch: pytest.MonkeyPatch, changed: str, contexts: int
+):
+    """An open listener takes over the stores, and keeps the rest; one that is opened later has both."""
+    config = BrokerConfig.parse(store_options(authority))
+    security = ListenerSecurity(
+        "SSL", ListenerOptions(config, "SSL", {}), Credentials(lambda user, mechanism: None), VirtualClock()
+    )
+    made: list[ListenerOptions] = []
+
+    def counted(options: ListenerOptions, *, uses_sasl: bool):
+        made.append(options)
+        return make_context(options, uses_sasl=uses_sasl)
+
+    monkeypatch.setattr("kafka_shim.security.tls.context.make_context", counted)
+    value = {"ssl.keystore.type": "PEM", "ssl.client.auth": "requested"}[changed]
+    security.check(ListenerOptions(config, "SSL", {f"listener.name.ssl.{changed}": value}))
+    assert len(made) == contexts
 
 
 @pytest.mark.parametrize(
