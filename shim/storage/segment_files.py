@@ -101,9 +101,11 @@ class SegmentFiles(SegmentEnd):
         """Close the descriptor; the next use opens it again. It stays open if the segment is abandoned and FileRecords
         still refer to the file, which may be unlinked."""
         if self._fd >= 0 and not (self._is_abandoned and self._retained):
-            os.close(self._fd)
-            self._fd = -1
+            fd, self._fd = self._fd, -1
             self._files.closed(self)
+            # Last: where it fails, as for what a network's file system could not write, the descriptor is gone all the
+            # same, and its number may be that of another partition's file next.
+            os.close(fd)
 
     def abandon(self) -> None:
         """Close all files without storing anything (offline or deleted partition). The .log descriptor stays open while

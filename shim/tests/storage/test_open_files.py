@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 from collections.abc import Callable
@@ -163,6 +164,29 @@ def test_append_opens_its_file_behind_everything_that_may_close_it(
     offset = put(log, b"a").base_offset
     assert records(log, offset) == [(offset, b"a")]
     assert active.size_bytes == os.stat(active.path(".log")).st_size
+
+
+def test_a_descriptor_that_is_closed_with_an_error_is_not_used_again(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Linux has closed it, and gives its number to the next file that is opened: what was appended went there."""
+    disk = make_disk()
+    log = disk.open()
+    put(log, b"a")
+    close = os.close
+
+    def closed_with_an_error(fd: int) -> None:
+        close(fd)
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="Input/output"):
+        patch.setattr(os, "close", closed_with_an_error)
+        log.active.close_file()
+    other = disk.logs.create("u", bytes(16), 0, log.config)
+    put(other, b"other")
+    put(log, b"b")
+    assert [records(one) for one in (log, other)] == [[(0, b"a"), (1, b"b")], [(0, b"other")]]
+    assert len(disk.logs.services.files) == disk.logs.services.files.descriptors == 2
 
 
 def test_replay_that_pauses_holds_no_descriptor(closed_segments: Disk) -> None:
