@@ -112,7 +112,7 @@ class IndexFile(IndexEnd):
         fd = self._files.open_briefly(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC)
         try:
             if self.tail and os.pwrite(fd, self.tail, self.stored_bytes) != len(self.tail):
-                raise OSError(28, os.strerror(28), self.path)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self.path)
             if self.file_bytes > self.stored_bytes:
                 os.ftruncate(fd, end_bytes)
         finally:

@@ -67,7 +67,7 @@ class TxnIndex:
         try:
             if os.pwrite(fd, entry, position) != len(entry):
                 os.ftruncate(fd, position)
-                raise OSError(28, os.strerror(28), self.path)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self.path)
         finally:
             os.close(fd)
         self._add(producer_id, first_offset, last_offset, last_stable_offset)
