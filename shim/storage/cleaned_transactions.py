@@ -16,15 +16,15 @@ Aborted = tuple[int, int, int, int]
 
 
 class Transactions:
-    """Finds the aborted batches and the markers that are no longer needed (Kafka: CleanedTransactionMetadata). The
-    caller passes every batch in offset order. `target` receives the transaction index entries of the abort markers that
-    are kept."""
+    """The caller passes every batch in offset order. `target` receives the transaction index entries of the abort
+    markers that are kept."""
 
     def __init__(self, aborted: list[Aborted]) -> None:
         self._waiting = aborted
         self._next = 0
-        # producer id -> [index entry, whether one of its batches was seen]
-        self._aborting: dict[int, tuple[Aborted, list[bool]]] = {}
+        # By producer id: the aborted transactions that have begun, and those of which a batch was seen.
+        self._aborting: dict[int, Aborted] = {}
+        self._seen: set[int] = set()
         self._committing: set[int] = set()
         self.target: Segment | None = None
 
@@ -32,18 +32,17 @@ class Transactions:
         while self._next < len(self._waiting) and self._waiting[self._next][1] <= offset:
             entry = self._waiting[self._next]
             self._next += 1
-            self._aborting.setdefault(entry[0], (entry, [False]))
+            self._aborting.setdefault(entry[0], entry)
 
     def on_data(self, batch: Batch) -> bool:
         """Process a data batch. Returns whether it belongs to an aborted transaction."""
         self._begin_to(batch.last_offset)
         if not batch.is_transactional:
             return False
-        found = self._aborting.get(batch.producer_id)
-        if found is None:
+        if batch.producer_id not in self._aborting:
             self._committing.add(batch.producer_id)
             return False
-        found[1][0] = True
+        self._seen.add(batch.producer_id)
         return True
 
     def on_marker(self, batch: Batch, content: bytes) -> bool:
@@ -53,11 +52,12 @@ class Transactions:
         if kind is None:
             return True
         if kind == ControlType.ABORT:
-            found = self._aborting.pop(batch.producer_id, None)
-            if found is None or not found[1][0]:
+            aborted = self._aborting.pop(batch.producer_id, None)
+            if aborted is None or batch.producer_id not in self._seen:
                 return True
+            self._seen.discard(batch.producer_id)
             if self.target is not None:
-                self.target.txn_index.append(*found[0])
+                self.target.txn_index.append(*aborted)
             return False
         if kind == ControlType.COMMIT:
             if batch.producer_id in self._committing:

@@ -28,7 +28,7 @@ from kafka_shim.storage.cleaned_transactions import Transactions
 from kafka_shim.storage.durable import fsync
 from kafka_shim.storage.open_files import OpenFiles
 from kafka_shim.storage.producers import NO_OFFSET
-from kafka_shim.storage.segments import Segment
+from kafka_shim.storage.segments import Segment, max_timestamp_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -208,12 +208,13 @@ class Round:
         segment = self._cleaned_segment(group.base_offset)
         segment.remove()
         transactions.target = segment
+        interval_bytes = self._config.index_interval_bytes
         try:
             for source in group.sources:
                 for batch, content in self._batches(source):
                     kept = self._filter(batch, content, transactions)
                     if kept is not None:
-                        segment.append((kept,), len(kept), batch.last_offset, *self._times(kept))
+                        segment.append((kept,), len(kept), batch.last_offset, max_timestamp_of(kept), interval_bytes)
             segment.fd  # noqa: B018  (creates the file, even if empty)
             segment.offset_index.store()
             segment.store_indexes()
@@ -223,10 +224,6 @@ class Round:
         modified_ns = group.sources[-1].modified_ns
         for path in segment.sync_paths():
             _sync(path, modified_ns)
-
-    def _times(self, kept: bytes | bytearray | memoryview) -> tuple[int, int]:
-        """Return the maximum timestamp and the index interval, the last two arguments of `Segment.append`."""
-        return int.from_bytes(kept[35:43], "big", signed=True), self._config.index_interval_bytes
 
     def _cleaned_segment(self, base_offset: int) -> Segment:
         return Segment(self._directory, base_offset, OpenFiles(), self.now_ms, names.CLEANED)

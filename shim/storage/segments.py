@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from kafka_shim.storage.open_files import OpenFiles
 
 NO_TIMESTAMP = -1
+# Where the header of a batch has its greatest timestamp.
+MAX_TIMESTAMP = slice(35, 43)
 
 
 class Segment(SegmentFiles):
@@ -121,7 +123,8 @@ class Segment(SegmentFiles):
         """Return the age in ms that `segment.ms` is compared with: by record timestamps if there are any (as in Kafka),
         else the time since the segment was created."""
         if self.first_timestamp_ms is None and self.size_bytes:
-            self.first_timestamp_ms = _header_max_timestamp(self.fd)
+            header = read(self.fd, 0, HEADER_SIZE)
+            self.first_timestamp_ms = max_timestamp_of(header) if len(header) == HEADER_SIZE else NO_TIMESTAMP
         if self.first_timestamp_ms is not None and self.first_timestamp_ms >= 0:
             return max_timestamp_ms - self.first_timestamp_ms
         return now_ms - self.created_ms
@@ -283,6 +286,6 @@ def _are_full(offsets: OffsetIndex, times: TimeIndex, config: TopicConfig) -> bo
     return offsets.count >= limit // OFFSET_ENTRY.size or times.count >= limit // TIME_ENTRY.size - 1
 
 
-def _header_max_timestamp(fd: int) -> int:
-    header = read(fd, 0, HEADER_SIZE)
-    return int.from_bytes(header[35:43], "big", signed=True) if len(header) == HEADER_SIZE else NO_TIMESTAMP
+def max_timestamp_of(header: bytes | bytearray | memoryview) -> int:
+    """Return the greatest timestamp that the header of a batch says, in ms."""
+    return int.from_bytes(header[MAX_TIMESTAMP], "big", signed=True)
