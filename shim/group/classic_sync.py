@@ -93,8 +93,14 @@ def _assign(group: ClassicGroup, request: SyncGroupRequest, token: Token, decisi
     given = {entry.member_id: bytes(entry.assignment) for entry in request.assignments}
     decision.records.append(group.record(given))
     synced = group.answer_syncs(
-        *(group.group_id, SESSION, SyncGroupResponse, given, request.member_id, token),
-        *(decision.replies, decision.timers),
+        group.group_id,
+        SESSION,
+        SyncGroupResponse,
+        given,
+        request.member_id,
+        token,
+        decision.replies,
+        decision.timers,
     )
     if all(member_id == request.member_id for member_id in group.pending_syncs):
         decision.cancel(group.group_id, SYNC)
