@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 # How long a slice of a long task may hold the loop. A client with one request under way is served once or twice between
 # two slices: if these took 1 ms, the requests of one that sends 1,000 a second would wait behind each other.
 SLICE_US = 250
+_NOTHING = object()
+
+
+def take_one(steps: Iterator[object]) -> bool:
+    """Take the next step. Returns False if there is none."""
+    return next(steps, _NOTHING) is not _NOTHING
 
 
 class Slice(SliceEnd):
@@ -79,7 +85,7 @@ class Scheduler:
         few requests a second. If memory ends in a slice, they are over, as after any other error of theirs."""
         self.cancel(name)
         began_ms = self._clock.monotonic_ms()
-        while next(slices, self) is not self:
+        while take_one(slices):
             wait_ms = max(pause_ms, self._clock.monotonic_ms() - began_ms) if pause_ms else 0
             try:
                 self.after(name, wait_ms, self.in_slices, name, slices, pause_ms)

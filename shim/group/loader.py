@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.scheduler import take_one
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -209,7 +210,7 @@ class CoordinatorLoader:
         # The partition requested last is loaded first.
         partition = next(reversed(self.reading))
         try:
-            is_over = next(self.reading[partition], self) is self
+            is_over = not take_one(self.reading[partition])
         except (OSError, KafkaError):
             logger.exception("cannot read %s-%d; the next question tries again", self._topic, partition)
             is_over = True

@@ -15,7 +15,7 @@ from kafka_shim.cext.batch import BatchError
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.internal_topics import SHARE_GROUP_STATE_TOPIC
 from kafka_shim.java_hash import internal_partition
-from kafka_shim.scheduler import Scheduler
+from kafka_shim.scheduler import Scheduler, take_one
 from kafka_shim.share.client_errors import NotAppliedError
 from kafka_shim.share.records import RecordError, ShareRecord, decode
 from kafka_shim.share.shard import ShareStateShard
@@ -344,7 +344,7 @@ class ShareCoordinator:
         while self._loading:
             partition = next(reversed(self._loading))
             try:
-                is_over = next(self._loading[partition], self) is self
+                is_over = not take_one(self._loading[partition])
             except (OSError, KafkaError, MemoryError):
                 logger.exception("cannot read %s-%d; the next request tries again", SHARE_GROUP_STATE_TOPIC, partition)
                 is_over = True
