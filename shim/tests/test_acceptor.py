@@ -21,6 +21,7 @@ from kafka_shim.metrics import Metrics
 from kafka_shim.session import Listener
 from kafka_shim.storage.open_files import SPARE, OpenFiles
 from kafka_shim.tests import descriptors
+from kafka_shim.tests.no_memory import no_memory_left
 from kafka_shim.tests.produced import batch, fetch, make_topic, produce
 from kafka_shim.tests.test_connection import until
 from kafka_shim.wire_client import Connection
@@ -199,9 +200,6 @@ def test_a_burst_leaves_the_kernels_queue_at_once_and_is_served_a_few_a_turn() -
 
 @pytest.mark.parametrize("failing", ["timer", "open"])
 def test_a_listener_accepts_although_memory_ended_when_a_connection_was_to_wait(failing: str) -> None:
-    def no_memory(*_: object) -> None:
-        raise MemoryError
-
     with Broker() as broker, pytest.MonkeyPatch.context() as patch:
         acceptor = broker._server._socket_server._acceptors["PLAINTEXT"]
         host, _, port = broker.bootstrap_servers.rpartition(":")
@@ -210,9 +208,9 @@ def test_a_listener_accepts_although_memory_ended_when_a_connection_was_to_wait(
             client = socket.create_connection((host, int(port)), timeout=60)
             patch.setattr(type(acceptor._registry), "throttle_ms", lambda *_: 1)
             if failing == "timer":
-                patch.setattr(type(acceptor._clock), "call_later", no_memory)
+                patch.setattr(type(acceptor._clock), "call_later", no_memory_left)
             else:
-                patch.setattr(acceptor, "_open", no_memory)
+                patch.setattr(acceptor, "_open", no_memory_left)
             with contextlib.suppress(MemoryError):
                 acceptor._accept_some()
                 acceptor._serve_waiting()

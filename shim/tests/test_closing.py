@@ -14,6 +14,7 @@ import pytest
 from kafka_shim.clock import VirtualClock
 from kafka_shim.closing import CLOSES_PER_TURN, Closing
 from kafka_shim.embedded import Broker
+from kafka_shim.tests.no_memory import no_memory_left
 from kafka_shim.tests.produced import metadata
 from kafka_shim.tests.waiting import PATIENCE_S
 from kafka_shim.wire_client import Connection
@@ -26,16 +27,13 @@ ROOM = {"socket.listen.backlog.size": COUNT}
 def test_what_waits_is_closed_at_once_when_there_is_no_memory_for_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise it waited until the next connection closed."""
 
-    def no_memory(*_: object) -> None:
-        raise MemoryError
-
     async def main() -> None:
         clock = VirtualClock(start_ms=0)
         closing = Closing(clock)
         closed: list[int] = []
         for number in range(3 * CLOSES_PER_TURN):
             closing.run(lambda number=number: closed.append(number))
-        monkeypatch.setattr(clock, "call_later", no_memory)
+        monkeypatch.setattr(clock, "call_later", no_memory_left)
         await asyncio.sleep(0)
         assert closed == list(range(3 * CLOSES_PER_TURN))
         for number in range(CLOSES_PER_TURN + 1):

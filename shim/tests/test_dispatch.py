@@ -26,6 +26,7 @@ from kafka_shim.protocol.messages.describe_groups_request import DescribeGroupsR
 from kafka_shim.protocol.messages.describe_groups_response import DescribeGroupsResponse
 from kafka_shim.protocol.messages.list_groups_request import ListGroupsRequest
 from kafka_shim.tests import descriptors
+from kafka_shim.tests.no_memory import no_memory_left
 from kafka_shim.tests.produced import batch, fetch, fetch_request, make_topic, metadata, produce, produce_request
 from kafka_shim.wire_client import Connection, WireClientError
 
@@ -105,17 +106,13 @@ def test_an_api_that_cannot_be_loaded_closes_the_connection_with_one_line(broker
     assert "cannot load list_groups: Too many open files; raise the limit of open files" in caplog.text
     with monkeypatch.context() as patch, Connection(broker.bootstrap_servers, timeout_s=60) as other:
         patch.setattr(api, "is_loaded", False)
-        patch.setattr("kafka_shim.api.import_module", no_memory)
+        patch.setattr("kafka_shim.api.import_module", no_memory_left)
         with pytest.raises(WireClientError):
             other.request(ListGroupsRequest(), 4)
     assert "cannot load list_groups: no memory is left" in caplog.text
     assert "Traceback" not in caplog.text
     with Connection(broker.bootstrap_servers, timeout_s=60) as other:
         assert other.request(ListGroupsRequest(), 4).error_code == 0
-
-
-def no_memory(name: str) -> None:
-    raise MemoryError
 
 
 def test_an_answer_that_cannot_be_made_closes_the_connection_alone(broker, client, caplog):

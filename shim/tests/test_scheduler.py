@@ -7,6 +7,7 @@ import pytest
 
 from kafka_shim.clock import VirtualClock
 from kafka_shim.scheduler import SLICE_US, Scheduler, Slice
+from kafka_shim.tests.no_memory import no_memory_left
 
 
 @pytest.fixture
@@ -78,16 +79,13 @@ def test_slices_with_a_pause_take_that_time_each(clock: VirtualClock):
 
 
 def test_slices_go_on_although_there_is_no_memory_for_a_timer(clock: VirtualClock, monkeypatch: pytest.MonkeyPatch):
-    def no_memory(*_: object) -> None:
-        raise MemoryError
-
     scheduler = Scheduler(clock)
     seen = []
 
     def slices():
         for number in range(5):
             if number == 1:
-                monkeypatch.setattr(clock, "call_later", no_memory)
+                monkeypatch.setattr(clock, "call_later", no_memory_left)
             if number == 3:
                 monkeypatch.undo()
             seen.append((number, clock.now_ms()))

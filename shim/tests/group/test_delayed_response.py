@@ -20,6 +20,7 @@ from kafka_shim.group.purgatory import DelayedResponse
 from kafka_shim.protocol.messages.join_group_response import JoinGroupResponse
 from kafka_shim.targets.requests import make, protocols
 from kafka_shim.targets.waiting import wait_until
+from kafka_shim.tests.no_memory import no_memory_left
 from kafka_shim.tests.turns.harness import answer_when
 from kafka_shim.tests.waiting import PATIENCE_S, until
 from kafka_shim.wire_client import Connection, ConnectionLostError
@@ -273,14 +274,11 @@ def test_no_other_answer_stands_in_the_place_of_one_that_cannot_be_sent(
     """It has a number where a text belongs, or there is no memory for the task that waits for its fsync."""
     second = two[2]
 
-    def no_memory(*_: object) -> None:
-        raise MemoryError
-
     (one,) = broker.state.groups._runtime.purgatory
     second.send(make("ApiVersions"), 0)
     with monkeypatch.context() as patch:
         if has_fsync:
-            patch.setattr(ServerConnection, "_wait_for", no_memory)
+            patch.setattr(ServerConnection, "_wait_for", no_memory_left)
             broker.call(one.answer, make_response(), (Future[None](),))
         else:
             broker.call(one.answer, make_response(member_id=5))

@@ -19,7 +19,7 @@ from kafka_shim.group.timers import CALLS_PER_TURN, NO_MEMORY_RETRY_MS, Timers
 from kafka_shim.internal_topics import GROUP_METADATA_TOPIC as TOPIC
 from kafka_shim.scheduler import Scheduler
 from kafka_shim.tests.group.harness import REBALANCE_MS, SESSION_MS, Later, Node
-from kafka_shim.tests.no_memory import runs_out
+from kafka_shim.tests.no_memory import no_memory_left, runs_out
 from kafka_shim.tests.waiting import PATIENCE_S
 
 # More calls than any request makes behind an append.
@@ -141,7 +141,7 @@ def test_timers_are_called_after_a_turn_whose_end_found_no_memory() -> None:
         for number in range(CALLS_PER_TURN + 1):
             timers.schedule(("g", "session", str(number)), 100)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Timers, "_next_turn", no_memory)
+            patch.setattr(Timers, "_next_turn", no_memory_left)
             clock.advance(100)
             with contextlib.suppress(MemoryError):
                 clock.advance(0)
@@ -169,7 +169,7 @@ def test_a_timer_that_finds_no_memory_is_called_later() -> None:
         timers = Timers(clock, called.append)
         timers.schedule(("g", "session", "m"), 100)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Timers, "_call_due", no_memory)
+            patch.setattr(Timers, "_call_due", no_memory_left)
             clock.advance(100)
         clock.advance(NO_MEMORY_RETRY_MS - 1)
         assert called == []
@@ -190,9 +190,9 @@ def test_timers_that_found_no_memory_twice_are_called_after_the_next_event(fails
         for name in names:
             timers.schedule(("g", "session", name), 100)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Timers, fails, no_memory)
+            patch.setattr(Timers, fails, no_memory_left)
             if fails == "_call_due":
-                patch.setattr(clock, "call_later", no_memory)
+                patch.setattr(clock, "call_later", no_memory_left)
             for _ in names:
                 with contextlib.suppress(MemoryError):
                     clock.advance(100)
@@ -247,8 +247,8 @@ def test_members_that_were_to_be_answered_are_answered_after_memory_ended_twice(
         waiting = [asyncio.ensure_future(one) for one in delayed]
         await asyncio.sleep(0)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Timers, "schedule", no_memory)
-            patch.setattr(Scheduler, "after", no_memory)
+            patch.setattr(Timers, "schedule", no_memory_left)
+            patch.setattr(Scheduler, "after", no_memory_left)
             with contextlib.suppress(NotAppliedError):
                 runtime.carry_out(0, runtime.groups_of("g"), decision, node.clock.now_ms())
         assert not any(one.done() for one in waiting)
@@ -265,8 +265,8 @@ def test_a_timer_whose_next_attempt_found_no_memory_is_moved_as_any_other() -> N
         key = "g", "session", "m"
         timers.schedule(key, 100)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Timers, "_call_due", no_memory)
-            patch.setattr(clock, "call_later", no_memory)
+            patch.setattr(Timers, "_call_due", no_memory_left)
+            patch.setattr(clock, "call_later", no_memory_left)
             with contextlib.suppress(MemoryError):
                 clock.advance(100)
         timers.schedule(key, 500)
@@ -284,7 +284,7 @@ def test_a_partition_that_finds_no_memory_when_it_is_loaded_unasked_is_loaded_by
     partition = node.groups.partition_for("g")
     node.crash()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("kafka_shim.group.replay.replay", no_memory)
+        patch.setattr("kafka_shim.group.replay.replay", no_memory_left)
         node.advance(1000)
     assert partition not in node.loader.by_partition
     assert node.loader.reading == {}
@@ -317,13 +317,13 @@ def test_partitions_are_loaded_unasked_although_memory_ended_between_two_steps(n
     node.crash()
     with pytest.MonkeyPatch.context() as patch:
         if failing == "after_step":
-            patch.setattr(node.loader, "after_step", no_memory)
+            patch.setattr(node.loader, "after_step", no_memory_left)
         elif failing == "timer":
-            patch.setattr(node.loader, "_wake", no_memory)
+            patch.setattr(node.loader, "_wake", no_memory_left)
         elif failing == "replay":
-            patch.setattr("kafka_shim.group.replay.replay", no_memory)
+            patch.setattr("kafka_shim.group.replay.replay", no_memory_left)
         else:
-            patch.setattr(node.loader, "_log", no_memory)
+            patch.setattr(node.loader, "_log", no_memory_left)
         with contextlib.suppress(MemoryError):
             node.clock.advance(1000)
     node.advance(RECOVER_EVERY_MS + 1000)
@@ -350,7 +350,3 @@ def test_who_has_a_response_that_found_no_memory_on_its_way_is_sent_it_when_the_
         return (await asyncio.wait_for(waiting, PATIENCE_S)).response
 
     assert node.loop.run_until_complete(main()) == "response"
-
-
-def no_memory(*_: object) -> None:
-    raise MemoryError

@@ -21,7 +21,7 @@ from kafka_shim.protocol.records.partition_change_record import PartitionChangeR
 from kafka_shim.scheduler import Scheduler
 from kafka_shim.storage.removals import NO_MEMORY_RETRY_MS
 from kafka_shim.tests.metadata.opened import Opened
-from kafka_shim.tests.no_memory import runs_out
+from kafka_shim.tests.no_memory import no_memory_left, runs_out
 from kafka_shim.turns import at_once
 
 # More calls than any change makes behind its append.
@@ -203,8 +203,8 @@ def test_topics_that_are_made_in_steps_are_made_although_memory_ended_on_the_way
 def test_what_found_no_memory_to_be_tried_again_is_done_without_another_change(node: Opened) -> None:
     node.store.run_periodically()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Replayer, "apply", no_memory)
-        patch.setattr(Scheduler, "after", no_memory)
+        patch.setattr(Replayer, "apply", no_memory_left)
+        patch.setattr(Scheduler, "after", no_memory_left)
         with pytest.raises(MemoryError):
             node.store.create_topic("t", 2, 1)
     node.clock.advance(RECOVER_EVERY_MS)
@@ -231,7 +231,7 @@ def test_files_whose_removal_found_no_memory_are_removed_later(node: Opened) -> 
     delete(node, "t")
     flusher = node.logs.services.flusher
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(flusher, "run", no_memory)
+        patch.setattr(flusher, "run", no_memory_left)
         for _ in range(2):  # its partitions
             with contextlib.suppress(MemoryError):
                 node.clock.advance(node.config.log_segment_delete_delay_ms)
@@ -271,7 +271,3 @@ def test_what_could_not_be_applied_comes_before_the_next_change(
     assert len(image.topics["t"].partitions) == 2
     # A snapshot made now is of all that the image has.
     assert before < image.last_offset == node.store.partition_log.log_end_offset - 1
-
-
-def no_memory(*_: object) -> None:
-    raise MemoryError

@@ -26,6 +26,7 @@ from kafka_shim.scheduler import Scheduler
 from kafka_shim.targets.waiting import wait_until
 from kafka_shim.tests.metadata.opened import Opened, opened
 from kafka_shim.tests.metadata.test_store import facts
+from kafka_shim.tests.no_memory import no_memory_left
 
 QUOTA = ClientQuotaRecord(
     entity=[EntityData(entity_type="user", entity_name=None)], key="producer_byte_rate", value=1.0
@@ -139,12 +140,9 @@ def test_a_snapshot_is_made_when_time_goes_by_although_memory_ended_when_it_was_
     broker.clock.advance(500)
     broker.store.create_topic("one")
 
-    def no_memory(*_):
-        raise MemoryError
-
     with monkeypatch.context() as patch:
-        patch.setattr(SnapshotGenerator, "committed", no_memory)
-        patch.setattr(Scheduler, "after", no_memory)
+        patch.setattr(SnapshotGenerator, "committed", no_memory_left)
+        patch.setattr(Scheduler, "after", no_memory_left)
         with pytest.raises(MemoryError):
             broker.clock.advance(500)
     broker.clock.advance(1000)
@@ -334,14 +332,11 @@ def test_a_snapshot_that_failed_is_due_again_without_new_records_of_its_size(tmp
         grown = store._log.bytes_after_snapshot
     options = {"metadata_log_max_record_bytes_between_snapshots": grown}
 
-    def no_memory(*_):
-        raise MemoryError
-
     broker = Opened(tmp_path, **options).start()
     broker.store.await_snapshot()
     count = len(checkpoints(tmp_path))
     with monkeypatch.context() as patch:
-        patch.setattr(snapshots, "image_records", no_memory)
+        patch.setattr(snapshots, "image_records", no_memory_left)
         while "failed" not in caplog.text:
             fill_more(broker.store)
             broker.store.await_snapshot()
@@ -358,12 +353,9 @@ def test_a_snapshot_that_was_due_by_time_and_failed_does_not_wait_for_another_in
     interval_ms = 10 * snapshots.RETRY_MS
     broker = Opened(tmp_path, metadata_log_max_snapshot_interval_ms=interval_ms).start()
 
-    def no_memory(*_):
-        raise MemoryError
-
     broker.clock.advance(interval_ms)
     with monkeypatch.context() as patch:
-        patch.setattr(snapshots, "image_records", no_memory)
+        patch.setattr(snapshots, "image_records", no_memory_left)
         broker.store.create_topic("one")
         broker.store.await_snapshot()
     assert checkpoints(tmp_path) == []

@@ -16,7 +16,7 @@ from kafka_shim.scheduler import Scheduler
 from kafka_shim.share.records import ShareRecord
 from kafka_shim.share.shard import ShareStateShard
 from kafka_shim.share.state import StateBatch
-from kafka_shim.tests.no_memory import runs_out
+from kafka_shim.tests.no_memory import no_memory_left, runs_out
 from kafka_shim.tests.share.harness import Node
 from kafka_shim.tests.share.share_node import GROUP, ShareNode
 
@@ -62,14 +62,10 @@ def test_records_do_not_stay_locked_if_memory_ended_when_a_lock_did(share_node: 
         assert node.acquire("m")
         node.clock.advance(10)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Scheduler, "after", no_memory)
+        patch.setattr(Scheduler, "after", no_memory_left)
         with pytest.raises(MemoryError):
             node.clock.advance(LOCK_MS)
     assert [(first, last) for first, last, _ in node.acquire("later")] == [(0, 3)]
-
-
-def no_memory(*_: object) -> None:
-    raise MemoryError
 
 
 def served(node: Node, topic_id: bytes, group: str) -> object:

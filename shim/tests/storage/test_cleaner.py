@@ -19,6 +19,7 @@ from kafka_shim.storage.candidates import examine
 from kafka_shim.storage.cleaner import WATCH_MS
 from kafka_shim.storage.log import PartitionLog
 from kafka_shim.storage.throttle import Throttle
+from kafka_shim.tests.no_memory import no_memory_left
 from kafka_shim.tests.storage.compacted import COMPACT, DAY_MS, keyed, stored
 from kafka_shim.tests.storage.conftest import NOW_MS, Disk
 
@@ -311,12 +312,9 @@ def test_the_cleaner_looks_again_although_memory_ended_when_its_next_look_was_se
     cleaner = disk.logs.cleaner
     looks: list[float] = []
 
-    def no_memory(*_: object) -> None:
-        raise MemoryError
-
     cleaner.schedule()
     with monkeypatch.context() as patch:
-        patch.setattr(Scheduler, "after", no_memory)
+        patch.setattr(Scheduler, "after", no_memory_left)
         with pytest.raises(MemoryError):
             disk.clock.advance(WATCH_MS / 2)
     monkeypatch.setattr(

@@ -24,6 +24,7 @@ from kafka_shim.storage.log import PartitionLog
 from kafka_shim.storage.logs import RECOVER_EVERY_MS, Logs
 from kafka_shim.storage.moves import SLICE_BYTES, THROTTLE, Moves
 from kafka_shim.storage.segments import Segment
+from kafka_shim.tests.no_memory import no_memory_left
 from kafka_shim.tests.storage.conftest import NOW_MS, end, put, records, refused
 
 SMALL = {"segment.bytes": "2000", "file.delete.delay.ms": "1000", "retention.ms": "-1"}
@@ -518,12 +519,9 @@ def test_a_directory_is_recorded_later_if_it_could_not_be_when_it_was_to_be(node
 
 
 def test_a_directory_is_recorded_later_if_there_was_no_memory_for_the_timer_either(node, monkeypatch):
-    def no_memory(*_: object) -> None:
-        raise MemoryError
-
     with monkeypatch.context() as patch:
-        patch.setattr(Assignments, "_records", no_memory)
-        patch.setattr(Scheduler, "after", no_memory)
+        patch.setattr(Assignments, "_records", no_memory_left)
+        patch.setattr(Scheduler, "after", no_memory_left)
         node.store.create_topic("t", 1, 1, SMALL)
         with suppress(MemoryError):
             node.clock.advance(100)

@@ -12,6 +12,7 @@ from kafka_shim.clock import VirtualClock
 from kafka_shim.faults import Faults
 from kafka_shim.storage.flusher import Flusher
 from kafka_shim.storage.removals import NO_MEMORY_RETRY_MS, REMOVALS_PER_TURN, Removals
+from kafka_shim.tests.no_memory import no_memory_left
 
 
 class Thread(Flusher):
@@ -112,15 +113,12 @@ def test_without_memory_for_their_timer_they_are_removed_later(
 ) -> None:
     """There is none when they come, or when the first of them is removed."""
 
-    def no_memory(*_: object) -> None:
-        raise MemoryError
-
     done: list[int] = []
     if not fails_at_first:
         removals.after(1000, lambda: done.append(0))
         clock.advance(500)
     with monkeypatch.context() as patch:
-        patch.setattr(clock, "call_later", no_memory)
+        patch.setattr(clock, "call_later", no_memory_left)
         if fails_at_first:
             with pytest.raises(MemoryError):
                 removals.after(1000, lambda: done.append(0))

@@ -28,6 +28,7 @@ from kafka_shim.telemetry.prometheus_reporter import (
 )
 from kafka_shim.telemetry.receivers import Push, make_receivers
 from kafka_shim.tests.api.admin import DELETE, METRICS, SET, alter
+from kafka_shim.tests.no_memory import no_memory_left
 from kafka_shim.uuids import uuid_text
 from kafka_shim.wire_client import Connection
 
@@ -286,11 +287,8 @@ def test_clients_are_forgotten_although_memory_ended_when_they_were_to_be(broker
     ask(client)
     known = broker.state.client_metrics
 
-    def no_memory(*_):
-        raise MemoryError
-
     with monkeypatch.context() as patch:
-        patch.setattr(known, "_forget", no_memory)
+        patch.setattr(known, "_forget", no_memory_left)
         with pytest.raises(MemoryError):
             broker.clock.advance(3 * 300_000 + client_metrics.SWEEP_MS)
     assert known.instance_count == 1

@@ -11,7 +11,7 @@ import pytest
 from kafka_shim.errors import KafkaError
 from kafka_shim.internal_topics import TRANSACTION_STATE_TOPIC
 from kafka_shim.storage.log import PartitionLog
-from kafka_shim.tests.no_memory import runs_out
+from kafka_shim.tests.no_memory import no_memory_left, runs_out
 from kafka_shim.tests.txn.harness import Node
 from kafka_shim.txn.explain import Explanations
 from kafka_shim.txn.log import TransactionLog
@@ -174,14 +174,10 @@ def test_completion_that_had_no_memory_for_its_retry_goes_on(node: Node) -> None
     producer = node.init("app")
     node.produce("app", producer, "orders", 0, "value")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("kafka_shim.txn.completion.commit_each", no_memory)
-        patch.setattr(node.clock, "call_later", no_memory)
+        patch.setattr("kafka_shim.txn.completion.commit_each", no_memory_left)
+        patch.setattr(node.clock, "call_later", no_memory_left)
         node.end("app", producer, True)
     assert node.visible("orders", 0) == []
     node.clock.advance(LATER_MS)
     assert node.visible("orders", 0) == ["value"]
     assert node.coordinator.describe("app").state is COMPLETE_COMMIT
-
-
-def no_memory(*_: object) -> None:
-    raise MemoryError
