@@ -5,6 +5,10 @@ from libc.stdint cimport int32_t, int64_t
 
 from kafka_shim.cext.classic_members cimport ClassicGroupEnd, ClassicMember, new_member
 from kafka_shim.cext.java_hash cimport partition_of
+from kafka_shim.cext.uuids cimport java_uuid_text, version_4
+
+cdef enum:
+    UUID_BYTES = 16
 
 
 @cython.final
@@ -68,7 +72,8 @@ cdef class ClassicRequestsEnd:
         ):
             return None
         joining.group = group
-        return f"{'' if client_id is None else <str?>client_id}-{self._clock.random.java_uuid_text()}"
+        suffix = java_uuid_text(version_4(self._clock.random.bytes_of(UUID_BYTES)))
+        return f"{'' if client_id is None else <str?>client_id}-{suffix}"
 
     cpdef expect(self, Joining joining, str member_id):
         cdef tuple key = (joining.group_id, self._session, member_id)

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import os
 
-from kafka_shim.uuids import java_uuid_text, uuid_text
+from kafka_shim.cext.uuids import java_uuid_text, version_4
+from kafka_shim.uuids import uuid_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class Randomness:
         """Returns a version 4 uuid that does not begin with a dash in base64, which command lines would take for an
         option (Kafka: Uuid.randomUuid)."""
         while True:
-            raw = self._uuid()
+            raw = version_4(self.bytes_of(16))
             if raw[0] >> 2 != 62:
                 return raw
 
@@ -52,10 +53,4 @@ class Randomness:
 
     def java_uuid_text(self) -> str:
         """Returns a version 4 uuid as `java.util.UUID` prints it: the suffix of a classic member id."""
-        return java_uuid_text(self._uuid())
-
-    def _uuid(self) -> bytes:
-        raw = bytearray(self.bytes_of(16))
-        raw[6] = raw[6] & 0x0F | 0x40
-        raw[8] = raw[8] & 0x3F | 0x80
-        return bytes(raw)
+        return java_uuid_text(version_4(self.bytes_of(16)))

@@ -1,9 +1,8 @@
 from __future__ import annotations
 
-import uuid
 from base64 import urlsafe_b64decode
 
-from kafka_shim.uuids import java_uuid_text, uuid_text
+from kafka_shim.uuids import uuid_text
 
 
 def test_kafka_writes_a_uuid_in_22_characters_without_padding():
@@ -11,8 +10,3 @@ def test_kafka_writes_a_uuid_in_22_characters_without_padding():
     assert uuid_text(raw) == "8PHy8_T19vf4-fr7_P3-_w"
     assert urlsafe_b64decode(uuid_text(raw) + "==") == raw
     assert uuid_text(bytes(16)) == "A" * 22
-
-
-def test_java_writes_a_uuid_in_hexadecimal_with_dashes():
-    raw = bytes(range(16))
-    assert java_uuid_text(raw) == str(uuid.UUID(bytes=raw)) == "00010203-0405-0607-0809-0a0b0c0d0e0f"

@@ -1,0 +1,2 @@
+cpdef bytes version_4(bytes random)
+cpdef str java_uuid_text(bytes uuid)
