@@ -65,13 +65,9 @@ class Timers(TimersEnd):
     def __len__(self) -> int:
         return len(self._entries.keys() | self._deferred.keys())
 
-    def defer(self, key: Key, delay_ms: float) -> None:
-        """As `schedule`, but `schedule_deferred` does it: for those of very many members at once. Cancelling and
-        starting a thousand timers of the loop takes milliseconds."""
-        self._deferred[key] = self._clock.monotonic_ms() + delay_ms, delay_ms
-
     def defer_sessions(self, moves: TimerMoves) -> TimerMoves:
-        """Defer the timers of sessions. Returns the other moves."""
+        """Have `schedule_deferred` start or move the timers of sessions, for those of very many members at once:
+        cancelling and starting a thousand timers of the loop takes milliseconds. Returns the other moves."""
         return self.defer_kind(SESSION, moves)
 
     @property

@@ -238,7 +238,7 @@ def test_a_timer_that_found_no_memory_twice_is_called_without_another_event(node
 def test_members_that_were_to_be_answered_are_answered_after_memory_ended_twice(node: Node) -> None:
     runtime = node.groups._runtime
     delayed = [DelayedResponse(lambda code: code) for _ in range(REPLIES_PER_TURN + 1)]
-    runtime.timers.defer(("g", "session", "m"), SESSION_MS)
+    runtime.timers.defer_sessions([("g", "session", "m", SESSION_MS, False)])
     decision = Decision()
     for one in delayed:
         decision.reply(one, "response")

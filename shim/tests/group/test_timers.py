@@ -80,7 +80,7 @@ def test_timers_that_are_deferred_start_a_part_at_a_time_and_are_due_as_if_they_
     async def scenario(clock: VirtualClock, timers: Timers, called: list[Key]) -> None:
         timers.schedule(key(0), 1000)
         for number in range(6):
-            timers.defer(key(number), 100)
+            timers.defer_sessions([(*key(number), 100, False)])
         assert (len(timers), timers.due_in_ms(key(0)), timers.due_in_ms(key(5))) == (6, 100, 100)
         timers.schedule(key(1), 50)
         timers.schedule(key(2), 10, only_if_absent=True)
@@ -92,15 +92,15 @@ def test_timers_that_are_deferred_start_a_part_at_a_time_and_are_due_as_if_they_
         assert called == [key(1), key(0), key(2), key(4), key(5)]
         # One that is due before it was moved sees that it is.
         timers.schedule(key(7), 10)
-        timers.defer(key(7), 100)
+        timers.defer_sessions([(*key(7), 100, False)])
         clock.advance(99)
         assert (called[5:], timers.schedule_deferred(1)) == ([], False)
         clock.advance(1)
         assert called[5:] == [key(7)]
-        timers.defer(key(8), 100)
+        timers.defer_sessions([(*key(8), 100, False)])
         timers.cancel_those(lambda group_id: group_id == key(8)[0])
         assert timers.schedule_deferred(1) is False
-        timers.defer(key(8), 100)
+        timers.defer_sessions([(*key(8), 100, False)])
         timers.stop()
         assert (timers.schedule_deferred(1), len(timers)) == (False, 0)
 
