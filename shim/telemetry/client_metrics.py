@@ -98,7 +98,6 @@ class ClientMetrics:
         self._version = 0
         # counters
         self.throttled = 0
-        self.unknown_subscriptions = 0
         self.exports = 0
         self.failed_exports = 0
         self._losses = LineLimit(logger, clock)
@@ -163,7 +162,6 @@ class ClientMetrics:
             self.throttled += 1
             raise KafkaError(ErrorCode.THROTTLING_QUOTA_EXCEEDED)
         if subscription_id != instance.subscription_id:
-            self.unknown_subscriptions += 1
             raise KafkaError(ErrorCode.UNKNOWN_SUBSCRIPTION_ID)
         if not 0 <= codec <= HIGHEST_CODEC:
             raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
