@@ -179,7 +179,7 @@ class Cleaner:
         )
 
     def clean_now(self, log: PartitionLog) -> Round:
-        """Run one whole round in this thread, due or not (tests, the command line). Raises the errors of
+        """Run one whole round in this thread, due or not: for tests. Raises the errors of
         `Round.run`."""
         work = self.begin(examine(log, self._checkpoint_of(log), self._services.clock.now_ms()))
         error = _attempt(work)
@@ -191,7 +191,8 @@ class Cleaner:
     # --- choice
 
     def choose(self, now_ms: int) -> Candidate | None:
-        """Return the dirtiest partition that is due, or None. A partition that cannot be examined is paused."""
+        """Return the dirtiest partition that is due, or None: for tests. A partition that cannot be examined is
+        paused."""
         return at_once(self._choose_in_slices(now_ms))
 
     def _choose_in_slices(self, now_ms: int) -> Generator[None, None, Candidate | None]:
