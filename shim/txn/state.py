@@ -64,9 +64,8 @@ def _refuse(code: ErrorCode, reason: str) -> NoReturn:
 
 
 def _refuse_concurrent(txn: Transaction, pending: bool) -> NoReturn:
-    state = STATE_NAMES[txn.state]
-    reason = f"state {state}" + (", its markers are being written" if pending else "")
-    raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS, reason)
+    writes = ", its markers are being written" if pending else ""
+    _refuse(ErrorCode.CONCURRENT_TRANSACTIONS, f"state {STATE_NAMES[txn.state]}{writes}")
 
 
 # --- InitProducerId
@@ -116,27 +115,7 @@ def initialise(
     if txn.state is ONGOING:
         return fence(txn, server_version, now_ms, new_producer_id)
     _check_move(txn.state, EMPTY, transactional_id)
-    producer_id, producer_epoch = txn.producer_id, txn.producer_epoch
-    expected_epoch = NO_PRODUCER_EPOCH if expected is None else expected[1]
-    if is_epoch_exhausted(producer_epoch) and (expected is None or expected_epoch == producer_epoch):
-        last_epoch = NO_PRODUCER_EPOCH if expected is None else producer_epoch
-        producer_id, producer_epoch = new_producer_id(), 0
-    elif is_epoch_exhausted(producer_epoch):
-        # Kafka throws here (prepareIncrementProducerEpoch on an exhausted epoch), and the client gets this code.
-        _refuse(
-            ErrorCode.UNKNOWN_SERVER_ERROR, f"holds epoch {expected_epoch}, current is {producer_epoch}, the last one"
-        )
-    elif expected is None:
-        last_epoch, producer_epoch = NO_PRODUCER_EPOCH, producer_epoch + 1
-    elif producer_epoch in (NO_PRODUCER_EPOCH, expected_epoch):
-        last_epoch, producer_epoch = producer_epoch, producer_epoch + 1
-    elif expected_epoch == txn.last_producer_epoch:
-        last_epoch = txn.last_producer_epoch  # a retry gets the same result
-    else:
-        _refuse(
-            ErrorCode.PRODUCER_FENCED,
-            f"holds epoch {expected_epoch}, current is {producer_epoch}, the one before {txn.last_producer_epoch}",
-        )
+    producer_id, producer_epoch, last_epoch = _next_identity(txn, expected, new_producer_id)
     return Transaction(
         transactional_id=transactional_id,
         producer_id=producer_id,
@@ -158,6 +137,30 @@ def _holds_producer_id(txn: Transaction, expected: tuple[int, int]) -> bool:
         txn.producer_epoch == NO_PRODUCER_EPOCH
         or expected[0] == txn.producer_id
         or (expected[0] == txn.previous_producer_id and is_epoch_exhausted(expected[1]))
+    )
+
+
+def _next_identity(
+    txn: Transaction, expected: tuple[int, int] | None, new_producer_id: Callable[[], int]
+) -> tuple[int, int, int]:
+    """Returns the (producer id, epoch, epoch before) that InitProducerId gives a producer at rest. Raises
+    PRODUCER_FENCED."""
+    epoch = txn.producer_epoch
+    expected_epoch = NO_PRODUCER_EPOCH if expected is None else expected[1]
+    if is_epoch_exhausted(epoch):
+        if expected is None or expected_epoch == epoch:
+            return new_producer_id(), 0, NO_PRODUCER_EPOCH if expected is None else epoch
+        # Kafka throws here (prepareIncrementProducerEpoch on an exhausted epoch), and the client gets this code.
+        _refuse(ErrorCode.UNKNOWN_SERVER_ERROR, f"holds epoch {expected_epoch}, current is {epoch}, the last one")
+    if expected is None:
+        return txn.producer_id, epoch + 1, NO_PRODUCER_EPOCH
+    if epoch in (NO_PRODUCER_EPOCH, expected_epoch):
+        return txn.producer_id, epoch + 1, epoch
+    if expected_epoch == txn.last_producer_epoch:
+        return txn.producer_id, epoch, expected_epoch  # a retry gets the same result
+    _refuse(
+        ErrorCode.PRODUCER_FENCED,
+        f"holds epoch {expected_epoch}, current is {epoch}, the one before {txn.last_producer_epoch}",
     )
 
 
