@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from mutation import cython_source, python_source, trial
+from mutation.__main__ import RECORDED, results
 from mutation.forks import Forks
 from mutation.mutants import Mutant, in_seeded_order
 from mutation.rules import listed
@@ -207,3 +208,14 @@ def test_the_copy_has_the_settings_of_all_tests() -> None:
     settings = {path.name for path in ROOT.iterdir() if path.name in ("conftest.py", "pyproject.toml")}
     assert settings == {"conftest.py", "pyproject.toml"}
     assert settings <= set(FILES)
+
+
+def test_each_recorded_killer_is_a_test_that_there_is() -> None:
+    """One that was renamed or moved would fail the sample that takes its mutant."""
+    gone = []
+    for killer in sorted({one.killer for one in results(RECORDED).values() if one.killer}):
+        path, _, name = killer.partition("::")  # without a name a file that the mutant keeps from being collected
+        wanted = f"def {name.partition('[')[0].rpartition('::')[2]}(" if name else ""
+        if not (ROOT / path).exists() or wanted not in (ROOT / path).read_text():
+            gone.append(killer)
+    assert gone == []
