@@ -27,7 +27,10 @@ if TYPE_CHECKING:
     from kafka_shim.registry import Registry
     from kafka_shim.session import Listener
 
-_read_length = Struct(">i").unpack_from
+# The length of a frame, which stands before it.
+_LENGTH = Struct(">i")
+LENGTH_BYTES = _LENGTH.size
+_read_length = _LENGTH.unpack_from
 # Room in a frame's buffer for what follows the frame.
 NEXT_BYTES = 1
 
@@ -121,7 +124,7 @@ class FrameReceiver(FrameEnd, asyncio.BufferedProtocol):
             return frame[self._filled_bytes : self._frame_bytes + NEXT_BYTES]
         held = self._held
         assert held is not None
-        # The first 1 to 3 bytes of a length prefix. More bytes are held only while reading is paused.
+        # A part of a length prefix. More bytes are held only while reading is paused.
         probe: memoryview = self._memory.probe
         probe[: len(held)] = held
         return probe[len(held) :]
@@ -146,20 +149,20 @@ class FrameReceiver(FrameEnd, asyncio.BufferedProtocol):
 
     def _keep(self, rest: memoryview) -> None:
         is_login = self._registry.awaits_login(self)
-        must_wait = self._memory.is_full and len(rest) >= 4 and not is_login
+        must_wait = self._memory.is_full and len(rest) >= LENGTH_BYTES and not is_login
         if self._task is not None or self._write_paused or must_wait:
             if self._task is None and not self._write_paused:
                 self._memory.waiting[self] = None
             self._held = bytearray(rest)
             self._pause()
-        elif len(rest) < 4:
+        elif len(rest) < LENGTH_BYTES:
             self._held = bytes(rest)
         else:
             length = _read_length(rest)[0]
             if not 0 <= length <= self._max_frame_bytes:
                 self.close(self._frame_refusal(rest, 0))
                 return
-            self._frame_bytes = 4 + length
+            self._frame_bytes = LENGTH_BYTES + length
             if is_login and not self._registry.may_hold(self, self._frame_bytes):
                 self.close("too many connections hold requests before authentication")
                 return
@@ -181,7 +184,7 @@ class FrameReceiver(FrameEnd, asyncio.BufferedProtocol):
 
     def _frame_refusal(self, data: memoryview, at: int) -> str:
         """Returns why a frame with this beginning is not read. Says so if it is of another protocol."""
-        speaks = foreign_protocol(bytes(data[at : at + 4]))
+        speaks = foreign_protocol(bytes(data[at : at + LENGTH_BYTES]))
         if speaks is not None:
             return f"the client speaks {speaks}, this listener is {self._listener.security_protocol}"
         limit = "sasl.server.max.receive.size" if self._registry.awaits_login(self) else "socket.request.max.bytes"
@@ -202,7 +205,7 @@ class FrameReceiver(FrameEnd, asyncio.BufferedProtocol):
         is_uncounted = self._is_uncounted
         end = self._frame_bytes
         following = bytes(frame[end : self._filled_bytes]) if self._filled_bytes > end else b""
-        self._handle(frame[4:end])
+        self._handle(frame[LENGTH_BYTES:end])
         if not is_uncounted:
             self._memory.give_back(frame)
         if following and not self.is_closing:

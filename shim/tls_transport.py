@@ -71,7 +71,7 @@ class TlsTransport(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         if not self._has_begun:
             self._has_begun = True
-            if _received[0] != 0x16:
+            if _received[0] != HANDSHAKE:
                 self._connection.foreign(bytes(_received[:4]))
                 return
         self._incoming.write(_received[:nbytes])
