@@ -25,9 +25,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from kafka_shim.group.client import Client
     from kafka_shim.group.consumer_member import Partitions
     from kafka_shim.group.metadata_image import CoordinatorMetadataImage
+    from kafka_shim.group.request_context import RequestContext
     from kafka_shim.group.share import ShareGroup, States
     from kafka_shim.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
 
@@ -47,13 +47,11 @@ def check_request(request: ShareGroupHeartbeatRequest) -> None:
 def heartbeat(
     group: ShareGroup,
     request: ShareGroupHeartbeatRequest,
-    client: Client,
-    image: CoordinatorMetadataImage,
-    decision: Decision,
-    now_ms: int,
+    context: RequestContext,
 ) -> tuple[int, States]:
     """Add the records and the response of a heartbeat that does not leave to the decision. Returns the group epoch, and
     the share partitions that get a state now. Raises GROUP_MAX_SIZE_REACHED and the errors of members."""
+    client, image, decision = context.client, context.image, context.decision
     group_id, member_id = group.group_id, request.member_id
     joins = request.member_epoch == 0
     max_size = image.config.group_share_max_size
@@ -76,9 +74,9 @@ def heartbeat(
     bump = updated.subscribed_topics != member.subscribed_topics
     if group.assignment_epoch >= group.group_epoch:
         bump = bump or group.has_unassigned
-    epoch, counts = _bump_epoch(group, member, updated, bump, image, decision, now_ms)
+    epoch, counts = _bump_epoch(group, member, updated, bump, context)
     bump = bump or epoch > group.group_epoch
-    target_epoch, target = _update_target(group, epoch, updated, counts, image, decision, now_ms)
+    target_epoch, target = _update_target(group, epoch, updated, counts, context)
     moved = _reconcile(updated, target_epoch, target, bump, image)
     if moved != updated:
         decision.records.append(moved.assignment_record(group_id))
@@ -97,7 +95,7 @@ def heartbeat(
             ]
         )
     decision.response = response
-    new_states = uninitialized_states(group, counts, image, now_ms)
+    new_states = uninitialized_states(group, counts, image, context.now_ms)
     if new_states:
         decision.records.append(begin_initializing(group, new_states, image))
     return epoch, new_states
@@ -140,15 +138,14 @@ def _bump_epoch(
     member: ShareMember,
     updated: ShareMember,
     bump: bool,
-    image: CoordinatorMetadataImage,
-    decision: Decision,
-    now_ms: int,
+    context: RequestContext,
 ) -> tuple[int, Mapping[str, int]]:
     """Returns (group epoch, number of members by topic) after this request. Checks the topics if that is due."""
+    decision, now_ms = context.decision, context.now_ms
     if not bump and not group.needs_refresh(now_ms):
         return group.group_epoch, group.topic_counts
     counts = _counts_with(group, member, updated)
-    metadata_hash = image.metadata_hash(counts)
+    metadata_hash = context.image.metadata_hash(counts)
     epoch = group.group_epoch
     if bump or metadata_hash != group.metadata_hash:
         epoch += 1
@@ -162,12 +159,11 @@ def _update_target(
     epoch: int,
     updated: ShareMember,
     counts: Mapping[str, int],
-    image: CoordinatorMetadataImage,
-    decision: Decision,
-    now_ms: int,
+    context: RequestContext,
 ) -> tuple[int, Partitions]:
     """Returns the (epoch, partitions) of the member's target. The target is computed if the group epoch was bumped, at
     most once per `share.assignment.interval.ms`, else the existing one is returned."""
+    image, decision, now_ms = context.image, context.decision, context.now_ms
     interval_ms = image.share_assignment_interval_ms(group.group_id)
     is_too_early = group.assignment_ms > 0 and interval_ms > 0 and now_ms < group.assignment_ms + interval_ms
     if group.assignment_epoch >= epoch or is_too_early:

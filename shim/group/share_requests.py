@@ -58,6 +58,7 @@ class ShareRequests:
     def heartbeat(self, request: ShareGroupHeartbeatRequest, client: Client) -> Outcome[ShareGroupHeartbeatResponse]:
         """ShareGroupHeartbeat. After the response, new share partitions get their state."""
         from kafka_shim.group import share_heartbeat
+        from kafka_shim.group.request_context import RequestContext
         from kafka_shim.group.share import ShareGroup
 
         share_heartbeat.check_request(request)
@@ -72,9 +73,9 @@ class ShareRequests:
         group = (
             ShareGroup(group_id) if known is None and request.member_epoch == 0 else self._share_group(groups, group_id)
         )
-        decision = Decision()
-        epoch, states = share_heartbeat.heartbeat(group, request, client, runtime.image, decision, now_ms)
-        outcome = runtime.decide(group_id, decision, now_ms)
+        context = RequestContext(client, runtime.image, now_ms)
+        epoch, states = share_heartbeat.heartbeat(group, request, context)
+        outcome = runtime.decide(group_id, context.decision, now_ms)
         if states:
             self._note_initializing(groups, group_id, states, now_ms)
             outcome.follow_up = lambda: self._initialize(group_id, epoch, states)
