@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from typing import Any, NoReturn
 
-    from kafka_shim.group.client import Client
     from kafka_shim.group.metadata_image import CoordinatorMetadataImage
+    from kafka_shim.group.request_context import RequestContext
     from kafka_shim.group.streams.configured import ConfiguredTopology, InternalTopic
     from kafka_shim.group.streams.group import StreamsGroup
     from kafka_shim.protocol.messages.streams_group_heartbeat_request import StreamsGroupHeartbeatRequest
@@ -103,23 +103,21 @@ def heartbeat(
     group: StreamsGroup,
     is_known: bool,
     request: StreamsGroupHeartbeatRequest,
-    client: Client,
-    image: CoordinatorMetadataImage,
     waits_for_members: bool,
-    decision: Decision,
-    now_ms: int,
+    context: RequestContext,
 ) -> dict[str, InternalTopic]:
     """Handle a heartbeat that does not leave. `is_known`: the group's id is in use, else memory that no record holds is
-    dropped with this object. `waits_for_members`: the timer INITIAL_REBALANCE runs. `decision` may hold the records
+    dropped with this object. `waits_for_members`: the timer INITIAL_REBALANCE runs. The decision may hold the records
     that created the group for it. Returns the internal topics that are missing."""
+    image, decision = context.image, context.decision
     group_id = group.group_id
     member = _member_of(group, request, image)
     _check_epoch(member, request)
-    updated = member.updated_by(request, client)
+    updated = member.updated_by(request, context.client)
     if updated != member:
         decision.records.append(updated.metadata_record(group_id))
-    topology, statuses = _update_topology(group, request, updated, image, decision)
-    configured, metadata_hash = _configure(group, topology, image, decision, now_ms)
+    topology, statuses = _update_topology(group, request, updated, context)
+    configured, metadata_hash = _configure(group, topology, context)
     validated_epoch = -1
     if configured.is_ready:
         validated_epoch = topology.epoch
@@ -138,7 +136,7 @@ def heartbeat(
         decision.schedule_if_absent(group_id, INITIAL_REBALANCE, "", delay_ms)
         waits_for_members = True
     target_epoch, target, status = update_target(
-        group, epoch, updated, configured, configs, waits_for_members, image, decision.records, now_ms
+        group, epoch, updated, configured, configs, waits_for_members, image, decision.records, context.now_ms
     )
     if status is not None:
         statuses.append(status)
@@ -243,8 +241,7 @@ def _update_topology(
     group: StreamsGroup,
     request: StreamsGroupHeartbeatRequest,
     member: StreamsMember,
-    image: CoordinatorMetadataImage,
-    decision: Decision,
+    context: RequestContext,
 ) -> tuple[Topology, list[tuple[int, str]]]:
     """Returns (the group's topology, statuses). Raises INVALID_REQUEST for a changed topology, and
     UNKNOWN_SERVER_ERROR, as Kafka does, for one whose record is too large."""
@@ -258,8 +255,8 @@ def _update_topology(
         if current is None:
             topology = sent
             record = Record(StreamsGroupTopologyKey(group_id=group.group_id), sent.value)
-            check_fits(_size_bytes(record), image)
-            decision.records.append(record)
+            check_fits(_size_bytes(record), context.image)
+            context.decision.records.append(record)
         elif current.epoch <= sent.epoch and not current.is_same(sent):
             _refuse("Topology updates are not supported yet.")
         else:
@@ -281,10 +278,9 @@ def _size_bytes(record: Record) -> int:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
 
 
-def _configure(
-    group: StreamsGroup, topology: Topology, image: CoordinatorMetadataImage, decision: Decision, now_ms: int
-) -> tuple[ConfiguredTopology, int]:
+def _configure(group: StreamsGroup, topology: Topology, context: RequestContext) -> tuple[ConfiguredTopology, int]:
     """Returns (the topology with the counts of its topics, their hash)."""
+    image, now_ms = context.image, context.now_ms
     if group.topology is not None and group.configured is not None and now_ms < group.refresh_deadline_ms:
         return group.configured, group.metadata_hash
     metadata_hash = image.metadata_hash(topology.required_topics)
@@ -297,7 +293,7 @@ def _configure(
     def change() -> None:
         group.refresh_deadline_ms = now_ms + REFRESH_INTERVAL_MS
 
-    decision.changes.append(change)
+    context.decision.changes.append(change)
     return found, metadata_hash
 
 

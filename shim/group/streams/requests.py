@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.group.decision import Decision
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.group.client import Client
+    from kafka_shim.group.decision import Decision
     from kafka_shim.group.groups import Groups
     from kafka_shim.group.runtime import CoordinatorRuntime
     from kafka_shim.group.streams.configured import InternalTopic
@@ -57,6 +57,7 @@ class StreamsRequests:
     ) -> tuple[Outcome[StreamsGroupHeartbeatResponse], dict[str, InternalTopic]]:
         """StreamsGroupHeartbeat. Returns the outcome and the internal topics that the caller has to create. Raises the
         error of the response."""
+        from kafka_shim.group.request_context import RequestContext
         from kafka_shim.group.streams import heartbeat
         from kafka_shim.group.streams.group import StreamsGroup
 
@@ -73,12 +74,11 @@ class StreamsRequests:
                 raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {reason}.")
             decision = heartbeat.leave(group, request)
         else:
-            decision = Decision()
+            context = RequestContext(client, runtime.image, now_ms)
+            decision = context.decision
             found = self._find(groups, group_id, request.member_epoch == 0, decision)
             waits = runtime.timers.due_in_ms((group_id, heartbeat.INITIAL_REBALANCE, "")) is not None
-            missing = heartbeat.heartbeat(
-                found, group_id in groups.by_id, request, client, runtime.image, waits, decision, now_ms
-            )
+            missing = heartbeat.heartbeat(found, group_id in groups.by_id, request, waits, context)
         return runtime.decide(group_id, decision, now_ms), missing
 
     def _find(self, groups: Groups, group_id: str, create: bool, decision: Decision) -> StreamsGroup:
