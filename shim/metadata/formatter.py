@@ -24,12 +24,13 @@ from kafka_shim.metadata.features import (
     TRANSACTION_VERSION,
     UNSTABLE,
 )
-from kafka_shim.metadata.log import SNAPSHOT_SUFFIX, snapshot_bytes
+from kafka_shim.metadata.log import snapshot_bytes
 from kafka_shim.protocol.record_frames import ControlType, encode_control
 from kafka_shim.protocol.records.feature_level_record import FeatureLevelRecord
 from kafka_shim.protocol.records.kraft_version_record import KRaftVersionRecord
 from kafka_shim.protocol.records.voters_record import Endpoint, KRaftVersionFeature, Voter, VotersRecord
 from kafka_shim.storage.checkpoint import replace_file
+from kafka_shim.storage.names import METADATA_SNAPSHOT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -236,7 +237,7 @@ def write_quorum_snapshot(
     )
     folder = Path(directory) / f"{CLUSTER_METADATA_TOPIC}-0"
     folder.mkdir(exist_ok=True)
-    path = folder / f"{0:020d}-{0:010d}{SNAPSHOT_SUFFIX}"
+    path = folder / f"{0:020d}-{0:010d}{METADATA_SNAPSHOT}"
     replace_file(str(path), snapshot_bytes([], now_ms, now_ms, controls=controls), sync=True)
 
 

@@ -22,7 +22,7 @@ from kafka_shim.protocol.record_frames import (
 )
 from kafka_shim.protocol.records.leader_change_message import LeaderChangeMessage, Voter
 from kafka_shim.storage.checkpoint import replace_file
-from kafka_shim.storage.names import LOG, offset_of
+from kafka_shim.storage.names import LOG, METADATA_SNAPSHOT, offset_of
 from kafka_shim.storage.regular_files import read_file
 from kafka_shim.storage.results import StorageError
 
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from kafka_shim.protocol.records.voters_record import VotersRecord
     from kafka_shim.storage.log import PartitionLog
 
-SNAPSHOT_SUFFIX = ".checkpoint"
 # The batch size in a snapshot. Kafka reads whole batches of at most 8 MiB.
 RECORDS_IN_BATCH = 1000
 # What records raise whose bytes or values are damaged, or of a later version.
@@ -96,7 +95,7 @@ class MetadataLog:
 
     def snapshot_path(self, end_offset: int, epoch: int) -> Path:
         """Return where the file of this snapshot is, if there is one."""
-        return self.directory / f"{end_offset:020d}-{epoch:010d}{SNAPSHOT_SUFFIX}"
+        return self.directory / f"{end_offset:020d}-{epoch:010d}{METADATA_SNAPSHOT}"
 
     @property
     def next_offset(self) -> int:
@@ -358,7 +357,7 @@ def snapshots(directory: Path) -> Iterator[tuple[int, int, Path]]:
     for name in os.listdir(directory):  # noqa: PTH208  (names are enough)
         stem, dot, suffix = name.partition(".")
         offset, dash, epoch = stem.partition("-")
-        if dash and dot + suffix == SNAPSHOT_SUFFIX and len(offset) == 20 and len(epoch) == 10:
+        if dash and dot + suffix == METADATA_SNAPSHOT and len(offset) == 20 and len(epoch) == 10:
             yield int(offset), int(epoch), directory / name
 
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 # DAMAGE: bytes or facts are lost or contradict each other. REPAIRED: the next start puts it right by itself.
 DAMAGE, REPAIRED = "damage", "repaired at the next start"
-EPOCHS = "leader-epoch-checkpoint"
-METADATA_SNAPSHOT = ".checkpoint"
 METADATA = (CLUSTER_METADATA_TOPIC, 0)
 # Where a batch's header has its length, which counts the bytes after it.
 LENGTH_AT, LENGTH_SIZE = 8, 4
@@ -146,9 +144,9 @@ class _Check:
         for name in found:
             if name.endswith(names.SNAPSHOT):
                 self._snapshot(f"{path}/{name}")
-            elif name.endswith(METADATA_SNAPSHOT):
+            elif name.endswith(names.METADATA_SNAPSHOT):
                 self._walk(f"{path}/{name}", 0)
-        self._epochs(f"{path}/{EPOCHS}", next_offset)
+        self._epochs(f"{path}/{names.LEADER_EPOCHS}", next_offset)
         return first, next_offset
 
     def _segment(self, path: str, base_offset: int, is_last: bool) -> int:

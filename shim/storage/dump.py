@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from kafka_shim.storage.dump_records import Texts
 
 CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
-CHECKPOINT = ".checkpoint"
 BOOTSTRAP = "bootstrap.checkpoint"
 CRC_FROM = 21
 MAX_INT32 = 0x7FFFFFFF
@@ -65,7 +64,7 @@ class Dump:
         yield f"Dumping {path}"
         name = os.path.basename(path)
         suffix = os.path.splitext(name)[1]
-        if suffix in (names.LOG, CHECKPOINT):
+        if suffix in (names.LOG, names.METADATA_SNAPSHOT):
             yield from self._log(path, name)
         elif suffix == names.INDEX:
             yield from self._offset_index(path)
@@ -87,8 +86,8 @@ class Dump:
     def _log(self, path: str, name: str) -> Iterator[str]:
         if name == BOOTSTRAP:
             yield "KRaft bootstrap snapshot"
-        elif name.endswith(CHECKPOINT):
-            offset, _, epoch = name.removesuffix(CHECKPOINT).partition("-")
+        elif name.endswith(names.METADATA_SNAPSHOT):
+            offset, _, epoch = name.removesuffix(names.METADATA_SNAPSHOT).partition("-")
             yield f"Snapshot end offset: {int(offset)}, epoch: {int(epoch)}"
         else:
             yield f"Log starting offset: {_base_offset(path)}"

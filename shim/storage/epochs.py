@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 
 from kafka_shim.cext.log_end import EpochsEnd
-from kafka_shim.storage import checkpoint
+from kafka_shim.storage import checkpoint, names
 
-FILE_NAME = "leader-epoch-checkpoint"
 UNKNOWN = (-1, -1)
 
 
@@ -41,7 +40,7 @@ class LeaderEpochs(EpochsEnd):
 
     def load(self) -> None:
         """Read the file. If it is missing, there are no epochs. Raises CheckpointError."""
-        path = os.path.join(self._directory, FILE_NAME)
+        path = os.path.join(self._directory, names.LEADER_EPOCHS)
         try:
             self.entries = [(int(epoch), int(offset)) for epoch, offset in checkpoint.read_lines(path, 2)]
         except ValueError as err:
@@ -116,7 +115,7 @@ class LeaderEpochs(EpochsEnd):
     def save(self) -> None:
         """Replace the file. Does nothing if the directory is gone, because the partition is being deleted. Raises
         OSError."""
-        path = os.path.join(self._directory, FILE_NAME)
+        path = os.path.join(self._directory, names.LEADER_EPOCHS)
         try:
             checkpoint.write_lines(path, (f"{epoch} {offset}" for epoch, offset in self.entries), sync=False)
         except FileNotFoundError:

@@ -15,6 +15,9 @@ DELETED = ".deleted"
 CLEANED = ".cleaned"
 SWAP = ".swap"
 SEGMENT_SUFFIXES = (LOG, INDEX, TIME_INDEX, TXN_INDEX)
+# A snapshot of the metadata log, and the file of a partition's leader epochs.
+METADATA_SNAPSHOT = ".checkpoint"
+LEADER_EPOCHS = "leader-epoch-checkpoint"
 
 DELETE_DIR = "-delete"
 STRAY_DIR = "-stray"

@@ -288,7 +288,7 @@ def finish_swaps(directory: str, files: dict[str, int]) -> dict[str, int]:
     for name in list(files):
         undecided = first_undecided is not None and names.offset_of(name) >= first_undecided
         # `.checkpoint.deleted` is a snapshot of the metadata log, not a segment file, and stays.
-        deleted = name.endswith(names.DELETED) and ".checkpoint" not in name
+        deleted = name.endswith(names.DELETED) and names.METADATA_SNAPSHOT not in name
         if deleted or name.endswith(names.CLEANED) or (name.endswith(names.SWAP) and undecided):
             os.unlink(f"{directory}/{name}")
             del files[name]

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from kafka_shim.storage.checkpoint import CheckpointError
-from kafka_shim.storage.epochs import FILE_NAME, UNKNOWN, LeaderEpochs
+from kafka_shim.storage.epochs import UNKNOWN, LeaderEpochs
+from kafka_shim.storage.names import LEADER_EPOCHS
 
 STORED = [(1, 0), (3, 10), (4, 25)]
 
@@ -73,9 +74,9 @@ def test_what_ended_before_the_log_start_offset_leaves_the_file_with_the_next_ch
     else:
         epochs.assign(5, 100)
         assert stored(tmp_path) == [*left, (5, 100)]
-    (tmp_path / FILE_NAME).unlink()
+    (tmp_path / LEADER_EPOCHS).unlink()
     epochs.close()
-    assert not (tmp_path / FILE_NAME).exists(), "there was nothing to replace"
+    assert not (tmp_path / LEADER_EPOCHS).exists(), "there was nothing to replace"
 
 
 def test_epoch_of_an_offset_and_end_of_an_epoch(epochs: LeaderEpochs) -> None:
@@ -92,6 +93,6 @@ def test_epoch_of_an_offset_and_end_of_an_epoch(epochs: LeaderEpochs) -> None:
 
 
 def test_damaged_file_is_refused_with_its_path(tmp_path: Path, epochs: LeaderEpochs) -> None:
-    (tmp_path / FILE_NAME).write_text("0\n1\none 2\n")
-    with pytest.raises(CheckpointError, match=FILE_NAME):
+    (tmp_path / LEADER_EPOCHS).write_text("0\n1\none 2\n")
+    with pytest.raises(CheckpointError, match=LEADER_EPOCHS):
         epochs.load()

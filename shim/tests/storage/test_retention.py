@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from kafka_shim.config import TopicConfig
-from kafka_shim.storage.epochs import FILE_NAME, LeaderEpochs
+from kafka_shim.storage.epochs import LeaderEpochs
 from kafka_shim.storage.log import PartitionLog
+from kafka_shim.storage.names import LEADER_EPOCHS
 from kafka_shim.storage.scheduled_tasks import SEGMENTS_OF_SLICE, ScheduledTasks
 from kafka_shim.tests.storage.conftest import NOW_MS, Disk, end, put, records
 
@@ -88,7 +89,7 @@ def test_deletion_of_segments_writes_no_file_until_the_end(
     start_offset = log.log_start_offset
     assert start_offset > 0
     (disk.stop if ending == "stop" else disk.crash)()
-    text = (disk.path / "t-0" / FILE_NAME).read_text()
+    text = (disk.path / "t-0" / LEADER_EPOCHS).read_text()
     assert text.splitlines()[-1] == (f"0 {start_offset}" if ending == "stop" else "0 0")
     again = disk.open()
     assert (again.log_start_offset, again.epochs.entries) == (start_offset, [(0, start_offset)])
