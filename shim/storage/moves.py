@@ -257,10 +257,20 @@ class Moves:
             self._replaced(log, old)
         except MemoryError:
             log.fail(out_of_memory(), torn=True)  # once it is opened again, it is whole
+        self._sync_renames([target.path, source_dir.path])
         self._forget(key)
         self._move_entries(key, log, source_dir, target)
         self._services.removals.after(log.config.file_delete_delay_ms, partial(remove_tree, retired))
         logger.info("%s moved from %s to %s", log.name, source_dir.path, target.path)
+
+    def _sync_renames(self, directories: list[str]) -> None:
+        """fsync the names before anything is appended to the copy: a power failure that took both renames back would
+        leave the source, without what was acknowledged since (Kafka: atomicMoveWithFallback)."""
+        try:
+            self._services.flusher.sync_now(directories)
+        except OSError as err:
+            logger.warning("the renames of a move are not on the disk yet: %s", err)
+            self._services.flusher.sync_later(directories)
 
     def _undo(self, log: PartitionLog, move: _Move, retired: str, reason: OSError | MemoryError) -> None:
         """Give the source its name back. If that fails too, take the partition offline until `_put_back` can: the
@@ -319,8 +329,6 @@ class Moves:
                     data_dir.write_offsets(checkpoint.CLEANER_OFFSETS, data_dir.cleaner_offsets, sync=False)
             except OSError as err:
                 logger.warning("the checkpoints of %s cannot be written: %s", data_dir.path, err)
-        # Both renames, for a power failure.
-        self._services.flusher.sync_later([target.path, source_dir.path])
 
 
 def _task(key: Partition) -> str:

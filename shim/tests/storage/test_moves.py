@@ -176,6 +176,51 @@ def test_every_file_of_the_copy_is_on_the_disk_before_it_takes_its_place(node, m
     assert Path(log.directory).stat().st_ino in synced, "their names"
 
 
+def test_both_renames_are_on_the_disk_before_the_copy_takes_an_append(node, monkeypatch):
+    """A power failure that took both back would leave the source, without what was acknowledged since."""
+    log = node.make()
+    fill(log, 20)
+    parents: set[str] = set()
+    node.move("b")
+
+    def begin_anew(**facts: object) -> None:
+        node.faults.arm("log.before_fsync", lambda path: parents.add(os.path.basename(path)))
+
+    node.faults.arm("move.between_renames", begin_anew, nth=1)
+    # What is asked for later, nobody waits for.
+    flusher = node.logs.services.flusher
+    later = flusher.sync_later
+    monkeypatch.setattr(flusher, "sync_later", lambda paths, *rest: later([] if parents else paths, *rest))
+    node.settle()
+    assert node.holder() == "b"
+    assert {"a", "b"} <= parents
+
+
+def test_failed_fsync_of_the_renames_is_made_up_for_later(node, monkeypatch, caplog):
+    log = node.make()
+    expected = fill(log, 20)
+    flusher = node.logs.services.flusher
+    sync_now, sync_later = flusher.sync_now, flusher.sync_later
+    wanted = {node.dir_named("a"), node.dir_named("b")}
+    asked: list[set[str]] = []
+
+    def fail(paths: list[str]) -> None:
+        if set(paths) == wanted:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        sync_now(paths)
+
+    monkeypatch.setattr(flusher, "sync_now", fail)
+    monkeypatch.setattr(
+        flusher, "sync_later", lambda paths, *rest: (asked.append(set(paths)), sync_later(paths, *rest))[1]
+    )
+    node.move("b")
+    node.settle()
+    assert node.holder() == "b"
+    assert records(log) == expected
+    assert wanted in asked
+    assert "not on the disk yet: [Errno 24]" in caplog.text
+
+
 def test_appends_reads_retention_and_deleted_records_go_on_meanwhile(node, monkeypatch):
     monkeypatch.setattr("kafka_shim.storage.moves.SLICE_BYTES", 500)
     log = node.make()
