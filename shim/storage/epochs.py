@@ -14,9 +14,10 @@ class LeaderEpochs(EpochsEnd):
     """(epoch, start_offset) pairs, both ascending, stored in the file `leader-epoch-checkpoint`.
 
     A change replaces the file without an fsync, which survives a crash of the process. After a power failure, recovery
-    restores the epochs from the batches. What ended before the log start offset stays in the file until the next change
-    or a clean stop: recovery leaves it out, and to replace the file at each deleted segment would hold the event loop
-    up for as long as a slow disk writes (Kafka: truncateFromStartAsyncFlush)."""
+    restores the epochs from the batches; a clean stop has the file on the disk. What ended before the log start offset
+    stays in the file until the next change or a clean stop: recovery leaves it out, and to replace the file at each
+    deleted segment would hold the event loop up for as long as a slow disk writes (Kafka:
+    truncateFromStartAsyncFlush)."""
 
     __slots__ = ("_directory", "_entries", "_is_saved")
 
@@ -27,6 +28,11 @@ class LeaderEpochs(EpochsEnd):
         self._entries: list[tuple[int, int]] = []
         # Whether the file has all changes.
         self._is_saved = True
+
+    @property
+    def path(self) -> str:
+        """The path of the file."""
+        return os.path.join(self._directory, names.LEADER_EPOCHS)
 
     @property
     def entries(self) -> list[tuple[int, int]]:
@@ -40,7 +46,7 @@ class LeaderEpochs(EpochsEnd):
 
     def load(self) -> None:
         """Read the file. If it is missing, there are no epochs. Raises CheckpointError."""
-        path = os.path.join(self._directory, names.LEADER_EPOCHS)
+        path = self.path
         try:
             self.entries = [(int(epoch), int(offset)) for epoch, offset in checkpoint.read_lines(path, 2)]
         except ValueError as err:
@@ -115,9 +121,8 @@ class LeaderEpochs(EpochsEnd):
     def save(self) -> None:
         """Replace the file. Does nothing if the directory is gone, because the partition is being deleted. Raises
         OSError."""
-        path = os.path.join(self._directory, names.LEADER_EPOCHS)
         try:
-            checkpoint.write_lines(path, (f"{epoch} {offset}" for epoch, offset in self.entries), sync=False)
+            checkpoint.write_lines(self.path, (f"{epoch} {offset}" for epoch, offset in self.entries), sync=False)
         except FileNotFoundError:
             if os.path.isdir(self._directory):
                 raise

@@ -387,7 +387,7 @@ class LocalLog(LogEnd):
         if self.log_end_offset <= self.recovery_point and snapshot is None and not self.appended_records:
             return []
         paths = [path for segment in self.segments[first:] for path in segment.sync_paths()]
-        paths.append(self.directory)
+        paths += [self.directory, self.epochs.path]
         return [*paths, snapshot] if snapshot else paths
 
     def closed(self) -> None:

@@ -107,6 +107,8 @@ class Logs:
     def open_dirs(self, cluster_id: str | None = None) -> str:
         """Lock the directories and return the cluster id; empty directories get `cluster_id` (see `LogDirs.open`)."""
         self.cluster_id = self.log_dirs.open(cluster_id)
+        # First: the mark must not come back behind what was fsynced, on a file system that keeps no order of names.
+        self.services.flusher.sync([one.path for one in self.log_dirs.every if one.was_clean])
         return self.cluster_id
 
     def open_metadata_log(self) -> PartitionLog:

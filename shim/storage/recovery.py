@@ -8,6 +8,7 @@ loads the producer state from the newest valid snapshot and the batches after it
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 
@@ -18,6 +19,7 @@ from kafka_shim.storage.checkpoint import CheckpointError
 from kafka_shim.storage.producers import Marker
 from kafka_shim.storage.regular_files import not_regular
 from kafka_shim.storage.segments import Segment
+from kafka_shim.storage.txn_index import TxnIndex
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+NEVER = 0x7FFFFFFFFFFFFFFF
 # The names of files that are loaded end with these.
 LOADED = (*names.SEGMENT_SUFFIXES, names.SNAPSHOT)
 
@@ -59,6 +62,10 @@ class _Loader:
         self.snapshots: list[int] = []
         # `log.producers` covers exactly the batches below this offset; -1: not built yet.
         self.state_offset = -1
+        # From this segment on all are scanned, because they may be torn.
+        self.torn_from = 0
+        # The lowest base offset of a segment whose files were written anew, though they were on the disk already.
+        self.rewritten_from = NEVER
 
     def run(self) -> None:
         log = self.log
@@ -87,9 +94,9 @@ class _Loader:
         """Rebuild the segments that may be torn (after a crash, from the recovery point on) or have a missing or
         damaged index."""
         log = self.log
-        torn_from = len(log.segments)
+        self.torn_from = len(log.segments)
         if not self.start.clean and log.segments:
-            torn_from = max(log.segment_at(self.start.recovery_point), 0)
+            self.torn_from = max(log.segment_at(self.start.recovery_point), 0)
         cut = False
         for number, segment in enumerate(list(log.segments)):
             if cut:
@@ -97,18 +104,38 @@ class _Loader:
                 segment.remove()
                 log.segments.remove(segment)
             elif (
-                number >= torn_from
+                number >= self.torn_from
                 or names.file_name(segment.base_offset, names.INDEX) not in files
                 or (not self.start.clean and segment.has_damaged_index())
+                or self.has_damaged_txn_index(number, segment, files)
             ):
                 cut_bytes = self.recover_segment(number, segment)
                 segment.close_file()
-                cut = cut_bytes > 0 and number >= torn_from
+                cut = cut_bytes > 0 and number >= self.torn_from
+
+    def has_damaged_txn_index(self, number: int, segment: Segment, files: dict[str, int]) -> bool:
+        """Whether a `.txnindex` lacks entries that it had, after a clean stop too: read_committed would show what was
+        aborted. There is no file without an entry."""
+        if names.file_name(segment.base_offset, names.TXN_INDEX) not in files:
+            return False
+        segments = self.log.segments
+        end_offset = segments[number + 1].base_offset if number + 1 < len(segments) else NEVER
+        try:
+            index = TxnIndex(segment.path(names.TXN_INDEX), self.services.files)
+            if index.is_whole(segment.base_offset, end_offset):
+                return False
+        except OSError as err:
+            if err.errno != errno.EIO:
+                raise
+        logger.warning("%s: the transaction index of segment %d is damaged", self.log.name, segment.base_offset)
+        return True
 
     def recover_segment(self, number: int, segment: Segment) -> int:
         """Rebuild one segment and return the number of bytes cut. Its `.txnindex` is rebuilt too, which requires the
         producer state at its base offset."""
         log = self.log
+        if number < self.torn_from:
+            self.rewritten_from = min(self.rewritten_from, segment.base_offset)
         self.producers_at(segment.base_offset)
 
         def on_batch(batch: Batch) -> None:
@@ -166,7 +193,8 @@ class _Loader:
         log.log_start_offset = max(start.start_offset, log.segments[0].base_offset)
         log.epochs.truncate_from_end(end_offset)
         log.epochs.truncate_from_start(log.log_start_offset)
-        log.recovery_point = end_offset if start.clean else min(start.recovery_point, end_offset)
+        # What was written anew is on the disk with the next flush.
+        log.recovery_point = min(end_offset if start.clean else start.recovery_point, end_offset, self.rewritten_from)
         active = log.segments[-1]
         if active.size_bytes:
             index = active.offset_index

@@ -23,7 +23,7 @@ class TxnIndex:
     """The transaction index of one segment. It is read completely at its first use. Each append writes to the file. The
     file does not exist before the first entry."""
 
-    __slots__ = ("_files", "first_offsets", "last_offsets", "last_stable_offsets", "path", "producer_ids")
+    __slots__ = ("_files", "_is_cut", "first_offsets", "last_offsets", "last_stable_offsets", "path", "producer_ids")
 
     def __init__(self, path: str, files: OpenFiles | None = None) -> None:
         """`files` is the broker's budget of open files; None for a tool that reads one file."""
@@ -33,6 +33,8 @@ class TxnIndex:
         self.first_offsets = array("q")
         self.last_offsets = array("q")
         self.last_stable_offsets = array("q")
+        # Whether the file that was read ended inside an entry, or had none.
+        self._is_cut = False
         self._load()
 
     def _load(self) -> None:
@@ -42,6 +44,7 @@ class TxnIndex:
             return
         content = read_and_close(fd)
         whole = len(content) - len(content) % ENTRY.size
+        self._is_cut = not content or whole < len(content)
         for version, producer_id, first, last, stable in ENTRY.iter_unpack(content[:whole]):
             if version != VERSION:
                 raise OSError(errno.EIO, f"aborted transaction of version {version}, expected {VERSION}", self.path)
@@ -55,6 +58,19 @@ class TxnIndex:
 
     def __len__(self) -> int:
         return len(self.producer_ids)
+
+    def is_whole(self, base_offset: int, end_offset: int) -> bool:
+        """Whether the file, as it was read, can be that of the segment from `base_offset` to `end_offset` (Kafka:
+        sanityCheck, which looks at `base_offset` alone). A file with less than was written ends anywhere, or has
+        zeros."""
+        if self._is_cut:
+            return False
+        before = base_offset - 1
+        for first, last in zip(self.first_offsets, self.last_offsets, strict=True):
+            if not before < last < end_offset or first >= last:
+                return False
+            before = last
+        return True
 
     def append(self, producer_id: int, first_offset: int, last_offset: int, last_stable_offset: int) -> None:
         """Add the transaction that the marker at `last_offset` aborted. Raises ValueError if `last_offset` does not

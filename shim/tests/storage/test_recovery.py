@@ -23,6 +23,7 @@ from kafka_shim.tests.storage.conftest import NOW_MS, TOPIC_ID, Disk, batch, end
 
 SEGMENT = {"segment.bytes": "1048576"}
 BASE = "00000000000000000000"
+EPOCHS = "leader-epoch-checkpoint"
 # Bytes of a batch header that its CRC does not cover.
 BASE_OFFSET, LEADER_EPOCH = range(8), range(12, 16)
 
@@ -73,12 +74,105 @@ def test_clean_stop_has_on_the_disk_what_a_clean_start_takes_as_it_is(
     synced: list[str] = []
     disk.faults.arm("log.before_fsync", lambda path: synced.append(path))  # noqa: PLW0108  (called by keyword)
     disk.stop()
-    needed = [names.file_name(3, names.SNAPSHOT), *(f"{BASE}{name}" for name in names.SEGMENT_SUFFIXES)]
+    needed = [names.file_name(3, names.SNAPSHOT), *(f"{BASE}{name}" for name in names.SEGMENT_SUFFIXES), EPOCHS]
     assert {str(disk.partition), *(str(disk.partition / name) for name in needed)} <= set(synced)
     synced.clear()
     disk.open()
     disk.stop()
-    assert synced == [], "nothing is new"
+    assert synced == [str(disk.path)], "nothing is new, but that the mark of the clean stop is gone"
+
+
+def test_the_mark_of_the_clean_stop_is_gone_from_the_disk_before_anything_else_is_on_it(
+    make_disk: Callable[..., Disk],
+) -> None:
+    """A file system may keep what was fsynced and take the removal back. Then nothing would be recovered."""
+    disk = make_disk({"flush.messages": "1"})
+    disk.open()
+    disk.stop()
+    synced: list[str] = []
+    disk.faults.arm("log.before_fsync", lambda path: synced.append(path))  # noqa: PLW0108  (called by keyword)
+    put(disk.open(), b"a").flushed.result(timeout=10)
+    assert synced[:2] == [str(disk.path), str(disk.partition / f"{BASE}.log")]
+
+
+def closed_segment_with_an_abort(disk: Disk) -> None:
+    """Three segments on the disk, and an aborted transaction in the second."""
+    log = disk.open()
+    put(log, os.urandom(600_000))
+    put(log, os.urandom(600_000))
+    put(log, b"aborted", pid=6, seq=0, txn=True)
+    end(log, 6, 0, commit=False)
+    put(log, os.urandom(600_000))
+    put(log, b"last")
+    assert [segment.base_offset for segment in log.segments] == [0, 1, 4]
+    log.request_flush().result(timeout=10)
+    disk.logs.services.flusher.sync_later([]).result(timeout=10)  # type: ignore[union-attr]
+    assert log.recovery_point == 6
+    disk.logs._checkpoints.write_all(sync=True)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("suffix", [names.INDEX, names.TXN_INDEX])
+def test_what_a_start_wrote_anew_below_the_recovery_point_is_on_the_disk_at_the_clean_stop(
+    make_disk: Callable[..., Disk], clean: bool, suffix: str
+) -> None:
+    """A clean start takes the indexes as they are: what a power failure left of them would be believed."""
+    disk = make_disk(SEGMENT)
+    closed_segment_with_an_abort(disk)
+    disk.stop() if clean else disk.crash()
+    second = f"{1:020d}"
+    if suffix == names.INDEX:
+        (disk.partition / f"{second}{names.INDEX}").unlink()
+    else:
+        os.truncate(disk.partition / f"{second}{names.TXN_INDEX}", 0)
+    log = disk.open()
+    assert len(log.segments[1].txn_index) == 1
+    assert log.recovery_point == 1
+    synced: list[str] = []
+    disk.faults.arm("log.before_fsync", lambda path: synced.append(path))  # noqa: PLW0108  (called by keyword)
+    disk.stop()
+    needed = {str(disk.partition / f"{second}{name}") for name in (names.INDEX, names.TIME_INDEX, names.TXN_INDEX)}
+    assert needed <= set(synced)
+    assert disk.open().recovery_point == 6
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("content", [b"", b"\0" * 34, b"\0" * 35, b"\1" * 34, b"\0\0" + b"\xff" * 32])
+def test_a_transaction_index_that_lost_its_entries_is_made_anew_at_any_start(
+    make_disk: Callable[..., Disk], clean: bool, content: bytes
+) -> None:
+    """Kafka looks at it after a clean stop too (LogSegment.sanityCheck). A consumer would read what was aborted."""
+    disk = make_disk(SEGMENT)
+    closed_segment_with_an_abort(disk)
+    before = state_of(disk)
+    seen = records(disk.logs.get("t", 0), isolation=1)  # type: ignore[union-attr]
+    assert b"aborted" not in [value for _, value in seen]
+    disk.stop() if clean else disk.crash()
+    (disk.partition / f"{1:020d}{names.TXN_INDEX}").write_bytes(content)
+    log = disk.open()
+    assert records(log, isolation=1) == seen
+    assert state_of(disk) == before
+
+
+def test_a_transaction_index_is_whole_if_its_markers_ascend_within_the_segment(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk()
+    log = disk.open()
+    for pid in range(3):
+        put(log, b"aborted", pid=pid, seq=0, txn=True)
+        end(log, pid, 0, commit=False)
+    disk.stop()
+    index = disk.partition / f"{BASE}{names.TXN_INDEX}"
+    right = index.read_bytes()
+    for content in (
+        right[34:68] + right[:34],
+        right[:34] * 3,
+        right[:-1],
+        right[:-34] + struct.pack(">hqqqq", 0, 2, 5, 5, 0),
+    ):
+        index.write_bytes(content)
+        disk.open()
+        disk.stop()
+        assert index.read_bytes() == right
 
 
 @pytest.mark.parametrize("clean", [True, False])
