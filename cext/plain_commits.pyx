@@ -47,6 +47,8 @@ cdef enum:
     NO_RETENTION = -1
     NO_EXPIRY = -1
     NO_PRODUCER = -1
+    # Kafka's CoordinatorRuntime gives it to every batch, also without a producer.
+    COORDINATOR_SEQUENCE = 0
     # Versions with a new field, or another form.
     THROTTLE_TIME = 3
     LAST_RETENTION = 4
@@ -311,7 +313,7 @@ cdef bytearray _batch(str group_id, list changes, int64_t now_ms):
             write_offset_value(&value, <Committed>committed)
             _write_record(&out, count, &key, &value)
             count += 1
-        header = Header(0, 0, 0, count - 1, now_ms, now_ms, NO_PRODUCER, NO_PRODUCER, NO_PRODUCER, count)
+        header = Header(0, 0, 0, count - 1, now_ms, now_ms, NO_PRODUCER, NO_PRODUCER, COORDINATOR_SEQUENCE, count)
         return write_batch(&header, PyMemoryView_FromMemory(<char*>out.data, out.size_bytes, PyBUF_READ))
     finally:
         out_free(&out)

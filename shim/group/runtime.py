@@ -216,13 +216,15 @@ class CoordinatorRuntime:
         verification: Verification | None = None,
     ) -> Appended:
         """Append encoded records as one batch. Raises KafkaError with the code for the response."""
-        codec = self.config.offsets_topic_compression_codec
-        if producer is None:
-            batch = cext_records.build(entries, codec=codec)
-        else:
-            batch = cext_records.build(
-                entries, codec=codec, producer_id=producer[0], producer_epoch=producer[1], transactional=True
-            )
+        producer_id, producer_epoch = producer or (-1, -1)
+        batch = cext_records.build(
+            entries,
+            codec=self.config.offsets_topic_compression_codec,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            base_sequence=0,  # of every batch of a CoordinatorRuntime, with a producer or without
+            transactional=producer is not None,
+        )
         try:
             if self.faults.armed:
                 self.faults.reach("group.before_append", partition=partition)

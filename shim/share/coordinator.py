@@ -231,7 +231,8 @@ class ShareCoordinator:
 
     def _write(self, partition: int, shard: ShareStateShard, records: Sequence[ShareRecord], now_ms: int) -> Flushes:
         entries = [(*record.encode(), now_ms, ()) for record in records]
-        batch = cext_records.build(entries, codec=self._config.share_coordinator_state_topic_compression_codec)
+        codec = self._config.share_coordinator_state_topic_compression_codec
+        batch = cext_records.build(entries, codec=codec, base_sequence=0)  # as Kafka's CoordinatorRuntime
         shard.is_current = False  # until all is applied: memory may end anywhere
         try:
             flushes = self._append_and_apply(partition, shard, records, batch, now_ms)

@@ -183,6 +183,23 @@ def test_offsets_survive_a_crash_and_the_newest_counts(node: Node) -> None:
     assert node.state("g") == "Empty"
 
 
+def test_batches_have_the_base_sequence_that_kafka_gives_them(node: Node) -> None:
+    """0, as every batch of a CoordinatorRuntime: that of a transaction too, which DescribeProducers shows."""
+    log = node.logs.get(TOPIC, node.groups.partition_for("g"))
+    assert node.commit("g", "t", 3) == 0
+    node.stable("g")
+    for offset in (4, 5):
+        log.start_verification(PRODUCER[0], 0, PRODUCER[1], supports_epoch_bump=True)
+        assert node.commit_in_transaction("g", "t", offset, PRODUCER) == 0
+        assert [(one.producer_id, one.last_sequence) for one in log.producer_statuses()] == [(PRODUCER[0], 0)]
+    batches = [batch for _, batch in log.batches()]
+    assert len(batches) >= 4
+    assert {batch.base_sequence for batch in batches} == {0}
+    node.crash()
+    (status,) = node.logs.get(TOPIC, log.partition).producer_statuses()
+    assert (status.producer_id, status.last_sequence) == (PRODUCER[0], 0)
+
+
 def test_metadata_has_a_limit_in_utf16_units(node: Node) -> None:
     assert node.commit("g", "t", 1, metadata="x" * 4096) == 0
     assert node.commit("g", "t", 1, metadata="x" * 4097) == E.OFFSET_METADATA_TOO_LARGE

@@ -54,6 +54,13 @@ def test_written_batches_are_merged_and_survive_a_crash(node: Node) -> None:
     assert node.state.read_state(G, topic_id, 0, 0) == (1, 12, 0, [StateBatch(12, 14, 2, 2), StateBatch(20, 29, 2, 1)])
 
 
+def test_batches_have_the_base_sequence_that_kafka_gives_them(node: Node) -> None:
+    topic_id = begun(node)
+    write(node, topic_id, (0, 9, 0, 1))
+    log = node.state_log(G, topic_id, 0)
+    assert [(batch.producer_id, batch.base_sequence) for _, batch in log.batches()] == [(-1, 0)] * 2
+
+
 def test_reads_and_writes_need_an_initialised_partition_of_a_known_topic(node: Node) -> None:
     topic_id = node.topic("t")
     for call in (
