@@ -130,6 +130,8 @@ def _add(
             flushes += transactions.add_partitions(*producer, wanted, client_version)
     except KafkaError as error:
         code = error.code
+        if code is ErrorCode.UNSUPPORTED_VERSION:
+            raise  # Kafka throws: the answer has this code alone
         if code is ErrorCode.PRODUCER_FENCED and context.api_version < 2:
             code = ErrorCode.INVALID_PRODUCER_EPOCH
     if not transaction.verify_only:

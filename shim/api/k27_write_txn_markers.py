@@ -8,6 +8,7 @@ v1 is flexible. v2 adds the transaction version (KIP-1228): its stricter epoch r
 from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.internal_topics import GROUP_METADATA_TOPIC
 from kafka_shim.protocol.messages.write_txn_markers_request import WritableTxnMarker, WriteTxnMarkersRequest
 from kafka_shim.protocol.messages.write_txn_markers_response import (
     WritableTxnMarkerPartitionResult,
@@ -35,24 +36,34 @@ REQUEST, RESPONSE = WriteTxnMarkersRequest, WriteTxnMarkersResponse
 def handle(
     context: Context, request: WriteTxnMarkersRequest
 ) -> Steps[WriteTxnMarkersResponse | Coroutine[Any, Any, WriteTxnMarkersResponse]]:
-    for marker in request.markers:
-        if NOBODY in (marker.producer_id, marker.producer_epoch) and any(
-            topic.partition_indexes for topic in marker.topics
-        ):
-            # Kafka cannot build such a marker and fails the whole request.
-            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "a transaction marker has no producer id or no epoch")
     # Results are by producer id: a later marker of the same id overwrites earlier ones per partition.
     codes: dict[int, dict[str, dict[int, ErrorCode]]] = {}
     flushes: list[tuple[dict[int, ErrorCode], int, Flush]] = []
     for marker in request.markers:
+        # Kafka, too, writes one marker where a partition is named twice, though it never answers then.
+        written: set[tuple[str, int]] = set()
         for topic in marker.topics:
             for partition in topic.partition_indexes:
+                if (topic.name, partition) in written:
+                    continue
+                written.add((topic.name, partition))
                 of_topic = codes.setdefault(marker.producer_id, {}).setdefault(topic.name, {})
                 of_topic[partition], flush = _write(context.broker, marker, topic.name, partition)
                 if flush is not None:
                     flushes.append((of_topic, partition, flush))
                 yield
     return _after_flush(codes, flushes) if flushes else (yield from _response(codes))
+
+
+def failed(
+    request: WriteTxnMarkersRequest, version: int, code: ErrorCode, message: str | None
+) -> WriteTxnMarkersResponse:
+    """Every partition of a producer id's last marker gets the error, as in WriteTxnMarkersRequest.getErrorResponse."""
+    codes = {
+        marker.producer_id: {topic.name: dict.fromkeys(topic.partition_indexes, code) for topic in marker.topics}
+        for marker in request.markers
+    }
+    return at_once(_response(codes))
 
 
 async def _after_flush(
@@ -93,6 +104,12 @@ def _write(broker: Broker, marker: WritableTxnMarker, topic: str, partition: int
         error = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic}-{partition} does not exist or is offline")
         broker.transactions.explanations.refused("WriteTxnMarkers", None, error, now_ms, producer)
         return error.code, None
+    if NOBODY in producer:
+        # Kafka cannot build such a marker. But for the group coordinator's partitions that fails the whole request; the
+        # markers before it are written.
+        if topic != GROUP_METADATA_TOPIC:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "a transaction marker has no producer id or no epoch")
+        return ErrorCode.UNKNOWN_SERVER_ERROR, None
     try:
         appended = log.append_marker(
             marker.producer_id,

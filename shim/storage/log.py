@@ -161,8 +161,10 @@ class PartitionLog(PlainLog):
         """Append a marker, whatever it is."""
         now_ms = marker.timestamp_ms
         self._require_online()
+        is_known = marker.producer_id >= 0  # Kafka keeps no state of a lower id, and refuses it nothing
         try:
-            self.producers.check_marker(marker, transaction_version)
+            if is_known:
+                self.producers.check_marker(marker, transaction_version)
         except ProducerRefusal as err:
             logger.info("%s", err)
             raise
@@ -173,7 +175,7 @@ class PartitionLog(PlainLog):
         stamp(batch, 0, offset, self.leader_epoch, append_time_ms)
         try:
             self._write(batch, len(batch), offset, offset, now_ms, now_ms)
-            ended = self.producers.apply_marker(marker, offset)
+            ended = self.producers.apply_marker(marker, offset) if is_known else None
             if ended is not None and not marker.commit:
                 self.index_aborted(marker.producer_id, ended[0], offset, ended[1])
             return self._advance(offset, offset, -1, len(batch), now_ms)

@@ -59,7 +59,7 @@ class PlainLog(LocalLog):
 
     def mark_plain(self, marker: Marker, batch: bytearray, transaction_version: int) -> Appended | None:
         """As `append_marker`, or None if there is something to decide. Raises KAFKA_STORAGE_ERROR."""
-        if not marker.commit or self._services.faults.armed:
+        if not marker.commit or transaction_version == producers.UNKNOWN_VERSION or self._services.faults.armed:
             return None
         offset = self.log_end_offset
         try:

@@ -26,6 +26,8 @@ CACHED_BATCHES = 5
 # Producers whose age is looked at between two looks at the time.
 EXPIRY_SLICE = 100
 TV2 = 2
+# That of a marker at a follower, where it was checked before (Kafka: TV_UNKNOWN). A leader refuses it.
+UNKNOWN_VERSION = -1
 
 # first sequence, last sequence, first offset, last offset, max timestamp
 CachedBatch = tuple[int, int, int, int, int]
@@ -201,6 +203,10 @@ class Producers(ProducersEnd):
                 ErrorCode.INVALID_PRODUCER_EPOCH,
                 marker.producer_id,
                 f"the marker has epoch {epoch}, the newest is {entry.epoch} (version {transaction_version})",
+            )
+        if transaction_version == UNKNOWN_VERSION:
+            raise self._refuse(
+                ErrorCode.UNKNOWN_SERVER_ERROR, marker.producer_id, "the marker has no transaction version"
             )
         if marker.coordinator_epoch < entry.coordinator_epoch:
             raise self._refuse(

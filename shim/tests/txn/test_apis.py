@@ -28,7 +28,7 @@ from kafka_shim.protocol.messages.write_txn_markers_request import (
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
-from kafka_shim.targets.requests import make
+from kafka_shim.targets.requests import create_topic, finalise, make
 from kafka_shim.tests.txn.raw import Client
 from kafka_shim.wire_client import Connection, WireClientError
 
@@ -475,6 +475,26 @@ def test_offsets_of_a_topic_that_is_named_twice(client: Client, generation: int)
     assert answers(("t", 0), ("t", 7)) == [("t", [(7, unknown), (0, code)])]
 
 
+def test_a_broker_s_add_to_a_coordinator_without_tv2_fails_as_a_whole() -> None:
+    """Where the records of transactions cannot hold it (transaction.version 0)."""
+    with Broker(transaction_state_log_num_partitions=2) as broker, Connection(broker.bootstrap_servers) as connection:
+        finalise(connection, "transaction.version", 0)
+        create_topic(connection, "t")
+        connection.request(FindCoordinatorRequest(key_type=1, coordinator_keys=["x"]), 4)
+        client = Client(connection, "x")
+        assert client.init() is NONE
+        producer_id, producer_epoch = client.producer
+        topics = [{"name": "t", "partitions": [0]}]
+        one = {"transactional_id": "x", "producer_id": producer_id, "producer_epoch": producer_epoch, "topics": topics}
+        answer = connection.request(make("AddPartitionsToTxn", transactions=[one]), 4)
+        assert (answer.error_code, answer.results_by_transaction) == (ErrorCode.UNSUPPORTED_VERSION, [])
+        assert client.add(3) == [NONE]
+        assert (
+            connection.request(make("AddPartitionsToTxn", transactions=[{**one, "verify_only": True}]), 4).error_code
+            == 0
+        )
+
+
 # --- WriteTxnMarkers, DescribeProducers, B11
 
 
@@ -522,6 +542,53 @@ def test_a_marker_of_nobody_fails_the_whole_request(client: Client, who: dict[st
     assert repr(after) == repr(before)
     assert mark(client, producer_id=987654322, epoch=-2) is ErrorCode.INVALID_PRODUCER_EPOCH
     assert client.end(5, False) is NONE
+
+
+def test_markers_before_that_of_nobody_are_written_and_each_partition_has_one(client: Client, broker: Broker) -> None:
+    def marker(producer_id: int, *partitions: int) -> WritableTxnMarker:
+        topics = [WritableTxnMarkerTopic(name="t", partition_indexes=list(partitions))]
+        return WritableTxnMarker(producer_id=producer_id, producer_epoch=0, coordinator_epoch=0, topics=topics)
+
+    def ends() -> list[int]:
+        return [broker.state.logs.get("t", partition).log_end_offset for partition in range(3)]
+
+    first = ends()
+    answer = client.connection.request(WriteTxnMarkersRequest(markers=[marker(987654401, 0, 0, 1)]), 1)
+    (topic,) = answer.markers[0].topics
+    assert [(one.partition_index, one.error_code) for one in topic.partitions] == [(0, 0), (1, 0)]
+    assert ends() == [first[0] + 1, first[1] + 1, first[2]]
+    markers = [marker(987654402, 0), marker(-1, 1), marker(987654403, 2)]
+    answer = client.connection.request(WriteTxnMarkersRequest(markers=markers), 1)
+    codes = {part.error_code for one in answer.markers for topic in one.topics for part in topic.partitions}
+    assert codes == {ErrorCode.UNKNOWN_SERVER_ERROR}
+    assert ends() == [first[0] + 2, first[1] + 1, first[2]]
+    answer = client.connection.request(WriteTxnMarkersRequest(markers=[marker(-1, 0, 1), marker(-1, 2)]), 1)
+    (one,) = answer.markers
+    assert [part.partition_index for topic in one.topics for part in topic.partitions] == [2]
+    assert mark(client, producer_id=-1, topic="__consumer_offsets") is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert mark(client, producer_id=-1, topic="no") is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_a_marker_without_a_transaction_version_is_not_written(client: Client, broker: Broker) -> None:
+    log = broker.state.logs.get("t", 0)
+    before = log.log_end_offset
+    assert mark(client, producer_id=987654404, epoch=0, transaction_version=-1) is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert mark(client, producer_id=987654404, epoch=0, transaction_version=-1, topic="no") is (
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    )
+    assert log.log_end_offset == before
+    assert mark(client, producer_id=987654404, epoch=1, transaction_version=-2) is NONE
+    stale = mark(client, producer_id=987654404, epoch=0, transaction_version=-1)
+    assert stale is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert mark(client, producer_id=-2, epoch=0, transaction_version=-1) is NONE
+
+
+def test_a_marker_of_a_negative_id_is_written_and_forgotten(client: Client, broker: Broker) -> None:
+    log = broker.state.logs.get("t", 0)
+    before = log.log_end_offset, [one.producer_id for one in log.producer_statuses()]
+    assert mark(client, producer_id=-2, epoch=7, coordinator_epoch=5, transaction_version=2) is NONE
+    assert mark(client, producer_id=-2, epoch=3, coordinator_epoch=4, transaction_version=2) is NONE
+    assert (log.log_end_offset - 2, [one.producer_id for one in log.producer_statuses()]) == before
 
 
 def test_describe_producers_shows_the_open_transaction(client: Client) -> None:
