@@ -20,7 +20,7 @@ from kafka_shim.config import ConfigError
 from kafka_shim.embedded_control import milliseconds
 from kafka_shim.storage.results import StorageError
 from kafka_shim.tests.produced import batch, fetch, make_topic, metadata, produce
-from kafka_shim.wire_client import Connection, WireClientError
+from kafka_shim.wire_client import Connection, RequestError, WireClientError
 
 
 def open_files() -> set[str]:
@@ -429,6 +429,17 @@ def test_too_few_records_are_told(broker):
     with pytest.raises(TimeoutError, match=r"t has 1 committed records after 0.01 s, not 2: \[b'a'\]"):
         broker.consume("t", count=2, timeout_s=0.01)
     assert broker.consume("t", partition=1) == []
+
+
+def test_records_of_a_topic_that_is_not_made_yet_are_awaited(broker):
+    with pytest.raises(RequestError, match="UNKNOWN_TOPIC_OR_PARTITION"):
+        broker.consume("t")
+    with pytest.raises(TimeoutError, match=r"there is no topic t after 0.01 s"):
+        broker.consume("t", count=1, timeout_s=0.01)
+    application = threading.Timer(0.05, broker.produce, ("t", "a"))
+    application.start()
+    assert [one.text for one in broker.consume("t", count=1)] == ["a"]
+    application.join()
 
 
 def test_a_topic_is_made_once(broker):
