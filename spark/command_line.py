@@ -11,6 +11,8 @@ from importlib import import_module
 
 import click
 
+from kafka_shim.spark.session import SPARK_VERSION, SparkStartError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -48,20 +50,29 @@ CAUSE = re.compile(r"^(?:Caused by|): org\.apache\.kafka\.common\.(?:errors|conf
 
 # Where nobody answers, by librdkafka and by Java's client.
 UNANSWERED = frozenset({"_TIMED_OUT", "_TRANSPORT", "_ALL_BROKERS_DOWN", "TimeoutException"})
+# What the extra `spark` installs: package by the name that is imported.
+PACKAGES = {
+    "confluent_kafka": "confluent-kafka",
+    "matplotlib": "matplotlib",
+    "pandas": "pandas",
+    "pyarrow": "pyarrow",
+    "pyspark": f"'pyspark[connect]=={SPARK_VERSION}'",
+}
 ADVICE = " (is there a broker at --bootstrap-servers, and does it advertise an address that is reached from here?)"
 
 
 class Jobs(click.Group):
-    """The commands of JOBS. What Kafka refused them is told in one line."""
+    """The commands of JOBS. What Kafka refused them, and what is not installed, is told without a trace."""
 
     def invoke(self, context: click.Context) -> Any:
-        """Raises ClickException for an error of a client of Kafka, of librdkafka or under Spark, and else the error."""
+        """Raises ClickException for an error of a client of Kafka, of librdkafka or under Spark, for a package or a JDK
+        that is missing, and else the error."""
         try:
             return super().invoke(context)
         except click.exceptions.Exit:
             raise
         except Exception as error:
-            told = refusal(error)
+            told = lack(error) or refusal(error)
             if told is None:
                 raise
             raise click.ClickException(told) from None
@@ -79,6 +90,16 @@ class Jobs(click.Group):
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Jobs"):
             formatter.write_dl([(name, what) for name, (_, what) in JOBS.items()])
+
+
+def lack(error: Exception) -> str | None:
+    """What has to be installed, or why Spark does not start. None for any other error."""
+    if isinstance(error, SparkStartError):
+        return str(error)
+    package = PACKAGES.get((error.name or "").partition(".")[0]) if isinstance(error, ModuleNotFoundError) else None
+    if package is None:
+        return None
+    return f"{error}: pip install {package} (docs/spark.md lists what the jobs need)"
 
 
 def refusal(error: Exception) -> str | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -44,13 +45,17 @@ OF_THE_JOBS = {
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 
+class SparkStartError(RuntimeError):
+    """Spark did not start; the text ends with what its JVM printed."""
+
+
 def build_session(app_name: str, settings: Mapping[str, str] | None = None) -> SparkSession:
     """A session with the Kafka and Avro connectors, bound to the loopback address, workers on this very Python. In a
     program that spark-submit started it is the session that its options describe, and with `REMOTE` one of that server,
     which has to have the connectors.
 
     ``settings`` are Spark's own names and win over the defaults here; options of Java are added to them. Raises
-    RuntimeError with the end of the JVM's output when Spark does not start.
+    SparkStartError when Spark does not start.
     """
     from pyspark.sql import SparkSession
 
@@ -89,9 +94,10 @@ def build_session(app_name: str, settings: Mapping[str, str] | None = None) -> S
         try:
             return builder.getOrCreate()
         except Exception as failed:
-            raise RuntimeError(
-                f"Spark did not start:\n{log.read_text(errors='replace')[-LOG_TAIL_CHARACTERS:]}"
-            ) from failed
+            java = os.environ.get("JAVA_HOME") or shutil.which("java")
+            need = "" if java else "; it needs a JDK 17, there is no java on the PATH, and JAVA_HOME is not set"
+            told = log.read_text(errors="replace")[-LOG_TAIL_CHARACTERS:].strip()
+            raise SparkStartError(f"Spark did not start{need}:\n{told}") from failed
 
 
 def _submitted(app_name: str, settings: Mapping[str, str]) -> SparkSession:

@@ -53,6 +53,37 @@ def test_no_broker_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     assert line.endswith(command_line.ADVICE)
 
 
+def test_a_package_that_is_not_installed_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(name: str) -> None:
+        raise ModuleNotFoundError("No module named 'pyspark.sql'", name="pyspark.sql")
+
+    monkeypatch.setattr(command_line, "import_module", absent)
+    done = CliRunner().invoke(command_line.main, ["stream", "--help"])
+    assert (done.exit_code, done.output.splitlines()) == (
+        1,
+        [
+            "Error: No module named 'pyspark.sql': pip install 'pyspark[connect]==4.0.0' "
+            "(docs/spark.md lists what the jobs need)"
+        ],
+    )
+
+
+def test_without_java_spark_does_not_start_and_the_need_is_told(tmp_path: Path) -> None:
+    python = Path(sys.executable)
+    command = "from kafka_shim.spark.command_line import main; main()"
+    words = ["topic-to-table", "--bootstrap-servers", "127.0.0.1:1", "--topics", "t", "--out", str(tmp_path / "out")]
+    done = subprocess.run(
+        [python, "-c", command, *words],
+        env={"PATH": str(python.parent), "SPARK_LOCAL_IP": "127.0.0.1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "Error: Spark did not start; it needs a JDK 17, there is no java on the PATH" in done.stderr
+
+
 class SparkError(Exception):
     """As py4j raises it: the traces of Java, one in the other, are its text."""
 
