@@ -116,8 +116,11 @@ def info(directory: str, as_json: bool) -> None:
     click.echo(f"stopped cleanly: {'yes' if found['stoppedCleanly'] else 'no'}")
     if "metadata" in found:
         click.echo(f"metadata log: {found['metadata']['records']} records, epoch {found['metadata']['epoch']}")
+        from kafka_shim.metadata.formatter import FIRST_LEVEL, METADATA_VERSION, VERSIONS
+
+        names = {(METADATA_VERSION, level): f" ({name})" for level, name in enumerate(VERSIONS, FIRST_LEVEL)}
         for feature, level in found["features"].items():
-            click.echo(f"feature {feature}: {level}")
+            click.echo(f"feature {feature}: {level}{names.get((feature, level), '')}")
         for topic, partitions in found["topics"].items():
             click.echo(f"topic {topic}: {partitions} partition{'' if partitions == 1 else 's'}")
 

@@ -45,7 +45,7 @@ def test_a_formatted_directory_is_served(tmp_path, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert "node.id: 1" in lines
     assert "stopped cleanly: yes" in lines
-    assert "feature metadata.version: 30" in lines
+    assert "feature metadata.version: 30 (4.3-IV0)" in lines
     assert {"topic t: 3 partitions", "topic u: 1 partition"} <= set(lines)
 
 
