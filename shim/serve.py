@@ -74,7 +74,7 @@ def serve(
             from kafka_shim.memory_dir import make
 
             temporary = make()
-        config = configure(listen, str(temporary) if temporary else data_dir, config_file, options)
+        config = configure(listen, str(temporary) if temporary else data_dir, config_file, options, memory)
         config.strict_security = strict_security
         faults = Faults.from_environment()
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
@@ -97,16 +97,17 @@ def serve(
 
 
 def configure(
-    listen: str | None, data_dir: str | None, config_file: str | None, options: Sequence[str]
+    listen: str | None, data_dir: str | None, config_file: str | None, options: Sequence[str], memory: bool = False
 ) -> BrokerConfig:
     """Returns the configuration from a server.properties file, `-o` options and the two short options; a later source
-    wins.
+    wins. `memory`: it was `--memory` that gave `data_dir`.
 
     Raises ConfigError, OSError.
     """
     given: dict[str, str] = {}
     from_file: set[str] = set()
     on_command_line: list[str] = []
+    replaced: dict[str, str] = {}
     if config_file is not None:
         from kafka_shim.config import read_properties
 
@@ -122,8 +123,7 @@ def configure(
     if data_dir is not None:
         if not data_dir:  # as of a variable that is not set: it would be the working directory
             raise _UsageError("--data-dir takes a directory, not ''")
-        given.pop("log.dir", None)
-        given.pop("log.dirs", None)
+        replaced = {name: given.pop(name) for name in ("log.dir", "log.dirs") if name in given}
     try:
         config = BrokerConfig.parse(given, from_file)
     except ConfigError as err:
@@ -158,6 +158,10 @@ def configure(
         config.advertised_listeners = given.get("advertised.listeners")
     if data_dir is not None:
         config.log_dirs = (data_dir,)
+        for name, value in replaced.items():
+            if value != data_dir:
+                word = "--memory" if memory else "--data-dir"
+                config.warnings.append(f"{word} takes the place of {name}={value}")
     return config
 
 

@@ -190,6 +190,14 @@ def test_a_listen_that_takes_the_place_of_other_listeners_says_so():
     assert not configure("127.0.0.1:1", None, None, ["listeners=PLAINTEXT://127.0.0.1:1"]).warnings
 
 
+def test_a_data_dir_or_memory_that_takes_the_place_of_other_log_dirs_says_so():
+    (warning,) = configure(None, "/a", None, ["log.dirs=/b,/c"]).warnings
+    assert warning == "--data-dir takes the place of log.dirs=/b,/c"
+    (warning,) = configure(None, "/dev/shm/a", None, ["log.dir=/b"], memory=True).warnings
+    assert warning == "--memory takes the place of log.dir=/b"
+    assert not configure(None, "/a", None, ["log.dirs=/a"]).warnings
+
+
 def test_values_of_a_list_count_once_and_are_not_empty():
     assert TOPIC_OPTIONS["cleanup.policy"].parse("compact, delete,compact") == ("compact", "delete")
     for name, text in (("ssl.enabled.protocols", "TLSv1.2,,TLSv1.3"), ("log.cleanup.policy", "delete,")):
