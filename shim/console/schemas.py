@@ -35,7 +35,6 @@ MOST_SCHEMAS = 500
 PAUSE_S = 10.0
 # What may come of bytes that do not fit their schema.
 MISFITS = (ValueError, EOFError, IndexError, KeyError, TypeError, OverflowError, RecursionError, ArithmeticError)
-NEEDED = "pip install 'kafka-shim[console]'"
 
 
 class SchemaError(Exception):
@@ -146,7 +145,7 @@ def protobuf_reader(descriptors: bytes, message: str) -> Reader:
         json_format = import_module("google.protobuf.json_format")
         decode_error = import_module("google.protobuf.message").DecodeError
     except ImportError:
-        raise SchemaError(f"Protobuf needs the package protobuf: {NEEDED}") from None
+        raise SchemaError("Protobuf needs the package protobuf: pip install protobuf") from None
     try:
         pool = pool_module.DescriptorPool()
         for file in descriptor_pb2.FileDescriptorSet.FromString(descriptors).file:
@@ -189,7 +188,7 @@ def _avro() -> Any:
     try:
         return import_module("fastavro._read_py")
     except ImportError:
-        raise SchemaError(f"Avro needs the package fastavro: {NEEDED}") from None
+        raise SchemaError("Avro needs the package fastavro: pip install fastavro") from None
 
 
 def _check_repeats(schema: Any) -> None:

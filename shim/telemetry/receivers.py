@@ -79,9 +79,9 @@ def make_receivers(
             receiver = getattr(import_module(module), cls)()
             missing = [one for one in NEEDED if not callable(getattr(receiver, one, None))]
         except Exception as err:  # as below
-            raise ConfigError(
-                f"metric.reporters: {name} cannot be created ({err}): name a Python class by its dotted path"
-            ) from err
+            lacks = isinstance(err, ModuleNotFoundError) and (err.name or "").startswith("opentelemetry")
+            advice = "pip install opentelemetry-proto" if lacks else "name a Python class by its dotted path"
+            raise ConfigError(f"metric.reporters: {name} cannot be created ({err}): {advice}") from err
         if missing:
             raise ConfigError(f"metric.reporters: {name} has no {', '.join(missing)}")
         try:

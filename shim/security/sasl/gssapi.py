@@ -161,7 +161,7 @@ def library() -> Any:
         import gssapi
     except ImportError:
         raise ConfigError(
-            "GSSAPI needs the package gssapi: pip install 'kafka-shim[gssapi]' (a container image is built with "
+            "GSSAPI needs the package gssapi: pip install gssapi (a container image is built with "
             "EXTRAS=gssapi), or change sasl.enabled.mechanisms"
         ) from None
     return gssapi

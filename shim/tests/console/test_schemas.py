@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -169,6 +170,19 @@ def test_protobuf_by_a_descriptor_set(tmp_path: Path) -> None:
     for wrong in (f"t={tmp_path}/bad.avsc", f"t={tmp_path}/bad.desc:a.B"):
         with pytest.raises(SchemaError):
             Schemas(files=[wrong])
+
+
+def test_a_package_that_is_missing_is_named_with_what_installs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "fastavro._read_py", None)
+    monkeypatch.setitem(sys.modules, "google.protobuf.message_factory", None)
+    (tmp_path / "order.avsc").write_text('"string"')
+    (tmp_path / "all.desc").write_bytes(b"")
+    with pytest.raises(SchemaError, match=r"pip install fastavro$"):
+        Schemas(files=[f"t={tmp_path}/order.avsc"])
+    with pytest.raises(SchemaError, match=r"pip install protobuf$"):
+        Schemas(files=[f"t={tmp_path}/all.desc:shop.Order"])
 
 
 def test_schemas_of_a_registry_are_bounded(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:

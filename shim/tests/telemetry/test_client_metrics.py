@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import sys
 import time
 import urllib.request
 from typing import Any
@@ -340,6 +341,14 @@ def test_receiver_that_fails_stops_the_start_with_one_line():
         Broker(metric_reporters=f"{__name__}.CannotStart").start()
     with pytest.raises(ConfigError, match=r"CannotBeMade cannot be created \(no memory\)"):
         make_receivers([f"{__name__}.CannotBeMade"], {}, {})
+
+
+def test_a_reporter_without_its_package_says_what_to_install(monkeypatch):
+    name = "kafka_shim.telemetry.prometheus_reporter"
+    monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setitem(sys.modules, "opentelemetry.proto.metrics.v1.metrics_pb2", None)
+    with pytest.raises(ConfigError, match=r"cannot be created \(.*\): pip install opentelemetry-proto$"):
+        make_receivers([f"{name}.PrometheusReporter"], {}, {})
 
 
 # --- the reporter for Prometheus
