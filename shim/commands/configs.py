@@ -32,7 +32,10 @@ CLUSTER_SOURCE = 3
 OF_ONE_BROKER = ("brokers", "broker-loggers")
 
 
-@click.group(name="configs", help="Show and change options of topics, brokers and groups.")
+@click.group(
+    name="configs",
+    help="Show and change options of topics, brokers, groups and loggers, and what clients push as metrics.",
+)
 def group() -> None:
     pass
 

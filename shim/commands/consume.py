@@ -51,13 +51,13 @@ UNASSIGNED_S = 0.05
     "--from",
     "start",
     metavar="WHERE",
-    help="beginning, end, an offset, -N before the end, a time, or a duration ago  [default: beginning; with --group "
-    "what is committed, else beginning]",
+    help="beginning, end, an offset, -N before the end, a time as 2026-01-31T12:00:00, or a duration ago as 5m  "
+    "[default: beginning; with --group what is committed, else beginning]",
 )
 @click.option("-p", "--partition", "partitions", multiple=True, type=click.IntRange(min=0), help="only it; repeatable")
 @click.option("-n", "--count", type=click.IntRange(min=1), help="end after so many")
 @click.option("-f", "--follow", is_flag=True, help="wait for more at the end")
-@click.option("--group", help="as a member of this group, which commits what was printed")
+@click.option("--group", metavar="GROUP", help="as a member of this group, which commits what was printed")
 @click.option("--read-committed", is_flag=True, help="only records of committed transactions, and those without one")
 @click.option("--key-separator", metavar="TEXT", help="print keys too, before it")
 @click.option("--json", "is_json", is_flag=True, help="one JSON object a line, with key, headers and time")

@@ -21,7 +21,7 @@ DECODERS = {
 
 
 @click.command(name="dump-log", help="Print log segments, indexes and producer snapshots.")
-@click.option("--files", required=True, help="the files, separated by commas")
+@click.option("--files", required=True, metavar="FILE,...", help="the files, separated by commas")
 @click.option("--deep-iteration", is_flag=True, help="the records too, not just the batches")
 @click.option("--print-data-log", is_flag=True, help="their keys and values too")
 @click.option("--skip-record-metadata", is_flag=True, help="of a record only key and value")

@@ -37,7 +37,11 @@ EXAMPLES = {
         "groups delete-offsets billing --topic orders",
         "groups delete billing",
     ),
-    "quotas": ("quotas set --user alice --add producer_byte_rate=1048576", "quotas list --json"),
+    "quotas": (
+        "quotas set --user alice --add producer_byte_rate=1048576",
+        "quotas set --user alice --delete producer_byte_rate",
+        "quotas list --json",
+    ),
     "record": ("record --upstream 127.0.0.1:9092 --listen 127.0.0.1:9192 app.capture",),
     "replay": ("replay --target 127.0.0.1:9092 app.capture", "replay --target 127.0.0.1:9092 --keep now app.capture"),
     "serve": (

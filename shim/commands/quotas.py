@@ -29,7 +29,7 @@ WORDS = {"user": "user-principal", "client-id": "client-id", "ip": "ip"}
 EXACT, OF_DEFAULT = 0, 1
 
 
-@click.group(name="quotas", help="List, set and remove client quotas.")
+@click.group(name="quotas", help="List, set and unset client quotas.")
 def group() -> None:
     pass
 

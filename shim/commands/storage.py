@@ -35,11 +35,18 @@ group.add_command(upgrade_to_kafka)
     name="format", help="Make empty directories the data directories of a node. Optional: serve does it too."
 )
 @click.argument("directories", nargs=-1)
-@click.option("--config", "-c", help="a server.properties: its directories, node id, controller listener and quorum")
-@click.option("--cluster-id", "-t", help="a base64 uuid  [default: a random one]")
+@click.option(
+    "--config",
+    "-c",
+    metavar="FILE",
+    help="a server.properties: its directories, node id, controller listener and quorum",
+)
+@click.option("--cluster-id", "-t", metavar="ID", help="a base64 uuid  [default: a random one]")
 @click.option("--node-id", type=int, help="[default: what --config says, else 1]")
 @click.option("--ignore-formatted", "-g", is_flag=True, help="a formatted directory is no error")
-@click.option("--release-version", "-r", help="the release whose features it gets, such as 3.9  [default: 4.3]")
+@click.option(
+    "--release-version", "-r", metavar="RELEASE", help="the release whose features it gets, such as 3.9  [default: 4.3]"
+)
 @click.option("--feature", "-f", "features", multiple=True, metavar="NAME=LEVEL", help="one feature; repeatable")
 @click.option("--standalone", "-s", is_flag=True, help="a dynamic quorum of this node alone; needs --config")
 @click.option("--no-initial-controllers", "-N", is_flag=True, help="a dynamic quorum that others have the voters of")
@@ -91,7 +98,9 @@ def _warn(line: str) -> None:
     click.echo(f"warning: {line}", err=True)
 
 
-@group.command(help="Print identity, features and topics of a data directory that no broker has open.")
+@group.command(
+    help="Print identity, features and topics of a data directory that no broker has open; default: ./kafka-shim-data."
+)
 @click.argument("directory", default="./kafka-shim-data")
 @click.option("--json", "as_json", is_flag=True, help="one JSON object")
 def info(directory: str, as_json: bool) -> None:
@@ -148,7 +157,9 @@ def _described(data_dir: DataDir) -> dict[str, Any]:
     help="Write the missing or damaged meta.properties of data directories that hold partitions. Name all of log.dirs."
 )
 @click.argument("directories", nargs=-1, required=True)
-@click.option("--cluster-id", "-t", help="the id it had  [default: what another of them says, else a random one]")
+@click.option(
+    "--cluster-id", "-t", metavar="ID", help="the id it had  [default: what another of them says, else a random one]"
+)
 @click.option("--node-id", type=int, help="[default: what another of them or the metadata log says]")
 def mend(directories: tuple[str, ...], cluster_id: str | None, node_id: int | None) -> None:
     from kafka_shim.randomness import Randomness

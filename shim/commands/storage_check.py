@@ -48,7 +48,7 @@ Examples:
 
 @click.command(
     help="Read all of data directories that no broker has open: batches and their CRCs, offsets, indexes, producer "
-    "snapshots, checkpoints; replay the metadata log. Changes nothing.",
+    "snapshots, checkpoints; replay the metadata log. Changes nothing. Without a name: ./kafka-shim-data.",
     epilog=CHECK_EXAMPLES,
 )
 @click.argument("directories", nargs=-1)

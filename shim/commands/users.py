@@ -67,7 +67,9 @@ def list_users(bootstrap_server: str, names: tuple[str, ...], as_json: bool) -> 
 @bootstrap_option
 @click.argument("name")
 @mechanism_option
-@click.option("--iterations", type=click.IntRange(MIN_ITERATIONS, MAX_ITERATIONS), default=MIN_ITERATIONS)
+@click.option(
+    "--iterations", type=click.IntRange(MIN_ITERATIONS, MAX_ITERATIONS), default=MIN_ITERATIONS, show_default=True
+)
 @click.option(
     "--password-file",
     metavar="FILE",
