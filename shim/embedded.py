@@ -68,11 +68,11 @@ class Broker(EmbeddedClient):
         """`data_dir`: a directory that is kept after the stop, as is one that the option `log_dirs` names; without
         either, data is in memory. `listen`: HOST:PORT, or a comma-separated list of NAME://HOST:PORT. `process`: run in
         a child process, for clients that hold the interpreter lock. `clock`: "virtual" stands still until
-        `broker.clock.advance`. `faults`: fault points to arm, in the format of the variable KAFKA_SHIM_FAULTS. `acls`:
-        ACLs in the words of kafka_shim.security.acl_spec, stored at the start; Kafka's StandardAuthorizer decides by
-        them. `authorizer`: another class than that, or its dotted path.
-        `tls`: with a throw-away certificate authority. `sasl`: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, with `users` (name
-        -> password), or OAUTHBEARER; `client_config` says how to connect. Raises ConfigError, TypeError."""
+        `broker.clock.advance`. `faults`: fault points to arm, as "txn.after_prepare=kill@1". `acls`: each as
+        {"principal": "User:alice", "operation": "READ", "topic": "orders"} (or `group`, `cluster` ...), stored
+        at the start; Kafka's StandardAuthorizer decides by them. `authorizer`: another class than that, or its dotted
+        path. `tls`: with a throw-away certificate authority. `sasl`: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, with `users`
+        (name -> password), or OAUTHBEARER; `client_config` says how to connect. Raises ConfigError, TypeError."""
         self._options = {**DEFAULTS, **{option_name(name): text_of(value) for name, value in options.items()}}
         self._security: EmbeddedSecurity | None = None
         protocol = "PLAINTEXT"

@@ -144,6 +144,20 @@ def test_the_messages_that_are_explained_are_in_the_code():
     assert [code for code in codes if code not in ErrorCode.__members__] == []
 
 
+def test_what_the_pages_import_is_in_the_list_of_names_for_users():
+    listed = (ROOT / "docs" / "python-api.md").read_text()
+    imported = set()
+    for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
+        if page.name not in {"DESIGN.md", "python-api.md"}:
+            text = page.read_text()
+            for module, names in re.findall(r"\bfrom (kafka_shim[\w.]*) import ([\w, ]+)", text):
+                imported |= {
+                    module if module == "kafka_shim.plugins" else f"{module}.{name}" for name in names.split(", ")
+                }
+    assert len(imported) >= 5
+    assert sorted(name for name in imported if f"`{name}`" not in listed) == []
+
+
 @pytest.mark.parametrize(
     "folder", ["storage", "metadata", "group", "monitoring", "console", "share", "txn", "security", "quota"]
 )
