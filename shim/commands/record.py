@@ -68,6 +68,26 @@ def dialler(security: ClientSecurity | None) -> Dial:
     return SecuredDialler(security)
 
 
+def telling(dial: Dial) -> Dial:
+    """Returns `dial`, which also says that a broker is not reached, once until it is: its clients only see that their
+    connections are closed."""
+    is_told = False
+
+    async def dial_and_tell(host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        nonlocal is_told
+        try:
+            streams = await dial(host, port)
+        except OSError as error:
+            if not is_told:
+                click.echo(f"warning: cannot connect to {host}:{port}: {reason_of(error)}", err=True)
+            is_told = True
+            raise
+        is_told = False
+        return streams
+
+    return dial_and_tell
+
+
 def tell(outcome: Outcome) -> int:
     """Prints the findings and returns the exit status."""
     for finding in outcome.findings:
@@ -145,7 +165,7 @@ async def _record(
 
     with CaptureWriter(path) as writer:
         recorder = Recorder(
-            upstream, listen=listen, writer=writer, on_entry=entries.put_nowait if twin else None, dial=dial
+            upstream, listen=listen, writer=writer, on_entry=entries.put_nowait if twin else None, dial=telling(dial)
         )
         replaying = asyncio.ensure_future(Replayer(twin, dial=dial_twin).run(arriving())) if twin else None
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -59,6 +60,23 @@ def test_a_capture_is_not_overwritten_unasked(tmp_path: Path, capsys: pytest.Cap
         assert path.read_bytes() == b"precious"
         assert recorded(broker.bootstrap_servers, path, "--overwrite")[0] == 0
     assert path.read_bytes().startswith(MAGIC)
+
+
+def test_a_broker_that_is_not_reached_is_told_once(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        upstream = "{}:{}".format(*free.getsockname())
+    command = [sys.executable, "-m", "kafka_shim", "record", "--upstream", upstream, str(tmp_path / "capture")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        words = re.fullmatch(r"recording (\S+):(\d+) to .*\n", process.stdout.readline())
+        assert words is not None
+        for _ in range(2):
+            with socket.create_connection((words[1], int(words[2]))) as client:
+                assert client.recv(1) == b""
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=20)
+    reason = "the connection was refused: is the broker running, is the port right?"
+    assert told == f"warning: cannot connect to {upstream}: {reason}\n"
 
 
 def test_a_twin_is_compared_when_the_recording_ends(tmp_path: Path) -> None:
