@@ -125,7 +125,8 @@ def info(directory: str, as_json: bool) -> None:
     click.echo(f"stopped cleanly: {'yes' if found['stoppedCleanly'] else 'no'}")
     if "metadata" in found:
         click.echo(f"metadata log: {found['metadata']['records']} records, epoch {found['metadata']['epoch']}")
-        from kafka_shim.metadata.formatter import FIRST_LEVEL, METADATA_VERSION, VERSIONS
+        from kafka_shim.metadata.features import METADATA_VERSION
+        from kafka_shim.metadata.formatter import FIRST_LEVEL, VERSIONS
 
         names = {(METADATA_VERSION, level): f" ({name})" for level, name in enumerate(VERSIONS, FIRST_LEVEL)}
         for feature, level in found["features"].items():
