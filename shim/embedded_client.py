@@ -14,8 +14,6 @@ from kafka_shim.client.cluster import Cluster
 from kafka_shim.client.reading import EARLIEST, fetch, is_data, list_offsets, read_all
 from kafka_shim.client.topics import create_topic, delete_topics
 from kafka_shim.client.writing import Producer
-from kafka_shim.errors import ErrorCode
-from kafka_shim.wire_client import RequestError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -124,7 +122,7 @@ class EmbeddedClient:
         arrive, and says which did."""
         deadline = time.monotonic() + timeout_s
         with self.cluster() as cluster:
-            parts = cluster.partitions(topic) if count is None else _partitions_once_made(cluster, topic, timeout_s)
+            parts = cluster.partitions(topic) if count is None else cluster.partitions_once_made(topic, timeout_s)
             wanted = [(topic, each) for each in (parts if partition is None else [partition])]
             if count is None:
                 return read_all(cluster, wanted, read_committed=read_committed)
@@ -143,20 +141,6 @@ class EmbeddedClient:
                         )
                     time.sleep(POLL_S)
         return sorted(found[:count], key=lambda one: (one.partition, one.offset))
-
-
-def _partitions_once_made(cluster: Cluster, topic: str, timeout_s: float) -> list[int]:
-    """Returns the partitions of a topic that may be made meanwhile. Raises TimeoutError if there is none by then."""
-    deadline = time.monotonic() + timeout_s
-    while True:
-        try:
-            return cluster.partitions(topic)
-        except RequestError as error:
-            if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                raise
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"there is no topic {topic} after {timeout_s} s")
-        time.sleep(POLL_S)
 
 
 def bytes_of(content: Content) -> bytes | None:

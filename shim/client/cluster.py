@@ -151,6 +151,19 @@ class Cluster:
 
         return self.patiently(ask)
 
+    def partitions_once_made(self, topic: str, timeout_s: float) -> list[int]:
+        """Returns the partitions of a topic that may be made meanwhile. Raises TimeoutError if none is by then."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            try:
+                return self.partitions(topic)
+            except RequestError as error:
+                if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                    raise
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"there is no topic {topic} after {timeout_s} s")
+            time.sleep(PAUSE_S)
+
     def leader(self, partition: TopicPartition) -> int:
         """Returns the node id of a partition's leader, as it was when it was last asked for. Raises
         UNKNOWN_TOPIC_OR_PARTITION."""
