@@ -48,7 +48,12 @@ class ConsumerRequests:
         else:
             context = RequestContext(client, runtime.image, now_ms)
             decision = context.decision
-            group = self._find(groups, group_id, request.member_epoch == 0, decision)
+            try:
+                group = self._find(groups, group_id, request.member_epoch == 0, decision)
+            except KafkaError:
+                if decision.replies:  # of a classic group that is not upgraded
+                    runtime.carry_out(partition, groups, decision, now_ms)
+                raise
             consumer_heartbeat.heartbeat(group, request, context)
         return Outcome(decision.response, runtime.carry_out(partition, groups, decision, now_ms))
 

@@ -76,22 +76,17 @@ def upgrade(group: ClassicGroup, image: CoordinatorMetadataImage, decision: Deci
     """Returns the group as a consumer group. It is not registered yet; the records in `decision` do that.
 
     Raises GROUP_ID_NOT_FOUND if its members' bytes do not parse, or if a custom assignor's data would be lost, and
-    UNKNOWN_SERVER_ERROR if a member does not support the protocol of the generation.
+    UNKNOWN_SERVER_ERROR if a member does not support the protocol of the generation. The joins and syncs that wait are
+    answered all the same: Kafka ends them before it looks at the members (convertToConsumerGroup).
     """
     check_upgrade(group, image.config)
     group_id = group.group_id
+    _end_waits(group, decision)
     try:
         converted = _converted(group, image)
     except consumer_protocol.ConsumerProtocolError as error:
         raise _refused(group_id, "the embedded consumer protocol is malformed") from error
     for member in group.members.values():
-        decision.reply(
-            member.awaiting_join,
-            JoinGroupResponse(
-                error_code=ErrorCode.REBALANCE_IN_PROGRESS, member_id=member.member_id, protocol_name=None
-            ),
-        )
-        decision.reply(member.awaiting_sync, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
         decision.schedule(group_id, SESSION, member.member_id, member.session_timeout_ms)
     for member_id in group.pending_joins:
         decision.cancel(group_id, SESSION, member_id)
@@ -100,6 +95,16 @@ def upgrade(group: ClassicGroup, image: CoordinatorMetadataImage, decision: Deci
     decision.records += group.tombstones()
     decision.records += converted.all_records()
     return converted
+
+
+def _end_waits(group: ClassicGroup, decision: Decision) -> None:
+    code = ErrorCode.REBALANCE_IN_PROGRESS
+    for member in group.members.values():
+        refusal = JoinGroupResponse(error_code=code, member_id=member.member_id, protocol_name=None)
+        decision.reply(member.awaiting_join, refusal)
+        decision.reply(member.awaiting_sync, SyncGroupResponse(error_code=code))
+        member.awaiting_join = member.awaiting_sync = None
+    group.joining.clear()
 
 
 def _converted(group: ClassicGroup, image: CoordinatorMetadataImage) -> ConsumerGroup:

@@ -486,12 +486,32 @@ def test_a_classic_group_is_upgraded_by_a_modern_member_and_goes_back_when_it_le
 def test_a_group_that_changes_its_protocol_is_not_upgraded(node: Node, topic_id: bytes) -> None:
     """As in Apache Kafka, which looks for the subscription that belongs to the protocol of the generation."""
     both = (("range", subscription("four")), ("roundrobin", subscription("four")))
-    node.member("g", protocols=both)
-    assert not node.join("g", version=3, protocols=both[1:]).is_done
+    first = node.member("g", protocols=both)
+    waiting = node.join("g", version=3, protocols=both[1:])
+    assert not waiting.is_done
     with pytest.raises(KafkaError) as caught:
         join(node, "a")
     assert caught.value.code is E.UNKNOWN_SERVER_ERROR
     assert node.groups.find("g").TYPE == "classic"
+    assert waiting.response.error_code == E.REBALANCE_IN_PROGRESS, "it was answered before the members were looked at"
+    # It joins again, as a client does, and the rebalance goes on.
+    again = node.join("g", waiting.response.member_id, version=3, protocols=both[1:])
+    assert not again.is_done
+    assert node.join("g", first.member_id, version=3, protocols=both).protocol_name == "roundrobin"
+    assert (again.response.error_code, again.response.generation_id) == (E.NONE, 2)
+
+
+def test_a_sync_that_waits_is_answered_where_its_group_cannot_be_upgraded(node: Node, topic_id: bytes) -> None:
+    bad = (("range", b"\0"),)
+    leader = node.join("g", version=3, protocols=bad)
+    waiting = node.join("g", version=3, protocols=bad)
+    leader = node.join("g", leader.member_id, version=3, protocols=bad)
+    parked = node.sync("g", waiting.response)
+    assert not parked.is_done
+    assert refused(join, node, "a") is E.GROUP_ID_NOT_FOUND
+    assert parked.response.error_code == E.REBALANCE_IN_PROGRESS
+    assert node.state("g") == "CompletingRebalance"
+    assert node.sync("g", leader, {}).error_code == E.NONE
 
 
 def test_classic_members_of_an_upgraded_group_need_a_protocol_in_common(node: Node, topic_id: bytes) -> None:
