@@ -231,7 +231,8 @@ class Authenticator:
                     f"the session of {printable(principal, MAX_NAME)} would last {lifetime_ms} ms, Kafka counts at "
                     f"most {LONGEST_SESSION_MS}: give the token an earlier end, or lower connections.max.reauth.ms"
                 )
-            self.expires_at_ms = self._clock.monotonic_ms() + lifetime_ms
+            # Without a lifetime, as by a token that is over and not removed yet, no request is in time.
+            self.expires_at_ms = self._clock.monotonic_ms() + (lifetime_ms or -1)
         self.principal = principal
         # A session by a token has nothing of the owner's password.
         self.user = "" if mechanism.token_id else mechanism.authorization_id

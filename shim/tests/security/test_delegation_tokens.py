@@ -343,6 +343,18 @@ def test_a_token_authenticates_as_its_owner_until_it_expires(clients: Clients, m
         client.request(MetadataRequest(topics=[]), 12)
 
 
+def test_a_session_by_a_token_that_is_over_and_not_removed_yet_serves_no_request(clients: Clients):
+    """As in Kafka, whose login knows no expiry: the session has no lifetime, and its first request is late."""
+    token = create(clients["alice"], max_lifetime_ms=1000)
+    clients.broker.clock.advance(1001)
+    assert clients.stored() == [token.token_id]
+    client = clients.new()
+    answer = log_in_by_token(client, "SCRAM-SHA-256", token.token_id, bytes(token.hmac))
+    assert (answer.error_code, answer.session_lifetime_ms) == (0, 0)
+    with pytest.raises(WireClientError):
+        client.request(MetadataRequest(topics=[]), 12)
+
+
 def test_a_session_outlives_its_token_until_it_authenticates_again(clients: Clients):
     """As in Kafka: the end of a token closes no connection."""
     token = create(clients["alice"])
