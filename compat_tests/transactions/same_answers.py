@@ -13,6 +13,7 @@ from random import Random
 from typing import Any
 
 from kafka_shim.cext.batch import scan_all
+from kafka_shim.cext.java_hash import internal_partition
 from kafka_shim.compat.comparison import lines
 from kafka_shim.targets.requests import create_topic, make
 from kafka_shim.targets.waiting import wait_until
@@ -21,6 +22,10 @@ from kafka_shim.wire_client import Connection
 
 PRODUCERS = 3
 PARTITIONS = 2
+OFFSETS_PARTITIONS = 50  # by default, on both
+UNKNOWN_PARTITION = 9
+# A producer id that no producer gets, and of which a log keeps no state.
+NEGATIVE_ID = -2
 # Kafka writes markers after it has sent the EndTxn response.
 SETTLE_S, SETTLE_PAUSE_S = 10.0, 0.01
 
@@ -32,8 +37,8 @@ SHIFTS = ((0, 0), (0, -1), (0, 1), (1, 0))
 def random_request(chance: Random, *, markers: bool) -> Request:
     """Returns the next request. With `markers` it may be WriteTxnMarkers, as an administrator sends it."""
     shift = chance.choices(SHIFTS, (8, 2, 1, 1))[0]
-    kinds = ("init", "add", "verify", "add_offsets", "produce", "commit_offsets", "end", "mark")
-    kind = chance.choices(kinds, (2, 3, 1, 1, 7, 2, 5, 2 if markers else 0))[0]
+    kinds = ("init", "add", "verify", "batch", "add_offsets", "produce", "commit_offsets", "end", "mark")
+    kind = chance.choices(kinds, (2, 3, 1, 2, 1, 7, 2, 5, 2 if markers else 0))[0]
     partition = chance.randrange(PARTITIONS)
     if kind == "init":
         return kind, chance.choice((3, 4, 5)), chance.choice((None, None, *SHIFTS))
@@ -41,6 +46,13 @@ def random_request(chance: Random, *, markers: bool) -> Request:
         return kind, chance.randrange(4), shift, partition
     if kind == "verify":
         return kind, partition, chance.random() < 0.6
+    if kind == "batch":
+        numbers = (*range(PARTITIONS), UNKNOWN_PARTITION)
+        asked = [
+            (chance.choices(SHIFTS, (8, 2, 1, 1))[0], chance.random() < 0.5, chance.choices(numbers, (4, 4, 1))[0])
+            for _ in range(PRODUCERS)
+        ]
+        return kind, chance.choice((4, 5)), tuple(asked)
     if kind == "add_offsets":
         return kind, chance.randrange(5), shift
     if kind == "produce":
@@ -50,8 +62,24 @@ def random_request(chance: Random, *, markers: bool) -> Request:
         return kind, chance.choice((0, 2, 3, 4, 5)), shift, chance.choice((-1, -1, 0, 5)), chance.randrange(100)
     if kind == "end":
         return kind, chance.choice((0, 1, 2, 3, 4, 5, 5, 5, 5)), chance.random() < 0.6, shift
-    level, commits, coordinator_epoch = chance.randrange(3), chance.random() < 0.5, chance.choice((0, 0, 1, -1))
-    return kind, chance.choice((1, 2)), chance.choice(SHIFTS), level, commits, partition, coordinator_epoch
+    return (
+        kind,
+        chance.choice((1, 2)),
+        tuple(random_marker(chance, number) for number in range(chance.choice((1, 1, 2)))),
+    )
+
+
+def random_marker(chance: Random, partition: int) -> tuple[Any, ...]:
+    """Returns the arguments of one marker of a request, whose markers have different partitions: Kafka never answers
+    one that names a partition twice, nor one with a marker for unknown partitions alone."""
+    unknown = (UNKNOWN_PARTITION,) if chance.random() < 0.1 else ()
+    return (
+        chance.choice((*SHIFTS, *SHIFTS, None)),
+        chance.choices((0, 1, 2, -1), (3, 3, 3, 1))[0],
+        chance.random() < 0.5,
+        (partition, *unknown),
+        chance.choice((0, 0, 1, -1)),
+    )
 
 
 class Side:
@@ -110,6 +138,8 @@ class Side:
         elif kind == "verify":
             partition, verify_only = arguments
             code = client.verify((self._topic, partition), verify_only=verify_only)
+        elif kind == "batch":
+            code = self._batch(*arguments)
         elif kind == "add_offsets":
             version, shift = arguments
             code = client.add_offsets(version, who(shift))
@@ -123,23 +153,53 @@ class Side:
             version, commit, shift = arguments
             code = client.end(version, commit, who(shift))
         else:
-            code = self._mark(who(arguments[1]), arguments)
+            code = self._mark(client, *arguments)
         self._know(client)
         return code, client.producer[1], self._number(client.producer[0])
 
-    def _mark(self, producer: tuple[int, int], arguments: list[Any]) -> int:
-        version, _, level, commit, partition, coordinator_epoch = arguments
-        marker = {
-            "producer_id": producer[0],
-            "producer_epoch": producer[1],
-            "transaction_result": commit,
-            "coordinator_epoch": coordinator_epoch,
-            "topics": [{"name": self._topic, "partition_indexes": [partition]}],
-        }
-        if version >= 2:
-            marker["transaction_version"] = level
-        answer = self._ask("WriteTxnMarkers", version, markers=[marker])
-        return int(answer.markers[0].topics[0].partitions[0].error_code)
+    def _batch(self, version: int, asked: tuple[Any, ...]) -> list[Any]:
+        """AddPartitionsToTxn as another broker sends it, of all producers."""
+        transactions = [
+            {
+                "transactional_id": client.name,
+                "producer_id": client.producer[0] + shift[0],
+                "producer_epoch": client.producer[1] + shift[1],
+                "verify_only": verify_only,
+                "topics": [{"name": self._topic, "partitions": [partition]}],
+            }
+            for client, (shift, verify_only, partition) in zip(self._clients, asked, strict=True)
+        ]
+        answer = self._ask("AddPartitionsToTxn", version, transactions=transactions)
+        return [
+            answer.error_code,
+            *sorted(
+                (result.transactional_id, part.partition_index, part.partition_error_code)
+                for result in answer.results_by_transaction
+                for topic in result.topic_results
+                for part in topic.results_by_partition
+            ),
+        ]
+
+    def _mark(self, client: Client, version: int, asked: tuple[Any, ...]) -> list[Any]:
+        markers = []
+        for shift, level, commit, partitions, coordinator_epoch in asked:
+            marker = {
+                "producer_id": NEGATIVE_ID if shift is None else client.producer[0] + shift[0],
+                "producer_epoch": client.producer[1] + (0 if shift is None else shift[1]),
+                "transaction_result": commit,
+                "coordinator_epoch": coordinator_epoch,
+                "topics": [{"name": self._topic, "partition_indexes": list(partitions)}],
+            }
+            if version >= 2:
+                marker["transaction_version"] = level
+            markers.append(marker)
+        answer = self._ask("WriteTxnMarkers", version, markers=markers)
+        return sorted(
+            (self._number(marker.producer_id), part.partition_index, part.error_code)
+            for marker in answer.markers
+            for topic in marker.topics
+            for part in topic.partitions
+        )
 
     # --- visible state
 
@@ -149,7 +209,7 @@ class Side:
         return {
             "transaction": self._settled(name),
             "log": [self._fetched(isolation) for isolation in (0, 1)],
-            "producers": self._remembered(),
+            "producers": [*self._remembered(), self._remembered_by_the_coordinator(name)],
             "offsets": [self._committed(name, require_stable) for require_stable in (False, True)],
         }
 
@@ -198,6 +258,17 @@ class Side:
             )
             for part in sorted(answer.topics[0].partitions, key=lambda part: part.partition_index)
         ]
+
+    def _remembered_by_the_coordinator(self, group: str) -> list[Any]:
+        """The producers of the group's partition, which other runs have written to as well."""
+        partition = internal_partition(group, OFFSETS_PARTITIONS)
+        topics = [{"name": "__consumer_offsets", "partition_indexes": [partition]}]
+        (found,) = self._ask("DescribeProducers", 0, topics=topics).topics[0].partitions
+        return sorted(
+            (*self._producer_of(one), one.last_sequence, one.coordinator_epoch, one.current_txn_start_offset >= 0)
+            for one in found.active_producers
+            if one.producer_id in self._producer_ids
+        )
 
     def _producer_of(self, what: Any) -> tuple[int, int]:
         return self._number(what.producer_id), what.producer_epoch
