@@ -29,9 +29,8 @@ if TYPE_CHECKING:
 
 # How long a member may wait for the response to its first join. Clients that gave up must not stay members for ever.
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
-# How long a new group without an initial delay waits for members that have their ids and not yet joined with them, and
-# how often it looks. Those that come a little later would wait for the next heartbeat of those that were in time.
-GATHERING_MS = 5
+# How often a new group without an initial delay looks for members that have their ids, in the time that it waits for
+# them (`CoordinatorMetadataImage.gathering_ms`).
 GATHERING_STEP_MS = 1
 # The limit on pending member ids. An assigned id expires after the session timeout of its request if no join arrives
 # with it. At the limit a further id removes the oldest, so that a flood of first joins uses bounded memory.

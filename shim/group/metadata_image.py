@@ -1,6 +1,6 @@
 """What group rules see besides the group: options, topics, new ids (Kafka's CoordinatorMetadataImage).
 
-There is no clock here: each rule gets the time as an argument.
+No clock is kept here: each rule gets the time as an argument.
 """
 
 from __future__ import annotations
@@ -12,20 +12,25 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from kafka_shim.clock import Clock
     from kafka_shim.config import BrokerConfig
     from kafka_shim.metadata.image import Image
-    from kafka_shim.randomness import Randomness
+
+
+# How long a new classic group without an initial delay waits for members that have their ids and have not joined with
+# them yet. Those that come a little later would wait for the next heartbeat of those that were in time.
+GATHERING_MS = 5
 
 
 class CoordinatorMetadataImage:
     """Created by the coordinator."""
 
-    def __init__(self, config: BrokerConfig, metadata: Image, random: Randomness, gathering_ms: int) -> None:
+    def __init__(self, config: BrokerConfig, metadata: Image, clock: Clock) -> None:
         self.config = config
         self.metadata = metadata
-        self.random = random
-        # `classic_join.GATHERING_MS`; 0 under a virtual clock, which perhaps nobody advances meanwhile.
-        self.gathering_ms = gathering_ms
+        self.random = clock.random
+        # 0 under a virtual clock, which perhaps nobody advances meanwhile.
+        self.gathering_ms = 0 if clock.is_virtual else GATHERING_MS
         # The offset of the metadata log when a topic was last created. Expressions that were resolved before it are
         # stale.
         self.newest_topics_version = metadata.last_offset

@@ -142,11 +142,9 @@ class CoordinatorRuntime:
     def image(self) -> CoordinatorMetadataImage:
         """Options and topics, for the rules."""
         if self._image is None:
-            from kafka_shim.group.classic_join import GATHERING_MS
             from kafka_shim.group.metadata_image import CoordinatorMetadataImage
 
-            gathering_ms = 0 if self.clock.is_virtual else GATHERING_MS
-            self._image = CoordinatorMetadataImage(self.config, self.metadata.image, self.clock.random, gathering_ms)
+            self._image = CoordinatorMetadataImage(self.config, self.metadata.image, self.clock)
         return self._image
 
     # --- groups

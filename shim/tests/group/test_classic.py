@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group import consumer_protocol, member_turns
 from kafka_shim.group.classic import ClassicGroup
-from kafka_shim.group.classic_join import GATHERING_MS
 from kafka_shim.group.classic_state import ALLOWED_FROM, State
 from kafka_shim.group.client import Client
+from kafka_shim.group.metadata_image import GATHERING_MS
 from kafka_shim.group.purgatory import DelayedResponse
 from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
 from kafka_shim.tests.group.harness import REBALANCE_MS, SESSION_MS, Later, Node, documented, subscription
