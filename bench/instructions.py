@@ -179,13 +179,14 @@ class Workload:
         _check(self.client.request(left, 3).error_code)
 
     def members(self) -> None:
-        """TOGETHER members get their ids. The first is alone in a generation, then all join, sync, and leave by one
-        request."""
+        """The first of TOGETHER members is alone in a generation. The others get their ids, then all join, sync, and
+        leave by one request."""
         if not self._members:
             self._members = [
                 self._open.enter_context(Connection(self._address, timeout_s=900)) for _ in range(TOGETHER)
             ]
-        ids = self._ids()
+        alone = self._alone()
+        ids = [alone, *self._ids()]
         generation = self._join_all(ids)
         who = {"group_id": "together", "generation_id": generation}
         # Each waits for the leader's, or comes behind it.
@@ -199,17 +200,23 @@ class Workload:
         _check(self.client.request(left, 3).error_code)
 
     def _ids(self) -> list[str]:
-        for client in self._members:
+        for client in self._members[1:]:
             client.send(requests.make("JoinGroup", group_id="together", **JOIN), 5)
-        return [client.receive(JOIN_GROUP, 5)[1].member_id for client in self._members]
+        return [client.receive(JOIN_GROUP, 5)[1].member_id for client in self._members[1:]]
+
+    def _alone(self) -> str:
+        """Returns the id of the first member. Nobody else has one yet, for whom it would wait."""
+        client = self._members[0]
+        given = client.request(requests.make("JoinGroup", group_id="together", **JOIN), 5)
+        first = requests.make("JoinGroup", group_id="together", **JOIN, member_id=given.member_id)
+        alone = client.request(first, 5)
+        _check(alone.error_code)
+        who = {"group_id": "together", "generation_id": alone.generation_id, "member_id": given.member_id}
+        _check(client.request(requests.make("SyncGroup", **who), 3).error_code)
+        return str(given.member_id)
 
     def _join_all(self, ids: list[str]) -> int:
         """Returns the generation."""
-        first = requests.make("JoinGroup", group_id="together", **JOIN, member_id=ids[0])
-        alone = self._members[0].request(first, 5)
-        _check(alone.error_code)
-        who = {"group_id": "together", "generation_id": alone.generation_id, "member_id": ids[0]}
-        _check(self._members[0].request(requests.make("SyncGroup", **who), 3).error_code)
         # In any order: also the leader's begins a rebalance, which waits for who has an id.
         for client, member_id in zip(self._members, ids, strict=True):
             client.send(requests.make("JoinGroup", group_id="together", **JOIN, member_id=member_id), 5)
