@@ -142,16 +142,16 @@ def decode_value(transactional_id: str, value: Buffer) -> Transaction:
             (topic.topic, partition) for topic in message.transaction_partitions for partition in topic.partition_ids
         )
     return Transaction(
-        transactional_id=transactional_id,
-        producer_id=message.producer_id,
-        previous_producer_id=message.previous_producer_id,
-        next_producer_id=message.next_producer_id,
-        producer_epoch=message.producer_epoch,
-        last_producer_epoch=NO_PRODUCER_EPOCH,
-        timeout_ms=message.transaction_timeout_ms,
-        state=state,
-        partitions=partitions,
-        start_ms=message.transaction_start_timestamp_ms,
-        last_update_ms=message.transaction_last_update_timestamp_ms,
-        client_version=message.client_transaction_version,
+        transactional_id,
+        message.producer_id,
+        message.previous_producer_id,
+        message.next_producer_id,
+        message.producer_epoch,
+        NO_PRODUCER_EPOCH,
+        message.transaction_timeout_ms,
+        state,
+        partitions,
+        message.transaction_start_timestamp_ms,
+        message.transaction_last_update_timestamp_ms,
+        message.client_transaction_version,
     )
