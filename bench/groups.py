@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from bench.rounds import Figures, Pace
 
 TOPIC = "bench"
-# To how many groups members come at once, one after another, in a step.
-GROUPS = 5
 
 
 def join_fields(group: str, member_id: str = "") -> dict[str, Any]:
@@ -92,14 +90,18 @@ def _checked(answer: Any) -> None:
 
 
 def members(side: Side, pace: Pace) -> Figures:
-    """Until the members that came at once are together in one generation, in one group after another. One thread in C
-    speaks for all of them (`members.c`). They leave before the next group, which is in the CPU and not in the time."""
+    """Until the members that came at once are together in one generation, in one group after another for the seconds of
+    a step. One thread in C speaks for all of them (`members.c`). They leave before the next group, which is in the CPU
+    and not in the time."""
     line = [program("members", ["bench/members.c"]), str(local_port(side.bootstrap)), str(MEMBERS), TOPIC]
-    took_s, requests = 0.0, 0
+    took_s, requests, groups = 0.0, 0, 0
     with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as it:
         assert it.stdin is not None and it.stdout is not None and it.stderr is not None
+        it.stdout.readline()
         cpu = cpu_s(side.target)
-        for _ in range(GROUPS):
+        end_s = time.monotonic() + pace.seconds
+        while time.monotonic() < end_s:
+            groups += 1
             print(side.next_name("bench-members"), file=it.stdin, flush=True)
             told = it.stdout.readline().split()
             if len(told) != 2:
@@ -108,7 +110,7 @@ def members(side: Side, pace: Pace) -> Figures:
             requests += int(told[1])
         spent = cpu_s(side.target) - cpu
         it.stdin.close()
-    total = MEMBERS * GROUPS
+    total = MEMBERS * groups
     return {"per_s": total / took_s, "cpu_us": spent * 1e6 / total, "requests": requests / total}
 
 

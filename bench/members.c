@@ -1,6 +1,7 @@
 /* Members of classic groups that come at once, in one thread: what a member says is next to nothing of its cost.
 
-   `members PORT COUNT TOPIC` connects COUNT members to 127.0.0.1:PORT and reads names of groups from stdin, a line each.
+   `members PORT COUNT TOPIC` connects COUNT members to 127.0.0.1:PORT, asks on each connection for ApiVersions, as
+   clients do, prints a line once all are answered, and reads names of groups from stdin, a line each.
    For each the members join at once, and one line on stdout says how many seconds passed until all were synced in one
    generation, and how many requests they sent. Then they leave.
 
@@ -21,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { JOIN_GROUP = 11, HEARTBEAT = 12, LEAVE_GROUP = 13, SYNC_GROUP = 14 };
+enum { JOIN_GROUP = 11, HEARTBEAT = 12, LEAVE_GROUP = 13, SYNC_GROUP = 14, API_VERSIONS = 18 };
 enum { NO_ERROR = 0, REBALANCE_IN_PROGRESS = 27, MEMBER_ID_REQUIRED = 79 };
 enum { MOST_MEMBERS = 1000, MOST_EVENTS = 256, ID_BYTES = 256, TIMEOUT_MS = 30000, GIVE_UP_S = 120 };
 /* Between a member's heartbeats, by which it learns that others have come. Clients take seconds. */
@@ -261,6 +262,18 @@ static void connect_all(int port, int poll_fd) {
     }
 }
 
+/* A connection that the broker has not accepted yet would cost the first group what accepting it costs. */
+static void ask_api_versions(void) {
+    for (uint32_t n = 0; n < count; n++) {
+        begin(API_VERSIONS, 0);
+        send_to(&members[n], API_VERSIONS);
+    }
+    for (uint32_t n = 0; n < count; n++) {
+        while (!receive(&members[n])) continue;
+        members[n].api_key = 0;
+    }
+}
+
 static int are_together(void) {
     for (uint32_t n = 0; n < count; n++)
         if (members[n].synced == 0 || members[n].synced != members[0].synced) return 0;
@@ -320,6 +333,9 @@ int main(int argument_count, char **arguments) {
     int poll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (members == NULL || poll_fd < 0) fail("no room");
     connect_all(atoi(arguments[1]), poll_fd);
+    ask_api_versions();
+    puts("ready");
+    fflush(stdout);
     group = name;
     while (fgets(name, sizeof name, stdin) != NULL) {
         name[strcspn(name, "\n")] = 0;
