@@ -83,7 +83,11 @@ def merge(path: Path) -> None:
     if figures["settings"] != later["settings"] or figures["machine"] != later["machine"]:
         raise SystemExit(f"{path}: taken with other settings or on another machine than the committed run")
     figures["cases"] |= later["cases"]
-    figures.setdefault("later", {})[later["began"]] = later["parts"]
+    kept = {
+        began: [part for part in parts if part not in later["parts"]]
+        for began, parts in figures.get("later", {}).items()
+    }
+    figures["later"] = {began: parts for began, parts in kept.items() if parts} | {later["began"]: later["parts"]}
     figures["failed"] = {part: why for part, why in figures["failed"].items() if part not in later["parts"]}
     FIGURES.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
 
