@@ -13,10 +13,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from kafka_shim.compat.comparison import unequal
-from kafka_shim.compat.scenarios.scenario_client import PATIENCE_S, Disagreement, ScenarioClient, warm_up
+from kafka_shim.compat.scenarios.scenario_client import Disagreement, ScenarioClient, warm_up
 from kafka_shim.targets import Power, Target, make
 from kafka_shim.targets.kafka_container import KafkaContainer
 from kafka_shim.targets.kafka_native import KafkaNative
+from kafka_shim.targets.waiting import PATIENCE_S
 from kafka_shim.wire_client import WireClientError
 
 TYPE_CHECKING = False

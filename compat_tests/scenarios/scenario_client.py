@@ -13,6 +13,7 @@ from kafka_shim.errors import ErrorCode
 from kafka_shim.protocol.message import Message
 from kafka_shim.targets import parked
 from kafka_shim.targets.requests import fetch, make, produce
+from kafka_shim.targets.waiting import PATIENCE_S
 from kafka_shim.wire_client import Connection, WireClientError
 
 TYPE_CHECKING = False
@@ -30,7 +31,6 @@ IGNORED = {
 ORDERED = {"aborted_transactions", "records"}
 # Timestamps, and values computed from them, inside a text.
 NUMBERS = re.compile(r"-?\d{12,}")
-PATIENCE_S = 30.0
 OWN_TIMES_MS = 600_000
 CLOSED = "closed the connection"
 
