@@ -1,7 +1,7 @@
 """GSSAPI: Kerberos tickets (RFC 4752; Java: GssKrb5Server, Krb5LoginModule; Kafka: SaslServerCallbackHandler).
 
 The broker accepts with the key of its service principal, from the keytab that the JAAS options of the listener name; it
-asks no KDC. MIT's library checks the tickets, through the package `gssapi` of the extra `kafka-shim[gssapi]`. Like
+asks no KDC. MIT's library checks the tickets, through the package `gssapi` of the extra `gssapi`. Like
 Kafka it offers authentication alone, without a security layer, and takes the ticket's principal whatever authorization
 id the client asks for.
 """
