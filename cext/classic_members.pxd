@@ -44,6 +44,8 @@ cdef class ClassicGroupEnd:
     cdef bint _has_room(self, str member_id, int64_t metadata_bytes, int64_t most_bytes) except -1
     cdef bint _supports(self, str protocol_type, list protocols) except -1
     cdef int _admit(self, ClassicMember member, protocol_type, token) except -1
+    # Whether this is the first join phase of an empty group, and all who were given an id have joined.
+    cdef bint is_gathered(self) except -1
     # Whether the group prepares a rebalance and expects somebody with this id.
     cdef bint expects(self, str member_id) except -1
     # Whether a new member is only to be expected.

@@ -73,10 +73,6 @@ class ClassicGroupEnd:
 
     @property
     def has_all_joined(self) -> bool: ...
-    @property
-    def is_gathered(self) -> bool:
-        """Whether this is the first join phase of an empty group, and all who were given an id have joined."""
-
     def add(self, member: ClassicMember, protocol_type: str) -> None:
         """Add a member. The first one sets the protocol type and becomes the leader."""
 

@@ -84,8 +84,7 @@ cdef class ClassicGroupEnd:
     def has_all_joined(self):
         return not self.pending_joins and len(self.joining) == len(self.members)
 
-    @property
-    def is_gathered(self):
+    cdef bint is_gathered(self) except -1:
         return self.state is PREPARING and self.previous_state is EMPTY and not self.pending_joins
 
     def add(self, ClassicMember member not None, protocol_type):

@@ -50,6 +50,7 @@ cdef class ClassicRequestsEnd:
     cpdef str new_id(self, client_id, Joining joining)
     cpdef expect(self, Joining joining, str member_id)
     cpdef bint wait_to_join(self, Joining joining, str client_id, str client_host, delayed) except -1
+    cpdef has_joined(self, ClassicGroupEnd group, str group_id, str member_id)
     cpdef bint wait_to_sync(self, Syncing syncing, delayed) except -1
     cpdef bint keep(self, str group_id, str member_id, str instance_id, int32_t generation_id) except -1
     cpdef bint assigned(self, Syncing syncing) except -1

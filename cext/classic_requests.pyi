@@ -51,6 +51,10 @@ class ClassicRequestsEnd:
     def wait_to_join(self, joining: Joining, client_id: str, client_host: str, delayed: DelayedEnd) -> bool:
         """Have a new member, whose id the group has given out, wait for others (`ClassicGroupEnd.wait_to_join`)."""
 
+    def has_joined(self, group: Any, group_id: str, member_id: str) -> None:
+        """Start the session of a new member that waits for others, and end the wait of a new group that has no initial
+        delay if it was the last one."""
+
     def wait_to_sync(self, syncing: Syncing, delayed: DelayedEnd) -> bool:
         """Have a follower wait for the leader's assignment (`ClassicGroupEnd.wait_to_sync`)."""
 

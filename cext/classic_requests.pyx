@@ -5,10 +5,6 @@ from libc.stdint cimport int32_t, int64_t
 
 from kafka_shim.cext.classic_members cimport ClassicGroupEnd, ClassicMember, new_member
 from kafka_shim.cext.java_hash cimport partition_of
-from kafka_shim.cext.uuids cimport java_uuid_text, version_4
-
-cdef enum:
-    UUID_BYTES = 16
 
 
 @cython.final
@@ -72,8 +68,7 @@ cdef class ClassicRequestsEnd:
         ):
             return None
         joining.group = group
-        suffix = java_uuid_text(version_4(self._clock.random.bytes_of(UUID_BYTES)))
-        return f"{'' if client_id is None else <str?>client_id}-{suffix}"
+        return f"{'' if client_id is None else <str?>client_id}-{self._clock.random.java_uuid_text()}"
 
     cpdef expect(self, Joining joining, str member_id):
         cdef tuple key = (joining.group_id, self._session, member_id)
@@ -101,11 +96,7 @@ cdef class ClassicRequestsEnd:
                 member, joining.protocol_type, delayed, self._config.group_max_size, self._limits.MAX_METADATA_BYTES
             )
             if waits:
-                self._timers.schedule(
-                    (joining.group_id, self._session, joining.member_id), self._limits.NEW_MEMBER_JOIN_TIMEOUT_MS
-                )
-                if group.is_gathered and self._config.group_initial_rebalance_delay_ms == 0:
-                    self._timers.schedule((joining.group_id, self._join, ""), 0)
+                self.has_joined(group, joining.group_id, joining.member_id)
                 delayed.park(self._purgatory, joining.group_id)
         except MemoryError:
             raise
@@ -114,6 +105,11 @@ cdef class ClassicRequestsEnd:
             raise
         groups.is_current = True
         return waits
+
+    cpdef has_joined(self, ClassicGroupEnd group, str group_id, str member_id):
+        self._timers.schedule((group_id, self._session, member_id), self._limits.NEW_MEMBER_JOIN_TIMEOUT_MS)
+        if group.is_gathered() and self._config.group_initial_rebalance_delay_ms == 0:
+            self._timers.schedule((group_id, self._join, ""), 0)
 
     cpdef bint wait_to_sync(self, Syncing syncing, delayed) except -1:
         cdef ClassicGroupEnd group = self._group_in(self._current(syncing.group_id), syncing.group_id)

@@ -32,6 +32,8 @@ PASSING = frozenset(
         ErrorCode.CONCURRENT_TRANSACTIONS,
     }
 )
+# Of a topic that somebody may be making.
+NOT_MADE = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
 PAUSE_S = 0.05
 # Between two of several requests in a row.
 LONGEST_PAUSE_S = 0.02
@@ -153,16 +155,12 @@ class Cluster:
 
     def partitions_once_made(self, topic: str, timeout_s: float) -> list[int]:
         """Returns the partitions of a topic that may be made meanwhile. Raises TimeoutError if none is by then."""
-        deadline = time.monotonic() + timeout_s
-        while True:
-            try:
-                return self.partitions(topic)
-            except RequestError as error:
-                if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                    raise
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"there is no topic {topic} after {timeout_s} s")
-            time.sleep(PAUSE_S)
+        try:
+            return self.patiently(lambda: self.partitions(topic), NOT_MADE, timeout_s)
+        except RequestError as error:
+            if error.code not in NOT_MADE:
+                raise
+            raise TimeoutError(f"there is no topic {topic} after {timeout_s} s") from None
 
     def leader(self, partition: TopicPartition) -> int:
         """Returns the node id of a partition's leader, as it was when it was last asked for. Raises
@@ -199,15 +197,17 @@ class Cluster:
 
         return self.patiently(ask)
 
-    def patiently(self, ask: Callable[[], T]) -> T:
-        """Returns what `ask` returns; calls it again while it raises RequestError with a code of `PASSING`, for
-        `timeout_s` at most."""
-        deadline = time.monotonic() + self.timeout_s
+    def patiently(
+        self, ask: Callable[[], T], passing: frozenset[ErrorCode] = PASSING, timeout_s: float | None = None
+    ) -> T:
+        """Returns what `ask` returns; calls it again while it raises RequestError with a code that is passing, for
+        `timeout_s` at most, by default the cluster's."""
+        deadline = time.monotonic() + (self.timeout_s if timeout_s is None else timeout_s)
         while True:
             try:
                 return ask()
             except RequestError as error:
-                if error.code not in PASSING or time.monotonic() > deadline:
+                if error.code not in passing or time.monotonic() > deadline:
                     raise
                 self.forget_leaders()
                 time.sleep(PAUSE_S)

@@ -68,10 +68,7 @@ class ClassicRequests(ClassicRequestsEnd):
             if group.__class__ is ClassicGroup and classic_join.waits(
                 group, request, client, delayed, runtime.config.group_max_size
             ):
-                timer = group_id, SESSION, request.member_id
-                runtime.timers.schedule(timer, classic_join.NEW_MEMBER_JOIN_TIMEOUT_MS)
-                if group.is_gathered and runtime.config.group_initial_rebalance_delay_ms == 0:
-                    runtime.timers.schedule((group_id, JOIN, ""), 0)
+                self.has_joined(group, group_id, request.member_id)
                 return
             now_ms = runtime.clock.now_ms()
             context = JoinContext(request, version, delayed, client, runtime.image, now_ms)
