@@ -265,6 +265,12 @@ def brokers_add_and_verify_in_batches(t: ScenarioClient) -> None:
                 for each in (p, q)
             ]
             t.ask("AddPartitionsToTxn", version, transactions=rows)
+        # Of a transactional id that comes twice the last partitions count, and one code for all is listed as the first.
+        twice = [
+            {**p.who, "verify_only": only, "topics": [{"name": topic, "partitions": [number]}]}
+            for only, number in ((False, 0), (True, 2), (False, version - 3))
+        ]
+        t.ask("AddPartitionsToTxn", version, transactions=twice)
     for each in (p, q):
         each.end(commit=False, version=4)
 

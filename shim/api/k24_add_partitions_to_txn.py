@@ -59,8 +59,13 @@ def _in_steps(context: Context, request: AddPartitionsToTxnRequest) -> Steps[Out
     if context.api_version >= FIRST_OF_BROKERS:
         require_on_cluster(context, CLUSTER_ACTION)
         results = []
+        # What comes twice is added, or verified, with the partitions of the last; a code for all is listed as the first
+        # (AddPartitionsToTxnRequest.partitionsByTransaction, errorResponseForTransaction).
+        last = {one.transactional_id: one.topics for one in request.transactions}
+        first = {one.transactional_id: one.topics for one in reversed(request.transactions)}
         for one in request.transactions:
-            found = yield from _add(context, one, TV2, flushes)
+            name = one.transactional_id
+            found = yield from _add(context, one, last[name], first[name], TV2, flushes)
             results.append(AddPartitionsToTxnResult(transactional_id=one.transactional_id, topic_results=found))
             yield
         return Outcome(AddPartitionsToTxnResponse(results_by_transaction=results), flushes)
@@ -70,17 +75,23 @@ def _in_steps(context: Context, request: AddPartitionsToTxnRequest) -> Steps[Out
         producer_epoch=request.v3_and_below_producer_epoch,
         topics=request.v3_and_below_topics,
     )
-    topics = yield from _add(context, transaction, TV0, flushes)
+    topics = yield from _add(context, transaction, transaction.topics, transaction.topics, TV0, flushes)
     return Outcome(AddPartitionsToTxnResponse(results_by_topic_v3_and_below=topics), flushes)
 
 
 def _add(
-    context: Context, transaction: AddPartitionsToTxnTransaction, client_version: int, flushes: list[Flush]
+    context: Context,
+    transaction: AddPartitionsToTxnTransaction,
+    topics: Sequence[AddPartitionsToTxnTopic],
+    listed: Sequence[AddPartitionsToTxnTopic],
+    client_version: int,
+    flushes: list[Flush],
 ) -> Steps[list[AddPartitionsToTxnTopicResult]]:
+    """Add or verify the partitions of `topics`; the answer lists those of `listed` if they have one code."""
     image = context.broker.metadata.image
     partitions: dict[TopicPartition, None] = {}  # each once, in the order of the request
     names: dict[str, None] = {}
-    for topic, some in _parts(transaction):
+    for topic, some in _parts(topics):
         partitions.update(((topic.name, partition), None) for partition in some)
         names[topic.name] = None
         yield
@@ -88,12 +99,12 @@ def _add(
     if context.api_version < FIRST_OF_BROKERS:
         if not is_authorized(context, WRITE, TRANSACTIONAL_ID, transaction.transactional_id):
             denied = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-            return (yield from _results(transaction, denied))
+            return (yield from _results(listed, denied))
         # No client adds an internal topic by name. AddOffsetsToTxn adds the group's partition.
         asked = (name for name in names if name not in INTERNAL_TOPICS)
         allowed = yield from authorized_in_steps(context, WRITE, TOPIC, asked)
     codes: dict[TopicPartition, ErrorCode] = {}
-    for topic, some in _parts(transaction):
+    for topic, some in _parts(topics):
         for partition in some:
             if topic.name not in allowed:
                 codes[topic.name, partition] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -135,7 +146,7 @@ def _add(
         if code is ErrorCode.PRODUCER_FENCED and context.api_version < 2:
             code = ErrorCode.INVALID_PRODUCER_EPOCH
     if not transaction.verify_only:
-        return (yield from _results(transaction, code))
+        return (yield from _results(listed, code))
     return (
         yield from _results_of_map(
             partitions,
@@ -146,18 +157,18 @@ def _add(
 
 
 def _parts(
-    transaction: AddPartitionsToTxnTransaction,
+    topics: Sequence[AddPartitionsToTxnTopic],
 ) -> Iterator[tuple[AddPartitionsToTxnTopic, Sequence[int]]]:
-    for topic in transaction.topics:
+    for topic in topics:
         for start in range(0, len(topic.partitions) or 1, PARTITIONS_PER_STEP):
             yield topic, topic.partitions[start : start + PARTITIONS_PER_STEP]
 
 
-def _results(transaction: AddPartitionsToTxnTransaction, code: ErrorCode) -> Steps[list[AddPartitionsToTxnTopicResult]]:
+def _results(topics: Sequence[AddPartitionsToTxnTopic], code: ErrorCode) -> Steps[list[AddPartitionsToTxnTopicResult]]:
     """One code for all, listed as in the request."""
     results: list[AddPartitionsToTxnTopicResult] = []
     last = None
-    for topic, some in _parts(transaction):
+    for topic, some in _parts(topics):
         if topic is not last:
             results.append(AddPartitionsToTxnTopicResult(name=topic.name))
             last = topic

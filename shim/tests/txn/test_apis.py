@@ -170,6 +170,34 @@ def test_codes_that_differ_by_partition_are_listed_in_the_order_of_kafkas_maps(
     ]
 
 
+def test_of_a_transactional_id_that_comes_twice_the_last_partitions_count(client: Client) -> None:
+    """A code for all is listed as in the first, as in Kafka; codes that differ, as in the map of the last."""
+    client.init()
+
+    def told(*asked: tuple[bool, int]) -> list[list[tuple[int, int]]]:
+        transactions = [
+            {
+                "transactional_id": client.name,
+                "producer_id": client.producer[0],
+                "producer_epoch": client.producer[1],
+                "verify_only": verify_only,
+                "topics": [{"name": "t", "partitions": [partition]}],
+            }
+            for verify_only, partition in asked
+        ]
+        answer = client.connection.request(make("AddPartitionsToTxn", transactions=transactions), 5)
+        return [
+            [(part.partition_index, part.partition_error_code) for part in result.topic_results[0].results_by_partition]
+            for result in answer.results_by_transaction
+        ]
+
+    assert told((True, 0), (False, 1)) == [[(1, ErrorCode.TRANSACTION_ABORTABLE)], [(0, NONE)]]
+    assert client.described().topics[0].partitions == [1]
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert told((False, 0), (False, 9)) == [[(9, unknown)], [(9, unknown)]]
+    assert client.described().topics[0].partitions == [1]
+
+
 def test_an_unknown_transactional_id(client: Client) -> None:
     unknown = ErrorCode.INVALID_PRODUCER_ID_MAPPING
     assert client.add(3, (1, 1)) == [unknown]
