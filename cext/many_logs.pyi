@@ -18,7 +18,8 @@ class PartitionBatch:
     The producer is that of a transactional batch; `producer_id` is -1 of any other, and of one without a producer id:
     it belongs to no transaction, whatever its attributes say. It is read of the first batch; a second one is refused
     anyway. `expected_bytes` is what the records decompress to, 0 where they are not compressed. `checked` is what a
-    thread found of the records; None: the append checks them. `error` is None, the refusal, or what a bug raised."""
+    thread found of the records; None: the append checks them. `is_internal`: of an internal topic, to which its client
+    may not write. `error` is None, the refusal, or what a bug raised."""
 
     answer: Any
     records: Any
@@ -27,6 +28,7 @@ class PartitionBatch:
     verification: Verification | None
     checked: Any
     expected_bytes: int
+    is_internal: bool
 
     def __init__(self, answer: object, records: Buffer) -> None: ...
     @property
@@ -63,9 +65,9 @@ class Produced:
         now_ms: int,
         cached_batches: int,
     ) -> tuple[list[PartitionBatch], int]:
-        """Append by `LogEnd.append_data` each batch that has no error and was not checked before, and fill in its
-        answer. Returns the others, and the bytes that were appended. Of those an append failed for, `error` is set:
-        what `LogEnd.not_appended` made of it, or the exception itself, which is a bug."""
+        """Append by `LogEnd.append_data` each batch that has no error, was not checked before and is not internal, and
+        fill in its answer. Returns the others, and the bytes that were appended. Of those an append failed for, `error`
+        is set: what `LogEnd.not_appended` made of it, or the exception itself, which is a bug."""
 
 def in_order(answers: dict[Any, list[Any]], found: dict[tuple[Any, int], PartitionBatch]) -> list[PartitionBatch]:
     """Put the batches' answers into the lists of `answers`, by the first of what `found` has them by. Returns the

@@ -31,6 +31,7 @@ cdef class PartitionBatch:
     cdef public object verification
     cdef public object checked
     cdef public int64_t expected_bytes
+    cdef public bint is_internal
     cdef readonly bint is_transactional
     cdef readonly int64_t producer_id
     cdef readonly int32_t producer_epoch
@@ -113,6 +114,7 @@ cdef class Produced:
                 batch.log is None
                 or batch.error is not None
                 or batch.checked is not None
+                or batch.is_internal
                 or type(batch.answer) is not self._answer_class
             ):
                 left.append(batch)

@@ -9,11 +9,13 @@ from libc.string cimport memcmp
 from kafka_shim.cext.batch cimport (
     AT_ATTRIBUTES,
     AT_BASE_SEQUENCE,
+    AT_LENGTH,
     AT_MAGIC,
     AT_PRODUCER_EPOCH,
     AT_PRODUCER_ID,
     BATCH_HEADER_SIZE,
     CODEC_MASK,
+    LENGTH_END,
     TRANSACTIONAL_FLAG,
 )
 from kafka_shim.cext.bigendian cimport load_i16, load_i32, load_i64
@@ -319,6 +321,8 @@ cdef bint _are_plain(Request* request, list logs, int version) except -1:
         p = entry.records
         attributes = load_i16(p + AT_ATTRIBUTES)
         if p[AT_MAGIC] != 2 or not log._is_plain or not log._is_ready():
+            return False
+        if load_i32(p + AT_LENGTH) != entry.size_bytes - LENGTH_END:
             return False
         codec = attributes & CODEC_MASK
         if codec != 0 and (

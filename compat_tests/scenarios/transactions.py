@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kafka_shim.cext.records import build
 from kafka_shim.compat.scenarios import scenario
 from kafka_shim.compat.scenarios.scenario_client import NONE, Producer, ScenarioClient, name_of, records_of
 from kafka_shim.targets import Power
@@ -332,6 +333,20 @@ def produce_to_what_was_not_added(t: ScenarioClient) -> None:
     t.same(state_of(t, p.transactional_id), "Ongoing", "state")
     p.end(commit=True)
     t.same(t.values(topic, committed=True), [b"v12", b"v13"], "committed")
+    # Before the coordinator is asked: what is not one batch. After it: an internal topic, whose partition is in the
+    # transaction then.
+    internal = "__transaction_state"
+    q = Producer(t, "y")
+    batch = build([(b"k", b"v", t.epoch_ms, ())], transactional=True, producer_id=q.id, producer_epoch=q.epoch)
+    answer = t.produce(topic, batch + batch, version=12, transactional_id=q.transactional_id)
+    t.error(answer, "INVALID_RECORD", "two batches")
+    for version in (10, 11):
+        q.send(internal, b"", version=version, expect="INVALID_TXN_STATE" if version == 10 else "TRANSACTION_ABORTABLE")
+    t.same(state_of(t, q.transactional_id), "Empty", "state")
+    q.send(internal, b"", producer_epoch=q.epoch + 1, expect=OLD_EPOCH)
+    q.send(internal, b"", expect="INVALID_TOPIC_EXCEPTION")
+    t.same(state_of(t, q.transactional_id), "Ongoing", "state")
+    q.end(commit=True)
 
 
 @scenario("B9", settings={"transaction.partition.verification.enable": "false"}, needs=Power.SETTINGS)

@@ -188,7 +188,8 @@ def _locate(
     for batch, has_no_records in made.locate(partitions, key, context.broker.logs.partitions.loaded, name, found):
         if batch.log is None:
             try:
-                batch.log = _find(context, key, batch.answer.index)
+                batch.log = log = _find(context, key, batch.answer.index)
+                batch.is_internal = log.topic in INTERNAL_TOPICS and context.client_id != ADMIN_CLIENT_ID
             except KafkaError as error:
                 # Its frames would be kept too, for each of thousands of partitions.
                 batch.error = error.without_frames()
@@ -218,7 +219,4 @@ def _find(context: Context, topic: str | bytes, partition: int) -> PartitionLog:
     name = topic if isinstance(topic, str) else broker.metadata.topic_by_id(topic).name
     if broker.authorizer is not None:
         require(context, WRITE, TOPIC, name)
-    log = broker.logs.get(name, partition)
-    if name in INTERNAL_TOPICS and context.client_id != ADMIN_CLIENT_ID:
-        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {name}")
-    return log
+    return broker.logs.get(name, partition)

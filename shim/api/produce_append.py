@@ -10,10 +10,11 @@ from kafka_shim.protocol.messages.produce_request import PartitionProduceData
 from kafka_shim.protocol.messages.produce_response import BatchIndexAndErrorMessage, PartitionProduceResponse
 from kafka_shim.storage.plain_log import append_each
 from kafka_shim.storage.results import NotOneBatchError
+from kafka_shim.storage.validation import check_framing as check_framing_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Collection, Coroutine
     from typing import Any
 
     from kafka_shim.cext.log_end import Verification
@@ -97,7 +98,10 @@ def append_some(
     for batch in batches:
         log, answer = batch.log, batch.answer
         if batch.error is None and not valid_acks:
-            batch.error = KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
+            batch.error = _badly_framed(batch, version) or KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
+        if batch.error is None and batch.is_internal:
+            assert log is not None
+            batch.error = KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {log.topic}")
         if batch.error is None:
             assert log is not None
             try:
@@ -128,6 +132,24 @@ def append_some(
             batch.error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
         _refuse(batch)
         failures.append(batch)
+
+
+def check_framing(batches: Collection[PartitionBatch], version: int) -> None:
+    """Refuse what Kafka refuses before it asks anybody about a batch (ProduceRequest.validateRecords)."""
+    for batch in batches:
+        if batch.error is None:
+            batch.error = _badly_framed(batch, version)
+            if batch.error is not None:
+                _refuse(batch)
+
+
+def _badly_framed(batch: PartitionBatch, version: int) -> KafkaError | None:
+    assert batch.log is not None
+    try:
+        check_framing_of(batch.records, batch.log.name, version, batch.log.config)
+    except KafkaError as error:
+        return error.without_frames()
+    return None
 
 
 def after_append(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_shim.api.produce_append import append, take_done
+from kafka_shim.api.produce_append import append, check_framing, take_done
 from kafka_shim.cext.many_logs import logs_and_sequences, of_one_producer, refused, take_guards, transactional
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.outcome import wait_for
@@ -44,6 +44,7 @@ def admit_and_append(
     KafkaError for the whole request."""
     broker = context.broker
     explanations = broker.transactions.explanations
+    check_framing(of_transaction, context.api_version)
     wanted = of_one_producer(of_transaction)
     for batch in refused(of_transaction):
         explanations.refused("Produce", request.transactional_id, batch.error, context.received_ms)

@@ -29,9 +29,9 @@ SHOWN_ERRORS = 3
 # of work (docs/adr/0047-more-than-one-core.md).
 LEAST_DECOMPRESSED_APART_BYTES = {1: 128 << 10, 2: 1024 << 10, 3: 1536 << 10, 4: 1024 << 10}
 LEAST_COMPRESSED_APART_BYTES = 64 << 10
-# Header positions: the end of the length field, the end of the attributes. Then the least valid length, that of an
-# empty message of magic 0.
-LENGTH_END, ATTRIBUTES_END, LEAST_OLD_LENGTH = 12, 23, 14
+# Header positions: the end of the length field, the magic, the end of the attributes. Then the least valid length, that
+# of an empty message of magic 0.
+LENGTH_END, MAGIC, ATTRIBUTES_END, LEAST_OLD_LENGTH = 12, 16, 23, 14
 
 _CORRUPT = frozenset({Verdict.BAD_LENGTH, Verdict.UNKNOWN_MAGIC, Verdict.BAD_CRC})
 # In Kafka these are exceptions without an error code of their own, so it returns UNKNOWN_SERVER_ERROR.
@@ -123,6 +123,24 @@ def read_header(records: Buffer, name: str, version: int, config: TopicConfig) -
         raise _unreadable(records, err, name, version) from None
     _check_frame(records, batch.compression, batch.base_offset, batch.size_bytes, name, version, config)
     return batch
+
+
+def check_framing(records: Buffer, name: str, version: int, config: TopicConfig) -> None:
+    """Raises what Kafka finds before it asks a transaction's coordinator: not exactly one batch of magic 2, or a codec
+    that the version does not have."""
+    view = memoryview(records)
+    if (
+        len(view) >= ATTRIBUTES_END
+        and len(view) == LENGTH_END + int.from_bytes(view[8:LENGTH_END])
+        and view[MAGIC] == 2
+        and (version >= ZSTD_SINCE_PRODUCE or view[ATTRIBUTES_END - 1] & 7 != ZSTD)
+    ):
+        return
+    try:
+        read_header(records, name, version, config)
+    except KafkaError as error:
+        if isinstance(error, NotOneBatchError) or error.code is ErrorCode.UNSUPPORTED_COMPRESSION_TYPE:
+            raise
 
 
 def _check_frame(

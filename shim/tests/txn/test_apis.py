@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kafka_shim import Broker
+from kafka_shim.cext.records import build
 from kafka_shim.errors import ErrorCode
 from kafka_shim.protocol.headers import encode_request_frame
 from kafka_shim.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
@@ -28,7 +29,8 @@ from kafka_shim.protocol.messages.write_txn_markers_request import (
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
-from kafka_shim.targets.requests import create_topic, finalise, make
+from kafka_shim.storage.validation import ZSTD
+from kafka_shim.targets.requests import create_topic, finalise, make, produce
 from kafka_shim.tests.txn.raw import Client
 from kafka_shim.wire_client import Connection, WireClientError
 
@@ -314,6 +316,36 @@ def test_produce_to_a_partition_that_is_not_added(client: Client, version: int) 
     expected = {3: "INVALID_TXN_STATE", 10: "INVALID_TXN_STATE", 11: "TRANSACTION_ABORTABLE", 12: "NONE"}
     assert client.produce(version) is ErrorCode[expected[version]]
     assert client.end(5, False) is NONE
+
+
+@pytest.mark.parametrize(
+    ("version", "code"), [(10, "INVALID_TXN_STATE"), (11, "TRANSACTION_ABORTABLE"), (12, "INVALID_TOPIC_EXCEPTION")]
+)
+def test_the_coordinator_is_asked_before_an_internal_topic_is_refused(client: Client, version: int, code: str) -> None:
+    client.init()
+    client.topic = "__consumer_offsets"
+    assert client.produce(version, (client.producer[0], 7)) is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert client.produce(version) is ErrorCode[code]
+    assert (client.described().transaction_state == "Ongoing") == (version == 12)
+    assert client.verify((client.topic, 0), verify_only=False) == [NONE]
+    assert client.produce(version) is ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert client.end(5, commit=True) is NONE
+
+
+@pytest.mark.parametrize("version", [3, 12])
+def test_what_is_not_one_batch_is_refused_before_the_coordinator_is_asked(client: Client, version: int) -> None:
+    client.init()
+    who = {"producer_id": client.producer[0], "producer_epoch": 7, "base_sequence": 0, "transactional": True}
+    one, two = (build([(b"k", b"v", 1, ())], codec=codec, **who) for codec in (0, ZSTD))
+    codes = {bytes(one + one): ErrorCode.INVALID_RECORD}
+    if version < 7:
+        codes[bytes(two)] = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+    for records, code in codes.items():
+        for acks in (-1, 5):
+            request = produce("t", 0, records, acks=acks, transactional_id=client.name)
+            (topic,) = client.connection.request(request, version).responses
+            assert topic.partition_responses[0].error_code == code
+    assert client.described().transaction_state == "Empty"
 
 
 def test_produce_of_an_unknown_producer_id(client: Client) -> None:
