@@ -38,12 +38,11 @@ def handle(
     transactions = context.broker.transactions
     resolved: Flushes = ()
     try:
+        held = _held(context, request)
         if request.unknown_tags and RESOLVE_TAG in request.unknown_tags and request.transactional_id:
             resolved = transactions.resolve(request.transactional_id).flushes
         _refuse_two_phases(request)
-        outcome = transactions.init_producer_id(
-            request.transactional_id, request.transaction_timeout_ms, _held(context, request)
-        )
+        outcome = transactions.init_producer_id(request.transactional_id, request.transaction_timeout_ms, held)
     except KafkaError as error:
         code = error.code
         if code is ErrorCode.PRODUCER_FENCED and context.api_version < 4:

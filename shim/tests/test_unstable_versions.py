@@ -32,6 +32,8 @@ def test_unstable_versions_are_served_where_they_are_enabled():
         assert init(client) == 0
         assert init(client, enable2_pc=True) == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         assert init(client, keep_prepared_txn=True) == ErrorCode.UNSUPPORTED_VERSION
+        for wish in ("enable2_pc", "keep_prepared_txn"):
+            assert init(client, producer_id=5, **{wish: True}) == ErrorCode.INVALID_REQUEST
 
 
 def test_unstable_versions_are_unknown_otherwise():
