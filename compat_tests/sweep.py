@@ -200,6 +200,10 @@ CASES: dict[str, list[dict[str, Any]]] = {
     "CreatePartitions": [
         {"timeout_ms": 1000, "validate_only": True, "topics": [{"name": name, "count": count}]}
         for name, count in ((ABSENT, 3), (TOPIC, 1), (TOPIC, 0), (TOPIC, 9))
+    ]
+    + [
+        {"timeout_ms": 0, "topics": [{"name": name, "count": 9} for name in names]}
+        for names in ((TOPIC, TOPIC), (TOPIC, TOPIC, ABSENT))
     ],
     "AlterConfigs": [
         {"validate_only": True, "resources": [{"resource_type": kind, "resource_name": ABSENT}]} for kind in (2, 77)
@@ -209,7 +213,7 @@ CASES: dict[str, list[dict[str, Any]]] = {
     ],
     "ElectLeaders": [
         {"election_type": kind, "topic_partitions": wanted, "timeout_ms": timeout_ms}
-        for kind in (0, 1)
+        for kind in (0, 1, 7)
         for wanted in ([{"topic": TOPIC, "partitions": [0, 99]}, {"topic": ABSENT, "partitions": [0]}], [])
         for timeout_ms in (0, 5000)
     ],
@@ -278,6 +282,8 @@ CASES: dict[str, list[dict[str, Any]]] = {
     "DescribeShareGroupOffsets": [
         {"groups": [{"group_id": "nobody", "topics": None}, {"group_id": "nobody", "topics": []}]},
         {"groups": [{"group_id": "nobody", "topics": [{"topic_name": ABSENT, "partitions": [0]}]}]},
+        {"groups": [{"group_id": "nobody", "topics": [{"topic_name": TOPIC, "partitions": []}]}]},
+        {"groups": [{"group_id": "", "topics": [{"topic_name": TOPIC, "partitions": [0]}]}]},
     ],
     "AlterShareGroupOffsets": [
         {"group_id": "", "topics": []},

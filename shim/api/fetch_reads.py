@@ -174,8 +174,9 @@ def _read_one(context: Context, request: FetchRequest, entry: PartitionRead, rea
     if asked.current_leader_epoch >= 0:
         check_leader_epoch(log, asked.current_leader_epoch)
     if request.replica_id >= 0 or request.replica_state.replica_id >= 0:
+        has_epoch = asked.current_leader_epoch >= 0  # then the follower may be ahead of the leader (KIP-903)
         raise KafkaError(
-            ErrorCode.NOT_LEADER_OR_FOLLOWER,
+            ErrorCode.UNKNOWN_LEADER_EPOCH if has_epoch else ErrorCode.NOT_LEADER_OR_FOLLOWER,
             "this partition has one replica, which is here: other brokers cannot fetch it",
         )
     if asked.last_fetched_epoch >= 0 and _diverges(log, asked, answer):

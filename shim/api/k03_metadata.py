@@ -63,14 +63,18 @@ def handle(context: Context, request: MetadataRequest) -> Steps[MetadataResponse
     else:
         ids: dict[bytes, None] = {}
         names: dict[str, None] = {}
+        names_nothing = False
         for wanted in asked:
             _check_name(wanted, version)
+            names_nothing = names_nothing or (wanted.name is None and wanted.topic_id == ZERO_UUID)
             if wanted.topic_id != ZERO_UUID:
                 ids[wanted.topic_id] = None
             names[wanted.name or ""] = None
             yield
         if ids:
             response.topics = yield from _by_id(context, ids)
+        elif names_nothing:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # neither name nor id: Kafka fails with this
         else:
             creates = request.allow_auto_topic_creation and broker.config.auto_create_topics_enable
             response.topics = yield from _by_names(context, names, creates)
@@ -103,8 +107,6 @@ def _check_name(topic: MetadataRequestTopic, version: int) -> None:
     by_id = version >= FIRST_WITH_TOPIC_IDS
     if topic.name is None and not by_id:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Topic name can not be null for version {version}")
-    if topic.name is None and topic.topic_id == ZERO_UUID:
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # neither name nor id: Kafka fails with this
     if topic.topic_id != ZERO_UUID and not by_id:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Topic IDs are not supported in requests for version {version}")
 

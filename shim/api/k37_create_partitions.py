@@ -1,8 +1,8 @@
 """CreatePartitions (key 37), versions 0-3.
 
 Adds partitions to topics. Each topic succeeds or fails by itself. `validate_only` changes nothing. A duplicate name is
-INVALID_REQUEST. A timeout of 0 or less is REQUEST_TIMED_OUT, and nothing is changed. From v3 a topic
-over the partition mutation quota (KIP-599) is THROTTLING_QUOTA_EXCEEDED.
+INVALID_REQUEST. A timeout of 0 or less is REQUEST_TIMED_OUT if there is something to do, and nothing is changed. From
+v3 a topic over the partition mutation quota (KIP-599) is THROTTLING_QUOTA_EXCEEDED.
 """
 
 from __future__ import annotations
@@ -30,8 +30,6 @@ TOPICS_PER_TURN = 128
 
 
 async def handle(context: Context, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
-    if request.timeout_ms <= 0:
-        raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, None)
     response = CreatePartitionsResponse()
     metadata = context.broker.metadata
     names = Counter(topic.name for topic in request.topics)
@@ -44,6 +42,8 @@ async def handle(context: Context, request: CreatePartitionsRequest) -> CreatePa
     ]
     once = [name for name, times in names.items() if times == 1]
     allowed = authorized(context, AclOperation.ALTER, ResourceType.TOPIC, once)
+    if request.timeout_ms <= 0 and allowed:
+        raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, None)
     quota = None if context.throttle is None else context.throttle.mutation_quota(is_strict=context.api_version >= 3)
     for number, topic in enumerate(request.topics, 1):
         if not number % TOPICS_PER_TURN:

@@ -29,13 +29,13 @@ PREFERRED, UNCLEAN = 0, 1
 
 
 def handle(context: Context, request: ElectLeadersRequest) -> ElectLeadersResponse:
-    if request.election_type not in (PREFERRED, UNCLEAN):
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
     broker, kind = context.broker, request.election_type
     if request.topic_partitions == []:
         return ElectLeadersResponse()
     if request.timeout_ms <= 0:
         raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
+    if kind not in (PREFERRED, UNCLEAN):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {kind}")
     response = ElectLeadersResponse()
     if request.topic_partitions is None:
         for topic in broker.metadata.image.topics.values():

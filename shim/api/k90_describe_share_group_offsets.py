@@ -85,6 +85,8 @@ def _these(
             hidden.append(_without_state(entry.topic_name, entry.partitions, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
         elif topic is None:
             unknown.append(_without_state(entry.topic_name, entry.partitions, ErrorCode.NONE))
+        elif not wanted.group_id or not entry.partitions:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka fails to ask for their states
         else:
             known.append(_topic(broker, wanted.group_id, topic, entry.partitions))
     return [*known, *unknown, *hidden]

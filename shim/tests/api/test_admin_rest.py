@@ -195,7 +195,20 @@ def test_what_is_refused_before_the_controller_is_asked_does_not_time_out(client
         topics = [DeleteTopicState(name=name, topic_id=of) for name, of in wanted]
         return [one.error_code for one in client.request(DeleteTopicsRequest(topics=topics, timeout_ms=0), 6).responses]
 
+    def grown(*names: str) -> list[tuple[str, int]]:
+        topics = [CreatePartitionsTopic(name=name, count=3) for name in names]
+        request = CreatePartitionsRequest(topics=topics, timeout_ms=0)
+        return [(topic.name, topic.error_code) for topic in client.request(request, 3).results]
+
+    def elected(*names: str, timeout_ms: int) -> int:
+        topics = [TopicPartitions(topic=name, partitions=[0]) for name in names]
+        request = ElectLeadersRequest(election_type=7, topic_partitions=topics, timeout_ms=timeout_ms)
+        return client.request(request, 2).error_code
+
     late, invalid = ErrorCode.REQUEST_TIMED_OUT, ErrorCode.INVALID_REQUEST
+    assert grown("t", "t") == [("t", invalid)]
+    assert grown("t", "t", "y") == [("t", late), ("t", late), ("y", late)]
+    assert [elected(timeout_ms=5000), elected("t", timeout_ms=0), elected("t", timeout_ms=5000)] == [0, late, invalid]
     assert made("z", "z") == [("z", invalid)]
     assert made("__cluster_metadata") == [("__cluster_metadata", invalid)]
     assert made("z", "z", "y") == [("z", late), ("z", late), ("y", late)]

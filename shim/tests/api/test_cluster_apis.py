@@ -104,6 +104,8 @@ def test_topics_are_found_by_id_from_version_12(client):
     assert refused.error_code == ErrorCode.INVALID_REQUEST
     neither = client.request(MetadataRequest(topics=[MetadataRequestTopic(name=None)]), 12)
     assert neither.topics[0].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    both = MetadataRequest(topics=[MetadataRequestTopic(name=None), MetadataRequestTopic(name=None, topic_id=topic_id)])
+    assert [topic.name for topic in client.request(both, 12).topics] == ["t"]
 
 
 def test_operations_are_told_when_they_are_asked_for(client):

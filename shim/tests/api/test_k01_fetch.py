@@ -79,6 +79,11 @@ def test_a_follower_is_told_that_it_is_none(client, version):
     who = {"replica_state": ReplicaState(replica_id=3)} if version >= 15 else {"replica_id": 3}
     told = fetch(client, topic_id if version >= 13 else "t", 0, 0, version, **who)
     assert (told.error_code, told.high_watermark) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
+    request = fetch_request({(topic_id if version >= 13 else "t", 0): 0}, **who)
+    request.topics[0].partitions[0].current_leader_epoch = 0
+    if version >= 9:
+        told = client.request(request, version).responses[0].partitions[0]
+        assert (told.error_code, told.high_watermark) == (ErrorCode.UNKNOWN_LEADER_EPOCH, -1)
 
 
 def test_what_does_not_exist_is_answered_last(client):

@@ -52,6 +52,14 @@ def test_offsets_are_described_with_their_lag(client: Connection) -> None:
     assert described(client, wanted) == [(TOPIC, 1, 5, -5), (TOPIC, 9, -1, -1), (ABSENT, 0, -1, -1)]
 
 
+def test_offsets_of_no_partition_or_of_a_group_without_a_name_are_an_error_of_the_group(client: Connection) -> None:
+    begun(client)
+    for group_id, partitions in ((GROUP, []), ("", [0])):
+        topics = [{"topic_name": TOPIC, "partitions": partitions}]
+        (group,) = ask(client, "DescribeShareGroupOffsets", groups=[{"group_id": group_id, "topics": topics}]).groups
+        assert (group.error_code, group.topics) == (E.UNKNOWN_SERVER_ERROR, [])
+
+
 def test_each_partition_that_cannot_be_altered_has_its_error(client: Connection) -> None:
     make_topic(client, TOPIC)
     topics = [
