@@ -175,6 +175,21 @@ DIFFERENCES = (
         "test_share_offsets_of_a_partition_that_does_not_exist",
     ),
     KnownDifference(
+        "unknown topic ids of a ShareFetch",
+        "answers UNKNOWN_TOPIC_ID for their partitions, and the others as ever",
+        "answers UNKNOWN_SERVER_ERROR alone",
+        "the records of other topics need not wait until a member has heard that one is deleted",
+        "test_unknown_topic_ids_of_a_share_fetch",
+    ),
+    KnownDifference(
+        "requests of brokers that get no answer",
+        "answers a WriteTxnMarkers that names a partition twice, or of whose last marker no partition exists, and an "
+        "AddPartitionsToTxn of version 4 or 5 without transactions",
+        "never answers",
+        "an administrator who waits for ever helps nobody",
+        "test_requests_of_brokers_that_get_no_answer",
+    ),
+    KnownDifference(
         "large regular expressions",
         "answers INVALID_REGULAR_EXPRESSION to one that does not compile in 1 MB",
         "accepts it",

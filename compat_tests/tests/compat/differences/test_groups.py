@@ -16,6 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from kafka_shim.protocol.message import Message
+
 JOIN_GROUP = 11
 
 
@@ -225,3 +227,59 @@ def test_metadata_of_classic_members(each) -> None:
         return connection.request(join, 3).error_code
 
     assert each(code_of) == [ErrorCode.GROUP_MAX_SIZE_REACHED, ErrorCode.NONE]
+
+
+def test_unknown_topic_ids_of_a_share_fetch(each) -> None:
+    def fetched(connection: Connection) -> tuple[int, list[int]]:
+        part = {"partition_index": 0, "acknowledgement_batches": []}
+        fetch = ask.make(
+            "ShareFetch",
+            group_id="share-of-nothing",
+            member_id="A" * 22,
+            share_session_epoch=0,
+            max_bytes=1000,
+            max_records=1,
+            batch_size=1,
+            topics=[{"topic_id": b"\x01" * 16, "partitions": [part]}],
+        )
+        answer = connection.request(fetch, 1)
+        return answer.error_code, [part.error_code for topic in answer.responses for part in topic.partitions]
+
+    assert each(fetched) == [(ErrorCode.NONE, [ErrorCode.UNKNOWN_TOPIC_ID]), (ErrorCode.UNKNOWN_SERVER_ERROR, [])]
+
+
+def test_requests_of_brokers_that_get_no_answer(each) -> None:
+    def markers(*places: tuple[str, list[int]]) -> Message:
+        rows = [
+            {
+                "producer_id": number,
+                "producer_epoch": 0,
+                "transaction_result": True,
+                "topics": [{"name": topic, "partition_indexes": partitions}],
+            }
+            for number, (topic, partitions) in enumerate(places)
+        ]
+        return ask.make("WriteTxnMarkers", markers=rows)
+
+    def served(connection: Connection) -> None:
+        ask.create_topic(connection, "marked")
+        await_topic(connection, "marked", is_there=True)
+        append = ask.produce("marked", 0, [(b"k", b"v")])
+        until(lambda: connection.request(append, 9).responses[0].partition_responses[0].error_code == 0 or None)
+
+    each(served)
+    for message, version in (
+        (markers(("marked", [0, 0])), 1),
+        (markers(("marked", [0]), ("absent", [0])), 1),
+        (ask.make("AddPartitionsToTxn", transactions=[]), 5),
+    ):
+
+        def is_answered(connection: Connection, message: Message = message, version: int = version) -> bool:
+            try:
+                connection.request(message, version)
+            except WireClientError as err:
+                assert "answer from" in str(err)
+                return False
+            return True
+
+        assert each(is_answered) == [True, False]
