@@ -283,6 +283,7 @@ CASES: dict[str, list[dict[str, Any]]] = {
         {"groups": [{"group_id": "nobody", "topics": None}, {"group_id": "nobody", "topics": []}]},
         {"groups": [{"group_id": "nobody", "topics": [{"topic_name": ABSENT, "partitions": [0]}]}]},
         {"groups": [{"group_id": "nobody", "topics": [{"topic_name": TOPIC, "partitions": []}]}]},
+        {"groups": [{"group_id": "nobody", "topics": [{"topic_name": TOPIC, "partitions": [0, -1]}]}]},
         {"groups": [{"group_id": "", "topics": [{"topic_name": TOPIC, "partitions": [0]}]}]},
     ],
     "AlterShareGroupOffsets": [

@@ -103,20 +103,26 @@ def _append_transactional(
 
 
 def failed(request: ProduceRequest, version: int, code: ErrorCode, message: str | None) -> ProduceResponse:
-    """Every partition gets the error, as in ProduceRequest.getErrorResponse. With acks 0 the connection is closed."""
+    """Every partition gets the error, once, as in ProduceRequest.getErrorResponse. With acks 0 the connection is
+    closed."""
     if request.acks == 0:
         raise DisconnectError(f"Produce with acks=0 failed: {code.name}")
     response = ProduceResponse()
+    indexes: dict[str | bytes, dict[int, None]] = {}
     for topic in request.topic_data:
-        partitions = [
+        key = topic.topic_id if version >= FIRST_WITH_TOPIC_IDS else topic.name
+        if key not in indexes and topic.partition_data:
+            indexes[key] = {}
+            response.responses.append(TopicProduceResponse(name=topic.name, topic_id=topic.topic_id))
+        for data in topic.partition_data:
+            indexes[key][data.index] = None
+    for entry, of_topic in zip(response.responses, indexes.values(), strict=True):
+        entry.partition_responses = [
             PartitionProduceResponse(
-                index=data.index, error_code=code, base_offset=-1, error_message=message if version >= 8 else None
+                index=index, error_code=code, base_offset=-1, error_message=message if version >= 8 else None
             )
-            for data in topic.partition_data
+            for index in of_topic
         ]
-        response.responses.append(
-            TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=partitions)
-        )
     return response
 
 

@@ -85,7 +85,7 @@ def _these(
             hidden.append(_without_state(entry.topic_name, entry.partitions, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
         elif topic is None:
             unknown.append(_without_state(entry.topic_name, entry.partitions, ErrorCode.NONE))
-        elif not wanted.group_id or not entry.partitions:
+        elif not wanted.group_id or min(entry.partitions, default=-1) < 0:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka fails to ask for their states
         else:
             known.append(_topic(broker, wanted.group_id, topic, entry.partitions))

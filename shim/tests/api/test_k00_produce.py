@@ -115,6 +115,16 @@ def test_of_a_partition_named_twice_the_last_one_counts(client):
     assert (stored.high_watermark, len(stored.records)) == (1, len(batch(bytes(500))))
 
 
+def test_a_request_that_is_refused_as_a_whole_lists_each_partition_once(client):
+    make_topic(client, "t", 2)
+    records = batch(b"a", transactional=True, producer_id=7, producer_epoch=0, base_sequence=0)
+    data = [PartitionProduceData(index=index, records=records) for index in (1, 0, 1)]
+    topics = [TopicProduceData(name="t", partition_data=data), TopicProduceData(name="t", partition_data=data)]
+    (topic,) = client.request(ProduceRequest(acks=-1, timeout_ms=1, topic_data=topics), 9).responses
+    refused = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    assert [(one.index, one.error_code) for one in topic.partition_responses] == [(1, refused), (0, refused)]
+
+
 def test_only_an_admin_client_writes_to_internal_topics(broker, client):
     broker.call(lambda: broker.state.metadata.ensure_internal_topic("__transaction_state"))
     told = produce(client, "__transaction_state", 0, batch(b"a"))

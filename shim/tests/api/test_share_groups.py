@@ -54,7 +54,7 @@ def test_offsets_are_described_with_their_lag(client: Connection) -> None:
 
 def test_offsets_of_no_partition_or_of_a_group_without_a_name_are_an_error_of_the_group(client: Connection) -> None:
     begun(client)
-    for group_id, partitions in ((GROUP, []), ("", [0])):
+    for group_id, partitions in ((GROUP, []), (GROUP, [0, -1]), ("", [0])):
         topics = [{"topic_name": TOPIC, "partitions": partitions}]
         (group,) = ask(client, "DescribeShareGroupOffsets", groups=[{"group_id": group_id, "topics": topics}]).groups
         assert (group.error_code, group.topics) == (E.UNKNOWN_SERVER_ERROR, [])
