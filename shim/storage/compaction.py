@@ -219,6 +219,7 @@ class Round:
             segment.offset_index.store()
             segment.store_indexes()
             group.written_bytes = segment.size_bytes
+            segment.close_file()  # raises where `abandon` does not: the sources are deleted after this
         finally:
             segment.abandon()
         modified_ns = group.sources[-1].modified_ns

@@ -138,6 +138,8 @@ class IndexFile(IndexEnd):
             self._map = None
             self._files.closed(self)
 
+    make_room = close_file
+
 
 class OffsetIndex(IndexFile):
     """Offset -> position of the batch that ends at it."""

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     class Holder(Protocol):
         """An object that holds a descriptor or a mapping."""
 
-        def close_file(self) -> None:
-            """Close it; the next use opens it again."""
+        def make_room(self) -> None:
+            """Close it; the next use opens it again, and raises the error of a close that failed."""
 
 
 # More would only use kernel memory, because reopening a file takes microseconds. Linux allows 65,530 mappings.
@@ -104,7 +104,7 @@ class OpenFiles:
         return max(0, self.limit - self.descriptors)
 
     def open(self, path: str, flags: int, holder: Holder) -> int:
-        """Open a file and return its descriptor, which `holder` keeps until its `close_file`. Raises OSError."""
+        """Open a file and return its descriptor, which `holder` keeps until it calls `closed`. Raises OSError."""
         fd = self.open_briefly(path, flags)
         self._holders[holder] = True
         self.descriptors += 1
@@ -113,7 +113,7 @@ class OpenFiles:
         return fd
 
     def map(self, path: str, size_bytes: int, holder: Holder) -> Mapping:
-        """Map the first `size_bytes` of a file. `holder` keeps the mapping until its `close_file`. Raises OSError."""
+        """Map the first `size_bytes` of a file. `holder` keeps the mapping until it calls `closed`. Raises OSError."""
         fd = self.open_briefly(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             mapping = Mapping(fd, 0, size_bytes)
@@ -164,5 +164,5 @@ class OpenFiles:
             for holder in some:
                 if holder is newest or len(holders) <= wanted:
                     return
-                holder.close_file()
+                holder.make_room()
                 stay += holder in holders

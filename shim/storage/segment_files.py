@@ -21,6 +21,7 @@ class SegmentFiles(SegmentEnd):
     """The base of `Segment`. Event-loop thread only. The descriptor and the indexes are opened at their first use."""
 
     __slots__ = (
+        "_close_error",
         "_files",
         "_is_abandoned",
         "_retained",
@@ -39,6 +40,8 @@ class SegmentFiles(SegmentEnd):
         # the size of the .log file
         self.size_bytes = 0
         self._fd = -1
+        # What the close said that made room for other files: a failed one may have lost what was appended.
+        self._close_error: OSError | None = None
         # How many FileRecords refer to the file. While there is one, an abandoned segment stays readable.
         self._retained = 0
         self._is_abandoned = False
@@ -54,6 +57,7 @@ class SegmentFiles(SegmentEnd):
     def fd(self) -> int:
         """The descriptor of the .log file, for reading and appending. Creates a missing file. Raises OSError."""
         if self._fd < 0:
+            self._require_closed_well()
             flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
             if not self._is_abandoned:
                 flags |= os.O_CREAT
@@ -99,7 +103,7 @@ class SegmentFiles(SegmentEnd):
 
     def close_file(self) -> None:
         """Close the descriptor; the next use opens it again. It stays open if the segment is abandoned and FileRecords
-        still refer to the file, which may be unlinked."""
+        still refer to the file, which may be unlinked. Raises OSError."""
         if self._fd >= 0 and not (self._is_abandoned and self._retained):
             fd, self._fd = self._fd, -1
             self._files.closed(self)
@@ -107,15 +111,35 @@ class SegmentFiles(SegmentEnd):
             # same, and its number may be that of another partition's file next.
             os.close(fd)
 
+    def make_room(self) -> None:
+        """`close_file` for the sake of another file. If it fails, the next use of this segment raises the error: the
+        partition whose file took the place has lost nothing."""
+        try:
+            self.close_file()
+        except OSError as err:
+            self._close_error = err
+
+    def _require_closed_well(self) -> None:
+        if (err := self._close_error) is not None:
+            # EIO, also where the disk was full: other than at a refused write, the appends were acknowledged.
+            reason = f"what was appended may be lost, the file was closed with an error: {err.strerror}"
+            raise OSError(errno.EIO, reason, self.path(names.LOG)) from err
+
     def abandon(self) -> None:
-        """Close all files without storing anything (offline or deleted partition). The .log descriptor stays open while
-        FileRecords refer to it, because the file may be unlinked before their bytes are sent."""
+        """Close all files without storing anything (offline or deleted partition), whatever the close says. The .log
+        descriptor stays open while FileRecords refer to it, because the file may be unlinked before their bytes are
+        sent."""
         self._is_abandoned = True
+        self._close_error = None
         self._drop_indexes()
         if self._retained:
             with suppress(OSError):  # those responses fail and their connections close, as in Kafka
                 _ = self.fd
         else:
+            self._close_for_good()
+
+    def _close_for_good(self) -> None:
+        with suppress(OSError):  # nobody wants what the close could not write
             self.close_file()
 
     def _drop_indexes(self) -> None:
@@ -132,7 +156,7 @@ class SegmentFiles(SegmentEnd):
         """Undo one `retain`; the last one closes the file of an abandoned segment."""
         self._retained -= 1
         if self._is_abandoned and not self._retained:
-            self.close_file()
+            self._close_for_good()
 
     def moved(self, directory: str, suffix: str | None = None) -> None:
         """Update the paths after the caller renamed the files."""

@@ -80,6 +80,7 @@ class Segment(SegmentFiles):
         """Store the indexes and close all files. Raises OSError."""
         if self._offset_index is not None or self._time_index is not None or self._has_unstored_facts():
             self.store_indexes()
+        self._require_closed_well()
         self.close_file()
         self._drop_indexes()
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import resource
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,12 +14,15 @@ import pytest
 from kafka_shim.cext.segment import Mapping
 from kafka_shim.clock import VirtualClock
 from kafka_shim.config import BrokerConfig, TopicConfig
+from kafka_shim.errors import ErrorCode
 from kafka_shim.faults import Faults
 from kafka_shim.storage.index import IndexFile
+from kafka_shim.storage.log import PartitionLog
 from kafka_shim.storage.logs import Logs
 from kafka_shim.storage.open_files import MOST_FILES, OPEN_MAX, OpenFiles, most_partition_files, raise_limit
+from kafka_shim.storage.segments import Segment
 from kafka_shim.tests import descriptors
-from kafka_shim.tests.storage.conftest import NOW_MS, TOPIC_ID, Disk, put, records
+from kafka_shim.tests.storage.conftest import NOW_MS, TOPIC_ID, Disk, put, records, refused
 
 SEGMENTS = 60
 
@@ -120,7 +124,7 @@ def test_half_of_what_is_held_is_given_up_for_one_more(tmp_path: Path) -> None:
     files, closed = OpenFiles(100), []
 
     class Held:
-        def close_file(self) -> None:
+        def make_room(self) -> None:
             closed.append(self)
             files.closed(self)
 
@@ -166,27 +170,87 @@ def test_append_opens_its_file_behind_everything_that_may_close_it(
     assert active.size_bytes == os.stat(active.path(".log")).st_size
 
 
-def test_a_descriptor_that_is_closed_with_an_error_is_not_used_again(
-    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@contextmanager
+def closed_with_an_error(*segments: Segment) -> Iterator[None]:
+    """The descriptors that these segments have now are closed with EIO, as a network's file system may do that could
+    not write what was appended."""
+    close, failing = os.close, {segment.fd for segment in segments}
+
+    def close_and_fail(fd: int) -> None:
+        close(fd)
+        if fd in failing:
+            failing.remove(fd)
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "close", close_and_fail)
+        yield
+    assert not failing
+
+
+def test_a_descriptor_that_is_closed_with_an_error_is_not_used_again(make_disk: Callable[..., Disk]) -> None:
     """Linux has closed it, and gives its number to the next file that is opened: what was appended went there."""
     disk = make_disk()
     log = disk.open()
     put(log, b"a")
-    close = os.close
-
-    def closed_with_an_error(fd: int) -> None:
-        close(fd)
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-    with monkeypatch.context() as patch, pytest.raises(OSError, match="Input/output"):
-        patch.setattr(os, "close", closed_with_an_error)
+    with closed_with_an_error(log.active), pytest.raises(OSError, match="Input/output"):
         log.active.close_file()
     other = disk.logs.create("u", bytes(16), 0, log.config)
     put(other, b"other")
     put(log, b"b")
     assert [records(one) for one in (log, other)] == [[(0, b"a"), (1, b"b")], [(0, b"other")]]
     assert len(disk.logs.services.files) == disk.logs.services.files.descriptors == 2
+
+
+@pytest.fixture
+def made_room(make_disk: Callable[..., Disk]) -> tuple[Disk, PartitionLog, PartitionLog]:
+    """A partition whose file made room for that of another one, and was closed with an error."""
+    disk = make_disk()
+    log = disk.open()
+    put(log, b"a")
+    other = disk.logs.create("u", bytes(16), 0, log.config)
+    disk.logs.services.files.limit = 1
+    with closed_with_an_error(log.active):
+        put(other, b"other")
+    return disk, log, other
+
+
+def test_a_close_that_fails_is_no_error_of_the_partition_that_needed_the_room(
+    made_room: tuple[Disk, PartitionLog, PartitionLog],
+) -> None:
+    disk, log, other = made_room
+    assert records(other) == [(0, b"other")]
+    assert len(disk.logs.services.files) == disk.logs.services.files.descriptors == 1
+    with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+        put(log, b"refused")
+    assert (log.is_offline, other.is_offline) == (True, False)
+    assert disk.logs.reopen_offline()
+    put(log, b"b")
+    assert records(log) == [(0, b"a"), (1, b"b")]
+
+
+def test_a_close_that_failed_before_the_stop_leaves_no_mark_of_a_clean_one(
+    made_room: tuple[Disk, PartitionLog, PartitionLog],
+) -> None:
+    disk, _, _ = made_room
+    disk.stop()
+    assert not (disk.path / ".kafka_cleanshutdown").exists()
+
+
+def test_a_partition_goes_offline_whatever_the_close_of_its_files_says(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk()
+    log = disk.open()
+    put(log, b"a")
+    log.roll(NOW_MS)
+    put(log, b"b")
+    woken: list[bool] = []
+    log.subscribe(lambda: woken.append(True))
+    with closed_with_an_error(*log.segments):
+        log.fail(OSError(errno.EIO, os.strerror(errno.EIO)))
+    assert woken == [True], "readers that wait are told"
+    assert descriptors_in(disk.path) == []
+    assert disk.logs.reopen_offline()
+    assert records(log) == [(0, b"a"), (1, b"b")]
 
 
 def test_replay_that_pauses_holds_no_descriptor(closed_segments: Disk) -> None:
