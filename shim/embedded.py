@@ -358,12 +358,12 @@ class Broker(EmbeddedClient):
         config.acl_principals = tuple(str(one.get("principal")) for one in self._acls)
         server = Server(config, self._clock, self._faults)
         await server.start()
-        if self._security is not None:
-            self._security.add_users(server.broker)
         self._server = server
         self._loop = asyncio.get_running_loop()
         self._asked = asked = asyncio.Event()
         try:
+            if self._security is not None:
+                self._security.add_users(server.broker)
             await store_acls(server, self._acls)
         except BaseException:
             await server.stop()

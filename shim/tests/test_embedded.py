@@ -18,6 +18,8 @@ from kafka_shim.client.requests import make
 from kafka_shim.client.writing import Producer
 from kafka_shim.config import ConfigError
 from kafka_shim.embedded_control import milliseconds
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.security import scram_credentials
 from kafka_shim.storage.results import StorageError
 from kafka_shim.tests.produced import batch, fetch, make_topic, metadata, produce
 from kafka_shim.wire_client import Connection, RequestError, WireClientError
@@ -92,6 +94,20 @@ def test_a_directory_in_use_is_refused_and_the_broker_can_be_started_later(tmp_p
         late.start()
     with late, Connection(late.bootstrap_servers) as client:
         assert metadata(client).topics == []
+
+
+def test_a_broker_whose_users_cannot_be_stored_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A full disk may refuse them. The directory must not stay locked by a broker that nobody can reach."""
+    broker = Broker(data_dir=tmp_path, sasl="SCRAM-SHA-256", users={"alice": "secret"})
+
+    def refuse(*_: object) -> None:
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "no space is left")
+
+    with monkeypatch.context() as patch, pytest.raises(KafkaError, match="no space is left"):
+        patch.setattr(scram_credentials, "records_of_users", refuse)
+        broker.start()
+    with broker:
+        assert broker.topics() == []
 
 
 def test_options_are_kafkas_with_underscores_and_plain_values():
