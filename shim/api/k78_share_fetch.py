@@ -271,7 +271,9 @@ def _answer(context: Context, fetch: _Fetch, answers: Answers) -> ShareFetchResp
             for key, answer in answers.items()
             if session.must_respond(key, sizes.get(key, 0), answer.error_code)
         }
-    broker.metrics.fetched_bytes += sum(sizes.values())
+    for key, size_bytes in sizes.items():
+        broker.metrics.fetched_bytes += size_bytes
+        fetch.reads.shares[key].log.fetched_bytes += size_bytes
     _put(context, response, answers)
     return response
 

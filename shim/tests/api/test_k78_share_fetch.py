@@ -56,6 +56,16 @@ def test_a_record_belongs_to_one_member_until_it_is_released(
     assert values(again) == [b"b"]
 
 
+def test_what_a_member_is_given_counts_as_bytes_out_of_its_topic(
+    broker: Broker, client: Connection, member: ShareMember
+):
+    """As in Kafka (`KafkaApis.processShareFetchResponse`)."""
+    produce(client, "t", 0, batch(b"a", b"b"))
+    got = member.poll()
+    log, metrics = broker.state.logs.get("t", 0), broker.state.metrics
+    assert log.fetched_bytes == metrics.fetched_bytes == len(got.records) > 0
+
+
 def test_acknowledgements_in_a_fetch_are_carried_out_before_it(client: Connection, member: ShareMember):
     produce(client, "t", 0, batch(b"a", b"b"))
     assert ranges(member.poll()) == [(0, 1, 1)]
