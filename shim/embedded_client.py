@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from kafka_shim.client.cluster import TopicPartition
     from kafka_shim.client.records import Record
     from kafka_shim.client.writing import Written
 
@@ -120,27 +121,36 @@ class EmbeddedClient:
         """Returns the records of a topic, by partition and offset: those that are there, or with `count` the first so
         many that arrive, also where the topic is made meanwhile. Commits no offsets. Raises TimeoutError if fewer
         arrive, and says which did."""
-        deadline = time.monotonic() + timeout_s
         with self.cluster() as cluster:
-            parts = cluster.partitions(topic) if count is None else cluster.partitions_once_made(topic, timeout_s)
-            wanted = [(topic, each) for each in (parts if partition is None else [partition])]
             if count is None:
-                return read_all(cluster, wanted, read_committed=read_committed)
-            positions = list_offsets(cluster, dict.fromkeys(wanted, EARLIEST))
-            found: list[Record] = []
-            while len(found) < count:
-                for got in fetch(cluster, positions, max_wait_ms=0, read_committed=read_committed):
-                    positions[got.topic, got.partition] = got.next_offset
-                    found += filter(is_data, got.records)
-                if len(found) < count:
-                    if time.monotonic() > deadline:
-                        kind = "committed records" if read_committed else "records"
-                        values = ", ".join(repr(one.value) for one in found[:10])
-                        raise TimeoutError(
-                            f"{topic} has {len(found)} {kind} after {timeout_s} s, not {count}: [{values}]"
-                        )
-                    time.sleep(POLL_S)
+                parts = cluster.partitions(topic) if partition is None else [partition]
+                return read_all(cluster, [(topic, each) for each in parts], read_committed=read_committed)
+            deadline = time.monotonic() + timeout_s
+            made = cluster.partitions_once_made(topic, timeout_s)
+            wanted = [(topic, each) for each in (made if partition is None else [partition])]
+            found = _await_records(cluster, wanted, count, deadline, read_committed=read_committed)
+        if len(found) < count:
+            kind = "committed records" if read_committed else "records"
+            values = ", ".join(repr(one.value) for one in found[:10])
+            raise TimeoutError(f"{topic} has {len(found)} {kind} after {timeout_s} s, not {count}: [{values}]")
         return sorted(found[:count], key=lambda one: (one.partition, one.offset))
+
+
+def _await_records(
+    cluster: Cluster, partitions: list[TopicPartition], count: int, deadline: float, *, read_committed: bool
+) -> list[Record]:
+    """Returns the data records in the order in which they are read, at least `count` unless the deadline passes."""
+    positions = list_offsets(cluster, dict.fromkeys(partitions, EARLIEST))
+    found: list[Record] = []
+    while len(found) < count:
+        for got in fetch(cluster, positions, max_wait_ms=0, read_committed=read_committed):
+            positions[got.topic, got.partition] = got.next_offset
+            found += filter(is_data, got.records)
+        if len(found) < count:
+            if time.monotonic() > deadline:
+                break
+            time.sleep(POLL_S)
+    return found
 
 
 def bytes_of(content: Content) -> bytes | None:
