@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +71,27 @@ class Disk:
 
     def files(self) -> list[str]:
         return sorted(entry.name for entry in self.partition.iterdir())
+
+
+def note_syncs(disk: Disk) -> list[str]:
+    """The paths of the files that are fsynced from now on, as they come."""
+    synced: list[str] = []
+    disk.faults.arm("log.before_fsync", lambda path: synced.append(path))  # noqa: PLW0108  (called by keyword)
+    return synced
+
+
+@contextmanager
+def failing_loads(clock: VirtualClock) -> Iterator[list[int]]:
+    """Partitions cannot be read. Gives the times in ms at which it was tried."""
+    tried_ms: list[int] = []
+
+    def fail(*_: object) -> None:
+        tried_ms.append(clock.monotonic_ms())
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("kafka_shim.storage.recovery.load", fail)
+        yield tried_ms
 
 
 def make_logs(*paths: Path, node_id: int = 1) -> tuple[Logs, TopicConfig]:

@@ -14,8 +14,7 @@ import pytest
 
 from kafka_shim.errors import ErrorCode
 from kafka_shim.storage import names, recovery
-from kafka_shim.storage.log import PartitionLog
-from kafka_shim.tests.storage.conftest import NOW_MS, Disk, end, put, records, refused
+from kafka_shim.tests.storage.conftest import NOW_MS, Disk, end, note_syncs, put, records, refused
 
 
 def test_failed_sync_is_made_good_by_writing_the_bytes_again(make_disk: Callable[..., Disk]) -> None:
@@ -75,66 +74,67 @@ def test_failed_sync_is_the_futures_error(make_disk: Callable[..., Disk]) -> Non
     assert not (disk.path / ".kafka_cleanshutdown").exists()
 
 
-def held_syncs(disk: Disk, log: PartitionLog) -> tuple[list[threading.Event], list[threading.Event]]:
-    """Two fsyncs of the log under way: each waits for its event of the second list, and the first fails then."""
-    begun, released = [threading.Event() for _ in range(2)], [threading.Event() for _ in range(2)]
-    calls: list[int] = []
+class TwoSyncs:
+    """A log with two records, each with its fsync. The first is under way, and will fail when it is `released`; then
+    the second begins, and will succeed when that is."""
 
-    def act(path: str) -> None:
-        number = len(calls)
-        calls.append(number)
+    def __init__(self, disk: Disk) -> None:
+        self.begun = [threading.Event() for _ in range(2)]
+        self.released = [threading.Event() for _ in range(2)]
+        self._calls = 0
+        self.log = log = disk.open()
+        disk.faults.arm("log.before_fsync", self._sync, where={"path": log.active.path(".log")})
+        self.first = put(log, b"a").flushed
+        assert self.begun[0].wait(20)
+        self.second = put(log, b"b").flushed
+
+    def _sync(self, path: str) -> None:
+        number = self._calls
+        self._calls += 1
         if number < 2:
-            begun[number].set()
-            assert released[number].wait(20)
+            self.begun[number].set()
+            assert self.released[number].wait(20)
         if number == 0:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    disk.faults.arm("log.before_fsync", act, where={"path": log.active.path(".log")})
-    return begun, released
+    def require_whole(self) -> None:
+        """After the log was opened again: nothing was lost, and the next fsync covers all."""
+        put(self.log, b"c").flushed.result(timeout=10)
+        assert (self.log.recovery_point, records(self.log)) == (3, [(0, b"a"), (1, b"b"), (2, b"c")])
 
 
 def test_a_sync_after_a_failed_one_declares_nothing_durable(make_disk: Callable[..., Disk]) -> None:
     """Linux reports lost pages once: the second fsync succeeds without those that the first lost."""
     disk = make_disk({"flush.messages": "1"})
-    log = disk.open()
-    begun, released = held_syncs(disk, log)
-    first = put(log, b"a").flushed
-    assert begun[0].wait(20)
-    second = put(log, b"b").flushed
-    for event in released:
+    syncs = TwoSyncs(disk)
+    for event in syncs.released:
         event.set()
-    for future in (first, second):
+    for future in (syncs.first, syncs.second):
         with pytest.raises(OSError, match=r"Input/output|earlier fsync"):
             future.result(timeout=10)
-    assert log.recovery_point == 0
+    assert syncs.log.recovery_point == 0
     with refused(ErrorCode.KAFKA_STORAGE_ERROR):
-        log.read(0, 100)
+        syncs.log.read(0, 100)
     assert disk.logs.reopen_offline()
-    put(log, b"c").flushed.result(timeout=10)
-    assert (log.recovery_point, records(log)) == (3, [(0, b"a"), (1, b"b"), (2, b"c")])
+    syncs.require_whole()
 
 
 def test_a_sync_that_outlives_a_reopening_declares_nothing_durable(make_disk: Callable[..., Disk]) -> None:
     """It may have begun before the lost bytes were written again."""
     disk = make_disk({"flush.messages": "1"})
-    log = disk.open()
-    begun, released = held_syncs(disk, log)
-    first = put(log, b"a").flushed
-    assert begun[0].wait(20)
-    second = put(log, b"b").flushed
-    released[0].set()
+    syncs = TwoSyncs(disk)
+    syncs.released[0].set()
     with pytest.raises(OSError, match="Input/output"):
-        first.result(timeout=10)
-    assert begun[1].wait(20)
+        syncs.first.result(timeout=10)
+    assert syncs.begun[1].wait(20)
     with refused(ErrorCode.KAFKA_STORAGE_ERROR):
-        log.read(0, 100)
+        syncs.log.read(0, 100)
     assert disk.logs.reopen_offline()
-    released[1].set()
+    syncs.released[1].set()
     with pytest.raises(OSError, match="an earlier fsync failed"):
-        second.result(timeout=10)
-    assert (log.recovery_point, log.is_offline) == (0, False)
-    put(log, b"c").flushed.result(timeout=10)
-    assert (log.recovery_point, records(log)) == (3, [(0, b"a"), (1, b"b"), (2, b"c")])
+        syncs.second.result(timeout=10)
+    assert (syncs.log.recovery_point, syncs.log.is_offline) == (0, False)
+    syncs.require_whole()
 
 
 def test_a_sync_that_fails_during_a_reopening_keeps_the_partition_offline(
@@ -210,14 +210,13 @@ def test_a_closed_segment_whose_sync_had_no_descriptor_is_synced_by_the_next_one
     log = disk.open()
     put(log, b"a")
     first = log.active.path(".log")
-    synced: list[str] = []
     disk.faults.arm("log.before_fsync", "oserror", "EMFILE", where={"path": first})
     log.roll(NOW_MS)
     put(log, b"b")
     disk.logs.services.flusher.run(lambda: None)
     disk.logs.services.flusher.stop()
     assert (log.recovery_point, log.is_offline) == (0, False)
-    disk.faults.arm("log.before_fsync", lambda path: synced.append(path))  # noqa: PLW0108  (called by keyword)
+    synced = note_syncs(disk)
     log.roll(NOW_MS)
     disk.logs.services.flusher.stop()
     assert log.recovery_point == 2
@@ -239,8 +238,7 @@ def test_flush_after_a_roll_syncs_the_indexes_of_a_segment_whose_records_were_fl
     log.roll(NOW_MS)
     disk.logs.services.flusher.stop()
     assert (log.recovery_point, log.is_offline) == (2, False)
-    synced: list[str] = []
-    disk.faults.arm("log.before_fsync", lambda path: synced.append(path))  # noqa: PLW0108  (called by keyword)
+    synced = note_syncs(disk)
     put(log, b"b").flushed.result(timeout=10)
     assert log.recovery_point == 3
     assert {index, str(disk.partition / names.file_name(2, names.SNAPSHOT))} <= set(synced)
@@ -249,22 +247,19 @@ def test_flush_after_a_roll_syncs_the_indexes_of_a_segment_whose_records_were_fl
 def test_roll_syncs_the_closed_segment_off_the_loop(make_disk: Callable[..., Disk]) -> None:
     disk = make_disk({"segment.bytes": "1048576"})
     log = disk.open()
-    synced: list[str] = []
-    disk.faults.arm("log.before_fsync", lambda path: synced.append(os.path.basename(path)))
+    synced = note_syncs(disk)
     for _ in range(11):
         put(log, b"z" * 100_000)
     disk.logs.services.flusher.stop()
-    assert f"{0:020d}.log" in synced
-    assert f"{10:020d}.snapshot" in synced
-    assert os.path.basename(log.directory) in synced
+    closed = [f"{log.directory}/{0:020d}.log", f"{log.directory}/{10:020d}.snapshot", log.directory]
+    assert set(closed) <= set(synced)
     assert log.recovery_point == 10
 
 
 def test_the_name_of_a_new_segment_is_synced_with_its_first_records(make_disk: Callable[..., Disk]) -> None:
     disk = make_disk({"flush.messages": "1"})
     log = disk.open()
-    synced: list[str] = []
-    disk.faults.arm("log.before_fsync", lambda path: synced.append(path))  # noqa: PLW0108  (called by keyword)
+    synced = note_syncs(disk)
     for roll in (False, True):
         if roll:
             log.roll(NOW_MS)
@@ -308,8 +303,7 @@ def test_wishes_of_one_group_sync_a_file_once(make_disk: Callable[..., Disk], tm
     disk.open()
     flusher = disk.logs.services.flusher
     (tmp_path / "f").write_text("x")
-    calls: list[str] = []
-    disk.faults.arm("log.before_fsync", lambda path: calls.append(path))  # noqa: PLW0108  (called by keyword)
+    synced = note_syncs(disk)
     futures = []
     wished = threading.Event()
 
@@ -322,7 +316,7 @@ def test_wishes_of_one_group_sync_a_file_once(make_disk: Callable[..., Disk], tm
     assert wished.wait(20)
     flusher.stop()
     assert [future.result(timeout=10) for future in futures] == [None] * 5
-    assert len(calls) == 1
+    assert len(synced) == 1
 
 
 def test_a_failed_sync_in_the_background_is_not_clean_at_the_stop(make_disk: Callable[..., Disk]) -> None:

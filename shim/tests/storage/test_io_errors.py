@@ -14,7 +14,7 @@ from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.storage import names
 from kafka_shim.tests.appends import append_as_client
 from kafka_shim.tests.descriptors import no_descriptor_left
-from kafka_shim.tests.storage.conftest import NOW_MS, Disk, batch, put, records, refused
+from kafka_shim.tests.storage.conftest import NOW_MS, Disk, batch, failing_loads, put, records, refused
 
 
 def test_failed_write_takes_the_partition_offline_and_leaves_the_rest(make_disk: Callable[..., Disk]) -> None:
@@ -96,21 +96,12 @@ def test_partition_that_met_an_error_is_opened_again_without_a_restart(make_disk
     assert len(records(disk.open())) == 3
 
 
-def test_pause_of_a_partition_that_stays_offline_grows(
-    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pause_of_a_partition_that_stays_offline_grows(make_disk: Callable[..., Disk]) -> None:
     disk = make_disk()
     log = disk.open()
     put(log, b"a")
     disk.logs.run_periodically()
-    tried_ms: list[int] = []
-
-    def broken(*_: object) -> None:
-        tried_ms.append(disk.clock.monotonic_ms())
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-    with monkeypatch.context() as patch:
-        patch.setattr("kafka_shim.storage.recovery.load", broken)
+    with failing_loads(disk.clock) as tried_ms:
         log.fail(OSError(errno.EIO, os.strerror(errno.EIO)))
         disk.clock.advance(200_000)
     assert tried_ms == [1000, 3000, 7000, 15_000, 31_000, 63_000, 123_000, 183_000]
@@ -192,20 +183,11 @@ def test_damaged_index_costs_its_partition_alone_and_is_made_anew(
         assert records(log, isolation=1) == everything
 
 
-def test_a_partition_that_cannot_be_loaded_is_tried_with_growing_pauses(
-    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_partition_that_cannot_be_loaded_is_tried_with_growing_pauses(make_disk: Callable[..., Disk]) -> None:
     disk = make_disk()
     put(disk.open(), b"a")
     disk.stop()
-    tried_ms: list[int] = []
-
-    def broken(*_: object) -> None:
-        tried_ms.append(disk.clock.monotonic_ms())
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-    with monkeypatch.context() as patch:
-        patch.setattr("kafka_shim.storage.recovery.load", broken)
+    with failing_loads(disk.clock) as tried_ms:
         with refused(ErrorCode.KAFKA_STORAGE_ERROR):
             disk.open()
         assert disk.logs is not None
