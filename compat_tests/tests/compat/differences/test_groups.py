@@ -21,6 +21,18 @@ if TYPE_CHECKING:
 JOIN_GROUP = 11
 
 
+def first_join(group_id: str, *, timeout_ms: int = 10_000, metadata: bytes | None = None) -> dict[str, Any]:
+    """The fields of a JoinGroup of a consumer that has no member id yet; `timeout_ms` is of its session and of a
+    rebalance."""
+    return {
+        "group_id": group_id,
+        "session_timeout_ms": timeout_ms,
+        "rebalance_timeout_ms": timeout_ms,
+        "protocol_type": "consumer",
+        "protocols": ask.protocols("range", metadata=ask.subscription("absent") if metadata is None else metadata),
+    }
+
+
 def test_the_first_look_up_of_a_coordinator(each) -> None:
     look_up = ask.make("FindCoordinator", key="g", key_type=0)
     codes = each(lambda connection: connection.request(look_up, 3).error_code)
@@ -29,14 +41,7 @@ def test_the_first_look_up_of_a_coordinator(each) -> None:
 
 def test_the_initial_rebalance_delay(each) -> None:
     def seconds_to_join(connection: Connection) -> float:
-        join = ask.make(
-            "JoinGroup",
-            group_id="alone",
-            session_timeout_ms=10_000,
-            rebalance_timeout_ms=10_000,
-            protocol_type="consumer",
-            protocols=ask.protocols("range", metadata=ask.subscription("absent")),
-        )
+        join = ask.make("JoinGroup", **first_join("alone"))
         await_coordinator(connection, "alone")
 
         def seconds() -> float | None:
@@ -75,14 +80,7 @@ def test_a_large_regular_expression(each) -> None:
 
 def test_a_subscription_that_claims_a_huge_array(each) -> None:
     metadata = b"\0\0" + (2**31 - 1).to_bytes(4, "big")
-    join = ask.make(
-        "JoinGroup",
-        group_id="huge",
-        session_timeout_ms=10_000,
-        rebalance_timeout_ms=10_000,
-        protocol_type="consumer",
-        protocols=ask.protocols("range", metadata=metadata),
-    )
+    join = ask.make("JoinGroup", **first_join("huge", metadata=metadata))
 
     def code_of(connection: Connection) -> int | str:
         await_coordinator(connection, "huge")
@@ -97,14 +95,7 @@ def test_a_subscription_that_claims_a_huge_array(each) -> None:
 
 
 def test_ids_that_no_member_uses(each) -> None:
-    join = ask.make(
-        "JoinGroup",
-        group_id="flooded",
-        session_timeout_ms=300_000,
-        rebalance_timeout_ms=300_000,
-        protocol_type="consumer",
-        protocols=ask.protocols("range", metadata=ask.subscription("absent")),
-    )
+    join = ask.make("JoinGroup", **first_join("flooded", timeout_ms=300_000))
 
     def leave_first_and_last(connection: Connection) -> list[int]:
         connection._socket.settimeout(60)
@@ -123,13 +114,7 @@ def test_ids_that_no_member_uses(each) -> None:
 
 
 def test_a_member_that_joins_again_while_it_waits(brokers) -> None:
-    join = {
-        "group_id": "again",
-        "session_timeout_ms": 30_000,
-        "rebalance_timeout_ms": 30_000,
-        "protocol_type": "consumer",
-        "protocols": ask.protocols("range", metadata=ask.subscription("absent")),
-    }
+    join = first_join("again", timeout_ms=30_000)
     describe = ask.make("DescribeGroups", groups=["again"])
 
     def send(connection: Connection, member_id: str) -> None:
@@ -212,14 +197,7 @@ def test_share_offsets_of_a_partition_that_does_not_exist(each) -> None:
 
 
 def test_metadata_of_classic_members(each) -> None:
-    join = ask.make(
-        "JoinGroup",
-        group_id="wordy",
-        session_timeout_ms=10_000,
-        rebalance_timeout_ms=10_000,
-        protocol_type="consumer",
-        protocols=ask.protocols("range", metadata=ask.subscription("t") + bytes(MAX_METADATA_BYTES)),
-    )
+    join = ask.make("JoinGroup", **first_join("wordy", metadata=ask.subscription("t") + bytes(MAX_METADATA_BYTES)))
 
     def code_of(connection: Connection) -> int:
         connection._socket.settimeout(60)
