@@ -105,21 +105,13 @@ def configure(
     Raises ConfigError, OSError.
     """
     given: dict[str, str] = {}
-    from_file: set[str] = set()
-    on_command_line: list[str] = []
-    replaced: dict[str, str] = {}
     if config_file is not None:
         from kafka_shim.config import read_properties
 
         given.update(read_properties(config_file))
-        from_file.update(given)
-    for option in options:
-        name, equals, value = option.partition("=")
-        if not equals or not name.strip():
-            raise _UsageError(f"-o takes key=value, not {option!r}")
-        given[name.strip()] = value.strip()
-        from_file.discard(name.strip())
-        on_command_line.append(name.strip())
+    on_command_line = dict(map(_pair, options))
+    from_file = given.keys() - on_command_line.keys()
+    given.update(on_command_line)
     if data_dir is not None:
         if not data_dir:  # as of a variable that is not set: it would be the working directory
             raise _UsageError("--data-dir takes a directory, not ''")
@@ -131,27 +123,9 @@ def configure(
             raise _UsageError(str(err)) from err
         raise ConfigError(str(err) if on_command_line else f"{config_file}: {err}") from err
     if on_command_line:
-        from kafka_shim.config import is_password
-
-        config.shown_secrets = tuple(
-            name
-            for name in on_command_line
-            # A login module without options says nothing that is secret, nor does a reference to where a secret is.
-            if is_password(name)
-            and (not name.endswith("sasl.jaas.config") or "=" in given[name])
-            and config.given[name] == given[name]
-        )
+        config.shown_secrets = _shown_secrets(config, on_command_line)
     if listen is not None:
-        from kafka_shim.listeners import parse_address, parse_endpoints
-
-        try:
-            if "://" in listen:
-                parse_endpoints(listen, "--listen")
-            else:
-                parse_address(listen, "--listen", listen, "HOST:PORT")
-                listen = f"PLAINTEXT://{listen}"
-        except ConfigError as err:
-            raise _UsageError(str(err)) from None
+        listen = _checked_listen(listen)
         if given.get("listeners", listen) != listen:
             config.warnings.append(f"--listen takes the place of listeners={given['listeners']}")
         config.listeners = listen
@@ -163,6 +137,42 @@ def configure(
                 word = "--memory" if memory else "--data-dir"
                 config.warnings.append(f"{word} takes the place of {name}={value}")
     return config
+
+
+def _pair(option: str) -> tuple[str, str]:
+    """Returns name and value of `-o name=value`. Raises _UsageError."""
+    name, equals, value = option.partition("=")
+    if not equals or not name.strip():
+        raise _UsageError(f"-o takes key=value, not {option!r}")
+    return name.strip(), value.strip()
+
+
+def _shown_secrets(config: BrokerConfig, on_command_line: Mapping[str, str]) -> tuple[str, ...]:
+    """Returns the options whose secrets the list of processes shows. A login module without options says nothing that
+    is secret, nor does a reference to where a secret is."""
+    from kafka_shim.config import is_password
+
+    return tuple(
+        name
+        for name, text in on_command_line.items()
+        if is_password(name)
+        and (not name.endswith("sasl.jaas.config") or "=" in text)
+        and config.given.get(name) == text
+    )
+
+
+def _checked_listen(listen: str) -> str:
+    """Returns the value of `listeners` that `--listen` means. Raises _UsageError."""
+    from kafka_shim.listeners import parse_address, parse_endpoints
+
+    try:
+        if "://" in listen:
+            parse_endpoints(listen, "--listen")
+            return listen
+        parse_address(listen, "--listen", listen, "HOST:PORT")
+    except ConfigError as err:
+        raise _UsageError(str(err)) from None
+    return f"PLAINTEXT://{listen}"
 
 
 def _is_right(config_file: str) -> bool:
