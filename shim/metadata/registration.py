@@ -49,23 +49,10 @@ def registration_records(
     The broker epoch is the offset of the RegisterBrokerRecord, so `next_offset` must be the offset at which the records
     will be appended.
     """
-    records: list[Any] = []
     level = image.features.get(METADATA_VERSION, 0)
+    records: list[Any] = []
     if level >= CONTROLLER_REGISTRATION:
-        records.append(
-            RegisterControllerRecord(
-                controller_id=node_id,
-                incarnation_id=random.bytes_of(16),
-                end_points=[
-                    ControllerEndpoint(name=name, host=host, port=port, security_protocol=protocol)
-                    for name, host, port, protocol in controller_endpoints
-                ],
-                features=[
-                    ControllerFeature(name=name, min_supported_version=lowest, max_supported_version=highest)
-                    for name, (lowest, highest) in supported.items()
-                ],
-            )
-        )
+        records.append(_controller_record(node_id, controller_endpoints, random, supported))
     epoch = next_offset + len(records)
     records.append(
         RegisterBrokerRecord(
@@ -87,6 +74,26 @@ def registration_records(
     )
     records.append(BrokerRegistrationChangeRecord(broker_id=node_id, broker_epoch=epoch, fenced=UNFENCE))
     return records, epoch
+
+
+def _controller_record(
+    node_id: int,
+    endpoints: Sequence[tuple[str, str, int, int]],
+    random: Randomness,
+    supported: Mapping[str, tuple[int, int]],
+) -> RegisterControllerRecord:
+    return RegisterControllerRecord(
+        controller_id=node_id,
+        incarnation_id=random.bytes_of(16),
+        end_points=[
+            ControllerEndpoint(name=name, host=host, port=port, security_protocol=protocol)
+            for name, host, port, protocol in endpoints
+        ],
+        features=[
+            ControllerFeature(name=name, min_supported_version=lowest, max_supported_version=highest)
+            for name, (lowest, highest) in supported.items()
+        ],
+    )
 
 
 def election_records(image: Image, node_id: int) -> list[PartitionChangeRecord]:
