@@ -53,7 +53,8 @@ class Collector:
     def slices(self) -> Iterator[list[Family | Metric]]:
         """Yields all families: the broker's own, and of the library those with names that clients made up. Runs on the
         event loop, one slice in a turn."""
-        yield [*self._requests(), *self._cluster(), *self._storage(), *self._transactions()]
+        yield [*self._requests(), *self._connections(), *self._fetches()]
+        yield [*self._cluster(), *self._storage(), *self._transactions()]
         yield [*background(self._broker), *protection(self._broker)]
         late_ms = self._broker.config.transaction_max_timeout_ms + LATE_MS
         topics = _Topics(self._broker.clock.now_ms() - late_ms)
@@ -81,7 +82,6 @@ class Collector:
             yield from ([family] for family in _pushed(self._broker.client_metrics))
 
     def _requests(self) -> Iterator[Family]:
-        metrics = self._broker.metrics
         kafka = "kafka_network_requestmetrics"
         of_request = ("request",)
         requests = Family("counter", f"{kafka}_requests", "Requests by API.", ("request", "version"))
@@ -111,6 +111,9 @@ class Collector:
         lag = Family("histogram", "kafka_shim_loop_lag_seconds", "How late the event loop runs what is due.")
         lag.lines.append(_histogram("kafka_shim_loop_lag_seconds", (), self._loop_lag))
         yield lag
+
+    def _connections(self) -> Iterator[Family]:
+        metrics = self._broker.metrics
         opened, closed = metrics.connections_opened, metrics.connections_closed
         yield gauge("kafka_shim_connections", "Open connections.", opened - closed)
         yield counter("kafka_shim_connections_opened", "Connections accepted.", opened)
@@ -119,6 +122,8 @@ class Collector:
         yield counter("kafka_shim_unexpected_errors", "Errors that no rule foresees.", metrics.errors_unexpected)
         yield counter("kafka_shim_appended_bytes", "Bytes of batches that clients wrote.", metrics.appended_bytes)
         yield counter("kafka_shim_fetched_bytes", "Bytes of batches that fetches returned.", metrics.fetched_bytes)
+
+    def _fetches(self) -> Iterator[Family]:
         waiting = Counter(waiter.operation for waiter in self._broker.parked)
         delayed = Family(
             "gauge",
