@@ -88,29 +88,14 @@ def _add(
     flushes: list[Flush],
 ) -> Steps[list[AddPartitionsToTxnTopicResult]]:
     """Add or verify the partitions of `topics`; the answer lists those of `listed` if they have one code."""
-    image = context.broker.metadata.image
     partitions: dict[TopicPartition, None] = {}  # each once, in the order of the request
-    names: dict[str, None] = {}
     for topic, some in _parts(topics):
         partitions.update(((topic.name, partition), None) for partition in some)
-        names[topic.name] = None
         yield
-    allowed: Collection[str] = names
-    if context.api_version < FIRST_OF_BROKERS:
-        if not is_authorized(context, WRITE, TRANSACTIONAL_ID, transaction.transactional_id):
-            denied = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-            return (yield from _results(listed, denied))
-        # No client adds an internal topic by name. AddOffsetsToTxn adds the group's partition.
-        asked = (name for name in names if name not in INTERNAL_TOPICS)
-        allowed = yield from authorized_in_steps(context, WRITE, TOPIC, asked)
-    codes: dict[TopicPartition, ErrorCode] = {}
-    for topic, some in _parts(topics):
-        for partition in some:
-            if topic.name not in allowed:
-                codes[topic.name, partition] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-            elif image.partition(topic.name, partition) is None:
-                codes[topic.name, partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        yield
+    is_of_client = context.api_version < FIRST_OF_BROKERS
+    if is_of_client and not is_authorized(context, WRITE, TRANSACTIONAL_ID, transaction.transactional_id):
+        return (yield from _results(listed, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
+    codes = yield from _refused_partitions(context, topics)
     transactions = context.broker.transactions
     producer = transaction.transactional_id, transaction.producer_id, transaction.producer_epoch
     if codes:
@@ -154,6 +139,27 @@ def _add(
             table_size(len(partitions)),
         )
     )
+
+
+def _refused_partitions(
+    context: Context, topics: Sequence[AddPartitionsToTxnTopic]
+) -> Steps[dict[TopicPartition, ErrorCode]]:
+    """Returns the partitions that do not exist, or to which the client may not write."""
+    image = context.broker.metadata.image
+    allowed: Collection[str] | None = None
+    if context.api_version < FIRST_OF_BROKERS:
+        # No client adds an internal topic by name. AddOffsetsToTxn adds the group's partition.
+        asked = (name for name in {topic.name: None for topic in topics} if name not in INTERNAL_TOPICS)
+        allowed = yield from authorized_in_steps(context, WRITE, TOPIC, asked)
+    codes: dict[TopicPartition, ErrorCode] = {}
+    for topic, some in _parts(topics):
+        for partition in some:
+            if allowed is not None and topic.name not in allowed:
+                codes[topic.name, partition] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            elif image.partition(topic.name, partition) is None:
+                codes[topic.name, partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        yield
+    return codes
 
 
 def _parts(
