@@ -30,7 +30,7 @@ from kafka_shim.security.acl import AclOperation, ResourceType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from typing import Any
 
     from kafka_shim.context import Context
@@ -101,6 +101,13 @@ def _create(context: Context, request: CreateTopicsRequest) -> Steps[CreateTopic
             result.topic_id = made.get(result.name, ZERO_UUID)
             yield
         yield from let_go(records)
+    return CreateTopicsResponse(topics=answers + _refused(names, denied))
+
+
+def _refused(names: Counter[str], denied: Collection[str]) -> list[CreatableTopicResult]:
+    """Returns the results of the topics that are not looked at: those that are named more than once, the metadata log,
+    and those that the client may not create."""
+    answers = []
     for name, times in names.items():
         if times > 1:
             answers.append(_failed(name, ErrorCode.INVALID_REQUEST, "Duplicate topic name."))
@@ -109,7 +116,7 @@ def _create(context: Context, request: CreateTopicsRequest) -> Steps[CreateTopic
             answers.append(_failed(name, ErrorCode.INVALID_REQUEST, reason))
         elif name in denied:
             answers.append(_failed(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed."))
-    return CreateTopicsResponse(topics=answers)
+    return answers
 
 
 def _decide(metadata: MetadataStore, topic: CreatableTopic) -> tuple[list[list[int]], dict[str, str]]:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from kafka_shim.context import Context
     from kafka_shim.metadata.image import Partition, Topic
+    from kafka_shim.protocol.messages.describe_topic_partitions_request import Cursor as RequestCursor
     from kafka_shim.turns import Steps
 
 KEY, MIN, MAX = 75, 0, 0
@@ -43,13 +44,7 @@ def handle(context: Context, request: DescribeTopicPartitionsRequest) -> Steps[D
     names = sorted(name for name in wanted if name >= first_name)
     yield
     if cursor is not None:
-        if request.topics and first_name not in wanted:
-            raise KafkaError(
-                ErrorCode.INVALID_REQUEST,
-                f"DescribeTopicPartitionsRequest topic list should contain the cursor topic: {first_name}",
-            )
-        if cursor.partition_index < 0:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "DescribeTopicPartitionsRequest cursor partition must be valid")
+        _check_cursor(cursor, is_among_named=not request.topics or first_name in wanted)
     described = yield from authorized_in_steps(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     if cursor is None and "" in described:
         # Kafka takes it for the topic of the cursor that is not there, and fails.
@@ -89,6 +84,17 @@ def handle(context: Context, request: DescribeTopicPartitionsRequest) -> Steps[D
         response.topics.append(refusal)
         yield
     return response
+
+
+def _check_cursor(cursor: RequestCursor, *, is_among_named: bool) -> None:
+    """Raises INVALID_REQUEST."""
+    if not is_among_named:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            f"DescribeTopicPartitionsRequest topic list should contain the cursor topic: {cursor.topic_name}",
+        )
+    if cursor.partition_index < 0:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "DescribeTopicPartitionsRequest cursor partition must be valid")
 
 
 def failed(
