@@ -135,6 +135,13 @@ def record(
     return 0 if outcome is None else tell(outcome)
 
 
+async def _check_login(broker: tuple[str, int], dial: Dial) -> None:
+    """Connect once, so that what is wrong with a login is said before a client comes. Raises OSError."""
+    if dial is not dial_plain:
+        _, writer = await dial(*broker)
+        writer.close()
+
+
 async def _record(
     listen: tuple[str, int],
     upstream: tuple[str, int],
@@ -144,16 +151,13 @@ async def _record(
     dial_twin: Dial,
 ) -> Outcome | None:
     """Returns how the twin answered, if there is one."""
-    if dial is not dial_plain:
-        _, first = await dial(*upstream)  # what is wrong with the login is said now
-        first.close()
-    if twin is not None and dial_twin is not dial_plain:
+    await _check_login(upstream, dial)
+    if twin is not None:
         try:
-            _, first = await dial_twin(*twin)
+            await _check_login(twin, dial_twin)
         except OSError as error:
             error.filename = "--twin"
             raise
-        first.close()
     ends = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, ends.set)
