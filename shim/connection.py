@@ -153,7 +153,7 @@ class Connection(ResponseSender):
             return
         self.is_closing = True
         if reason is not None:
-            self._registry.closings.write("closing %s: %s", self, reason)
+            self._registry.log_lines.write("closing %s: %s", self, reason)
             self._dispatcher.broker.metrics.frames_refused += 1
         if self._network_send is None:
             self._transport.close()  # else it is closed once its last part is handed over

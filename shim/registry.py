@@ -55,8 +55,8 @@ class Registry:
         "_rates",
         "_timer",
         "closing",
-        "closings",
         "connections",
+        "log_lines",
         "login_turns",
         "per_ip",
     )
@@ -65,7 +65,7 @@ class Registry:
         self._broker = broker
         self._timer: Any = None
         # Log lines about connections that are closed or refused.
-        self.closings = LineLimit(logger, broker.clock)
+        self.log_lines = LineLimit(logger, broker.clock)
         # Bounds how many connections close in one turn.
         self.closing = Closing(broker.clock)
         self.connections: set[Connection] = set()
@@ -192,7 +192,7 @@ class Registry:
         host = connection.session.peer_host
         count = self.per_ip.get(host, 0)
         if count >= self._overrides.get(host, config.max_connections_per_ip):
-            self.closings.write(
+            self.log_lines.write(
                 "refusing %s: its address has as many connections as max.connections.per.ip allows", connection
             )
             metrics.connections_refused += 1
@@ -307,7 +307,7 @@ class Registry:
     def stop(self) -> None:
         """Stop the timers. The server closes the connections."""
         self.closing.stop()
-        for lines in (self.closings, *(one.security.failures for one in self._broker.listeners if one.security)):
+        for lines in (self.log_lines, *(one.security.failures for one in self._broker.listeners if one.security)):
             lines.close()
         for timer in (self._timer, self._login_timer):
             if timer is not None:
