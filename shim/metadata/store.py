@@ -86,7 +86,8 @@ class MetadataStore(ReplicationControl, ConfigurationControl):
         self._options = DynamicConfig(config, self.image, config.node_id)
         self._partition_logs = PartitionLogs(config, self.image, logs, self._options.topic_config)
         self.assignments = Assignments(self.image, logs, clock, config.node_id, self.commit)
-        # --- hooks Called after the commit: on_topic_created(topic), on_partitions_added(topic, first new partition),
+        # --- hooks
+        # Called after the commit: on_topic_created(topic), on_partitions_added(topic, first new partition),
         # on_topic_deleted(topic), on_topic_config_changed(name, config). The logs are already created or deleted then.
         self.on_topic_created: list[Callable[[Topic], None]] = []
         self.on_partitions_added: list[Callable[[Topic, int], None]] = []
