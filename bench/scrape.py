@@ -17,28 +17,20 @@ import urllib.request
 from bench import machine
 from bench.cost import cpu_s
 from kafka_shim.cext.records import build
-from kafka_shim.targets.requests import make
+from kafka_shim.targets.requests import create_topics, make
 from kafka_shim.targets.shim_process import ShimProcess
 from kafka_shim.wire_client import Connection, check
 
 EVERY_S = 1.0
 BUDGET = 0.01
 """Of one core."""
-# The most partitions that one request makes.
-MOST_PARTITIONS = 10_000
 
 
 def fill(client: Connection, topics: int, partitions: int) -> None:
     """Makes the topics and writes a record into each partition."""
     names = [f"scraped-{number}" for number in range(topics)]
     each = partitions // topics
-    for start in range(0, topics, max(MOST_PARTITIONS // each, 1)):
-        rows = [
-            {"name": name, "num_partitions": each, "replication_factor": 1}
-            for name in names[start : start + max(MOST_PARTITIONS // each, 1)]
-        ]
-        for told in client.request(make("CreateTopics", topics=rows, timeout_ms=60_000), 5).topics:
-            check(told.error_code, told.error_message, told.name)
+    create_topics(client, names, each)
     batch = bytes(build([(None, b"x" * 100, time.time_ns() // 1_000_000, [])]))
     for name in names:
         data = [{"index": index, "records": batch} for index in range(each)]

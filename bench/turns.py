@@ -16,6 +16,7 @@ from bench.loop import MEMBERS, Watched
 from bench.loop import rebalance as join_and_sync
 from bench.rounds import SHIM, Side
 from kafka_shim.cext.records import build
+from kafka_shim.targets import requests
 from kafka_shim.targets.requests import make
 from kafka_shim.wire_client import Connection, check
 
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 # The most that one CreateTopics may make, and the most records of one change of the metadata.
-MOST_PARTITIONS = MOST_RECORDS = 10_000
+MOST_PARTITIONS = requests.MOST_NEW_PARTITIONS
+MOST_RECORDS = 10_000
 OPTIONS = {
     "group.initial.rebalance.delay.ms": "0",
     "auto.create.topics.enable": "false",
@@ -51,16 +53,9 @@ class Broker:
         return self.client.request(make(name, **fields), version)
 
     def topics(self, count: int, partitions: int, word: str) -> list[str]:
-        """Make topics, at most `MOST_PARTITIONS` partitions a request."""
+        """Make topics, and return their names."""
         names = [f"{word}-{number}" for number in range(count)]
-        each = MOST_PARTITIONS // partitions
-        for start in range(0, count, each):
-            rows = [
-                {"name": name, "num_partitions": partitions, "replication_factor": 1}
-                for name in names[start : start + each]
-            ]
-            for told in self.ask("CreateTopics", 5, topics=rows, timeout_ms=60_000).topics:
-                check(told.error_code, told.error_message, told.name)
+        requests.create_topics(self.client, names, partitions)
         return names
 
     def producer(self) -> dict[str, Any]:

@@ -20,7 +20,20 @@ if TYPE_CHECKING:
 Record = tuple[bytes | None, bytes | None]
 
 
-__all__ = ["NAMES", "create_topic", "fetch", "finalise", "make", "produce", "struct"]
+# The most partitions that one CreateTopics may make.
+MOST_NEW_PARTITIONS = 10_000
+
+__all__ = [
+    "MOST_NEW_PARTITIONS",
+    "NAMES",
+    "create_topic",
+    "create_topics",
+    "fetch",
+    "finalise",
+    "make",
+    "produce",
+    "struct",
+]
 
 
 def produce(
@@ -87,6 +100,18 @@ def create_topic(client: Connection, name: str, partitions: int = 1, config: Map
     topic = {"name": name, "num_partitions": partitions, "replication_factor": 1, "configs": options}
     answer = client.request(make("CreateTopics", topics=[topic], timeout_ms=60_000), 5)
     check(answer.topics[0].error_code, answer.topics[0].error_message, name)
+
+
+def create_topics(client: Connection, names: Sequence[str], partitions: int) -> None:
+    """Creates topics of so many partitions each, in as few requests as there may be. Raises RequestError."""
+    each = max(MOST_NEW_PARTITIONS // partitions, 1)
+    for start in range(0, len(names), each):
+        topics = [
+            {"name": name, "num_partitions": partitions, "replication_factor": 1}
+            for name in names[start : start + each]
+        ]
+        for told in client.request(make("CreateTopics", topics=topics, timeout_ms=60_000), 5).topics:
+            check(told.error_code, told.error_message, told.name)
 
 
 def subscription(*topics: str, owned: dict[str, list[int]] | None = None, version: int = 1) -> bytes:
