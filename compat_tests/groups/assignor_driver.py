@@ -10,16 +10,12 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
+from kafka_shim.compat.java_driver import JavaDriver
 from kafka_shim.targets import jvm
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import TracebackType
 
 SOURCE = Path(__file__).resolve().parent.parent / "java" / "AssignorDriver.java"
 
@@ -27,32 +23,11 @@ Case = dict[str, Any]
 Answer = dict[str, dict[str, list[int]]]
 
 
-class AssignorDriver:
-    """A context manager over one JVM."""
+class AssignorDriver(JavaDriver):
+    """Kafka's assignors of consumer groups, in one JVM."""
 
-    def __enter__(self) -> Self:
-        line = jvm.command("AssignorDriver", level="error", extra=(jvm.compiled(SOURCE),))
-        self._process = subprocess.Popen(
-            line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, encoding="utf-8"
-        )
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        assert self._process.stdin and self._process.stdout
-        self._process.stdin.close()
-        self._process.stdout.close()
-        self._process.wait(timeout=10)
-
-    def _ask(self, *words: str) -> str:
-        assert self._process.stdin and self._process.stdout
-        self._process.stdin.write("\t".join(words) + "\n")
-        self._process.stdin.flush()
-        answer = self._process.stdout.readline().rstrip("\n")
-        if not answer:
-            raise AssertionError(f"no answer to {words}")
-        return answer
+    def __init__(self) -> None:
+        super().__init__(jvm.command("AssignorDriver", level="error", extra=(jvm.compiled(SOURCE),)))
 
     def assign(self, case: Case) -> Answer:
         """Returns Kafka's assignment."""

@@ -11,16 +11,12 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
+from kafka_shim.compat.java_driver import JavaDriver
 from kafka_shim.targets import jvm
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import TracebackType
 
 SOURCE = Path(__file__).resolve().parent.parent / "java" / "TaskAssignorDriver.java"
 
@@ -29,27 +25,14 @@ Tasks = dict[str, list[int]]
 Answer = dict[str, list[Tasks]]
 
 
-class TaskAssignorDriver:
-    """A context manager over one JVM."""
+class TaskAssignorDriver(JavaDriver):
+    """Kafka's assignor of streams groups, in one JVM."""
 
-    def __enter__(self) -> Self:
-        line = jvm.command("TaskAssignorDriver", level="error", extra=(jvm.compiled(SOURCE),))
-        self._process = subprocess.Popen(
-            line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, encoding="utf-8"
-        )
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        assert self._process.stdin and self._process.stdout
-        self._process.stdin.close()
-        self._process.stdout.close()
-        self._process.wait(timeout=10)
+    def __init__(self) -> None:
+        super().__init__(jvm.command("TaskAssignorDriver", level="error", extra=(jvm.compiled(SOURCE),)))
 
     def assign(self, case: Case) -> Answer:
         """Returns Kafka's assignment."""
-        assert self._process.stdin and self._process.stdout
         subtopologies = ",".join(
             f"{name}:{tasks}:{'stateful' if has_state else 'stateless'}"
             for name, (tasks, has_state) in case["subtopologies"].items()
@@ -58,11 +41,7 @@ class TaskAssignorDriver:
             "|".join((name, each["process"], each["rack"] or "", _text(each["active"]), _text(each["standby"])))
             for name, each in case["members"].items()
         ]
-        print(case["standby"], subtopologies, *members, sep="\t", file=self._process.stdin, flush=True)
-        line = self._process.stdout.readline().rstrip("\n")
-        if not line:
-            raise AssertionError(f"no answer to {case}")
-        rows = [row.split("|") for row in line.split("\t")]
+        rows = [row.split("|") for row in self._ask(str(case["standby"]), subtopologies, *members).split("\t")]
         return {name: [_tasks(active), _tasks(standby)] for name, active, standby in rows}
 
 
