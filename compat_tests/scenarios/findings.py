@@ -95,6 +95,11 @@ def a_rollback_takes_one_offset(t: ScenarioClient) -> None:
     p.end(commit=False)
     t.same(t.end_offset(topic), 6, "data, marker, data, marker")
     t.same(t.end_offset(topic, committed=True), 6, "last stable offset")
+    t.same(_stable_offset(t, group, topic), 3, "committed offset")
+
+
+def _stable_offset(t: ScenarioClient, group: str, topic: str) -> int:
+    """The group's committed offset of partition 0, once no transaction has one of it pending."""
     asked = {"group_id": group, "topics": [{"name": topic, "partition_indexes": [0]}]}
     answer = t.ask_until(
         lambda found: not found.groups[0].topics[0].partitions[0].error_code,
@@ -103,7 +108,7 @@ def a_rollback_takes_one_offset(t: ScenarioClient) -> None:
         require_stable=True,
         groups=[asked],
     )
-    t.same(answer.groups[0].topics[0].partitions[0].committed_offset, 3, "committed offset")
+    return int(answer.groups[0].topics[0].partitions[0].committed_offset)
 
 
 @scenario("D9")
@@ -135,15 +140,7 @@ def an_end_whose_answer_is_lost(t: ScenarioClient) -> None:
     p.end(commit=False, expect="INVALID_TXN_STATE")
     p.end(commit=True, adopt=False)
     t.same(t.values(topic, committed=True), [b"data"], "committed")
-    asked = {"group_id": group, "topics": [{"name": topic, "partition_indexes": [0]}]}
-    answer = t.ask_until(
-        lambda found: not found.groups[0].topics[0].partitions[0].error_code,
-        "OffsetFetch",
-        9,
-        require_stable=True,
-        groups=[asked],
-    )
-    t.same(answer.groups[0].topics[0].partitions[0].committed_offset, 1, "committed offset")
+    t.same(_stable_offset(t, group, topic), 1, "committed offset")
     fresh = Producer(t, "x")
     t.same(fresh.epoch, p.epoch + 2, "a new instance")
     t.same(t.values(topic, committed=True), [b"data"], "committed, still")
