@@ -181,6 +181,10 @@ class Authenticator:
             self._fail()
             raise DisconnectError("a SASL token outside an authentication exchange")
         attempt = "authentication" if self.principal is None else "re-authentication"
+        unspecific = (
+            f"Authentication failed during {attempt} due to invalid credentials with SASL mechanism "
+            f"{self.mechanism_name}"
+        )
         try:
             answer = await mechanism.evaluate(token)
             lifetime_ms = self._complete(mechanism) if mechanism.is_complete else 0
@@ -192,19 +196,13 @@ class Authenticator:
             raise DisconnectError(str(err)) from None
         except SaslError as err:
             self._log(str(err))
-            message = (
-                f"Authentication failed during {attempt} due to invalid credentials with SASL mechanism "
-                f"{self.mechanism_name}"
-            )
+            message = unspecific
         except DisconnectError:
             raise
         except Exception as err:
             # A bug of a mechanism, or of a class that the operator has plugged in, must not leave the exchange open.
             self._log(f"{type(err).__name__}: {err}", "".join(["\n", *format_tb(err.__traceback__)]))
-            message = (
-                f"Authentication failed during {attempt} due to invalid credentials with SASL mechanism "
-                f"{self.mechanism_name}"
-            )
+            message = unspecific
         else:
             return answer, lifetime_ms
         self._fail()
