@@ -43,9 +43,9 @@ class ResponseSender(FrameReceiver):
 
     def __init__(self, dispatcher: Dispatcher, listener: Listener, memory: ReceiveMemory, registry: Registry) -> None:
         super().__init__(dispatcher, listener, memory, registry)
+        self._send_memory = dispatcher.broker.send_memory
         # The response that is read from its files as the client takes it; the number of unsent bytes; their number
         # when the idle timer last looked.
-        self._send_memory = dispatcher.broker.send_memory
         self._network_send: NetworkSend | None = None
         self._untaken_bytes = 0
         self._unsent_seen_bytes = 0
