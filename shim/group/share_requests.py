@@ -263,8 +263,8 @@ class ShareRequests:
     # --- removal
 
     async def before_delete(self, group: ShareGroup) -> Flushes:
-        """Delete the states of a share group that is about to be removed. Raises the error of a state that cannot be
-        deleted; the group then stays, its topics deleting."""
+        """Delete the states of a share group that is about to be removed. Raises the first error of a state that cannot
+        be deleted; the group then stays, its topics deleting."""
         from kafka_shim.group import share_offsets
 
         group_id = group.group_id
@@ -274,8 +274,9 @@ class ShareRequests:
         partitions = {topic_id: sorted(found.partitions) for topic_id, found in states.items()}
         slices = self._slices(partitions, self._deletion(group), flushes, errors)
         await self._runtime.scheduler.finish(self._name(), slices)
-        for error in errors.values():
-            raise KafkaError(error.code, f"{group_id}: {error.message}") from error
+        if errors:
+            first = next(iter(errors.values()))
+            raise KafkaError(first.code, f"{group_id}: {first.message}") from first
         return flushes
 
     def _deletion(self, group: ShareGroup) -> Callable[[bytes, int], Flushes]:
