@@ -40,7 +40,7 @@ class SegmentFiles(SegmentEnd):
         # the size of the .log file
         self.size_bytes = 0
         self._fd = -1
-        # What the close said that made room for other files: a failed one may have lost what was appended.
+        # The error of the close in `make_room`: it may have lost what was appended.
         self._close_error: OSError | None = None
         # How many FileRecords refer to the file. While there is one, an abandoned segment stays readable.
         self._retained = 0
@@ -121,7 +121,7 @@ class SegmentFiles(SegmentEnd):
 
     def _require_closed_well(self) -> None:
         if (err := self._close_error) is not None:
-            # EIO, also where the disk was full: other than at a refused write, the appends were acknowledged.
+            # EIO, also if the disk was full: unlike those of a refused write, these records were acknowledged.
             reason = f"what was appended may be lost, the file was closed with an error: {err.strerror}"
             raise OSError(errno.EIO, reason, self.path(names.LOG)) from err
 
@@ -139,7 +139,7 @@ class SegmentFiles(SegmentEnd):
             self._close_for_good()
 
     def _close_for_good(self) -> None:
-        with suppress(OSError):  # nobody wants what the close could not write
+        with suppress(OSError):  # the files are deleted, or recovery reads them before they are used again
             self.close_file()
 
     def _drop_indexes(self) -> None:
