@@ -373,7 +373,7 @@ class Logs:
 
     def stop(self) -> None:
         """Stop cleanly: flush and close all partitions, write checkpoints, snapshots and the clean-shutdown file,
-        unlock the directories. Blocks."""
+        unlock the directories. A start that failed before it looked for partitions left them as they were. Blocks."""
         self.tasks.stop()
         self.moves.stop()
         self.cleaner.stop()
@@ -384,8 +384,8 @@ class Logs:
             try:
                 if self.partitions.lookup is not None:
                     self._checkpoints.write(data_dir, sync=True)
-                    if data_dir in clean:
-                        data_dir.mark_clean(self.broker_epoch)
+                if data_dir in clean and (self.partitions.lookup is not None or data_dir.was_clean):
+                    data_dir.mark_clean(self.broker_epoch)
             except OSError as err:
                 logger.warning("%s cannot be marked as cleanly stopped: %s", data_dir.path, err)
         for data_dir in self.log_dirs.every:

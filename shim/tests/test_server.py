@@ -322,3 +322,19 @@ def test_a_connection_that_is_accepted_as_the_broker_stops_is_closed(tmp_path: P
             return late.recv(1)
 
     assert asyncio.run(main()) == b""
+
+
+@pytest.mark.parametrize("was_clean", [True, False])
+def test_start_that_is_refused_leaves_the_mark_of_the_last_stop(tmp_path: Path, was_clean: bool) -> None:
+    mark = tmp_path / "data" / ".kafka_cleanshutdown"
+    options = ("--data-dir", str(tmp_path / "data"), "--listen", "127.0.0.1:0")
+    with served(*options):
+        pass
+    assert mark.exists()
+    if not was_clean:
+        mark.unlink()
+    for bad in ("ssl.keystore.location=none.pem", "authorizer.class.name=no.such.Class"):
+        is_tls = bad.startswith("ssl.")
+        listen = ("-o", "listeners=SSL://127.0.0.1:0", "-o", "ssl.keystore.type=PEM") if is_tls else options[2:]
+        assert bad.partition("=")[2] in refused(*options[:2], *listen, "-o", bad)
+        assert mark.exists() == was_clean
