@@ -165,7 +165,13 @@ def upgrade_to_kafka(
     damaged = [report.directory for report in reports if report.is_damaged]
     if damaged:
         fail(f"{', '.join(damaged)} is damaged: `kafka-shim storage check` says where")
-    properties = _properties(directories, listener, controller_listener)
+    properties, acls = _properties(directories, listener, controller_listener)
+    notes = ["The broker's own options are not in it: add those of its configuration file and of -o, TLS and SASL too."]
+    if acls:
+        notes.append(
+            f"{counted(acls, 'ACL')} {'is' if acls == 1 else 'are'} stored: until authorizer.class.name and super.users"
+            " are in the file, Kafka lets every client do everything."
+        )
     content = "".join(f"{name}={value}\n" for name, value in properties.items())
     try:
         path.write_text(content)
@@ -174,18 +180,26 @@ def upgrade_to_kafka(
     commands = [f"bin/kafka-server-start.sh {path.resolve()}"]
     is_clean = all(report.was_clean for report in reports)
     if as_json:
-        found = {"configFile": str(path), "properties": properties, "commands": commands, "wasClean": is_clean}
+        found = {
+            "configFile": str(path),
+            "properties": properties,
+            "notes": notes,
+            "commands": commands,
+            "wasClean": is_clean,
+        }
         click.echo(json.dumps(found, indent=2))
         return
     stop = "clean" if is_clean else "not clean: Kafka recovers the logs at its start"
     click.echo(f"Wrote {config_file}. The last stop was {stop}.")
+    for note in notes:
+        click.echo(note)
     click.echo("Start Apache Kafka 4.3.1 or newer, in its folder:")
     for command in commands:
         click.echo(f"  {command}")
 
 
-def _properties(directories: tuple[str, ...], listener: str, controller_listener: str) -> dict[str, str]:
-    """The options of one combined node on these directories."""
+def _properties(directories: tuple[str, ...], listener: str, controller_listener: str) -> tuple[dict[str, str], int]:
+    """The options of one combined node on these directories, and how many ACLs are stored there."""
     from kafka_shim.metadata.features import METADATA_VERSION, SUPPORTED
 
     metas = {}
@@ -213,7 +227,7 @@ def _properties(directories: tuple[str, ...], listener: str, controller_listener
         if log.voters
         else {"controller.quorum.voters": f"{node_id}@{controller_listener}"}
     )
-    return {
+    properties = {
         "process.roles": "broker,controller",
         "node.id": node_id,
         **quorum,
@@ -223,3 +237,4 @@ def _properties(directories: tuple[str, ...], listener: str, controller_listener
         "log.dirs": ",".join(str(Path(directory).resolve()) for directory in directories),
         **OF_ONE_NODE,
     }
+    return properties, len(image.acls)

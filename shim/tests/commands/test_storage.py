@@ -13,6 +13,7 @@ from kafka_shim.cext.batch import scan_all
 from kafka_shim.cext.records import build, iterate
 from kafka_shim.cli import main
 from kafka_shim.config import read_properties
+from kafka_shim.embedded import Broker
 from kafka_shim.protocol.record_frames import ControlType, encode_metadata
 from kafka_shim.protocol.records.remove_topic_record import RemoveTopicRecord
 from kafka_shim.storage.results import StorageError
@@ -354,3 +355,16 @@ def test_the_metadata_log_is_replayed(tmp_path, capsys, value, said):
     assert log.read_bytes() == before
     with pytest.raises(StorageError), opened(path):
         pass
+
+
+def test_who_hands_acls_to_kafka_is_told_what_makes_it_ask_them(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    acl = {"principal": "User:alice", "operation": "READ", "topic": "orders"}
+    with Broker(data_dir=str(tmp_path / "d"), acls=[acl]):
+        pass
+    assert main(["storage", "upgrade-to-kafka", str(tmp_path / "d")]) == 0
+    out = capsys.readouterr().out
+    assert "The broker's own options are not in it: add those of its configuration file and of -o" in out
+    assert "1 ACL is stored: until authorizer.class.name and super.users are in the file, " in out
+    assert main(["storage", "upgrade-to-kafka", str(tmp_path / "d"), "--force", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["notes"]) == 2
