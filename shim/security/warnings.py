@@ -67,8 +67,9 @@ def authorizer_without_super_users(exposure: Exposure) -> Iterator[str]:
 
 def acls_without_authorizer(exposure: Exposure) -> Iterator[str]:
     if exposure.acl_count and not exposure.has_authorizer:
+        stored = "1 ACL is" if exposure.acl_count == 1 else f"{exposure.acl_count} ACLs are"
         yield (
-            f"{exposure.acl_count} ACLs are stored, but without authorizer.class.name none of them is enforced; set "
+            f"{stored} stored, but without authorizer.class.name no ACL is enforced; set "
             f"authorizer.class.name={STANDARD_AUTHORIZER}"
         )
 

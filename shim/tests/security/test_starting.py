@@ -110,6 +110,7 @@ def test_a_door_left_open_is_one_line_each():
     assert warnings(["SASL_SSL"], authorizer_class_name=f"{__name__}.OnlyMine") == []
     (unused,) = warnings(acl_count=3)
     assert "3 ACLs are stored" in unused
+    assert warnings(acl_count=1)[0].startswith("1 ACL is stored, but")
     assert all("\n" not in line for line in (anonymous, unmanned, unused))
 
 
