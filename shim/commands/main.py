@@ -101,6 +101,30 @@ def _is_of_a_command(context: click.Context, option: str) -> bool:
     ) or any(_is_of_a_command(click.Context(one, context), option) for one in below)
 
 
+# Options of Kafka's console tools -> those of this one.
+SAID_HERE = {
+    "--from-beginning": "--from beginning",
+    "--max-messages": "--count",
+    "--isolation-level": "--read-committed",
+}
+
+
+def _as_said_here(context: click.Context, option: str) -> str | None:
+    """What somebody who knows Kafka's tools meant by an option that the command does not have."""
+    name = option.lstrip("-")
+    command = context.command
+    if isinstance(command, click.Group):
+        return f"{context.command_path} {name}" if name in command.list_commands(context) else None
+    # The arguments of `topics create` are NAMES.
+    is_noun = context.parent is not None and context.parent.info_name == f"{name}s"
+    for parameter in command.params:
+        if isinstance(parameter, click.Argument) and (is_noun or parameter.name in (name, f"{name}s")):
+            return f"{context.command_path} {name.upper()}"
+        if SAID_HERE.get(option, "").partition(" ")[0] in parameter.opts:
+            return f"{context.command_path} {SAID_HERE[option]}"
+    return None
+
+
 def _show(error: click.ClickException) -> None:
     """What click found, in the words in which all commands say errors."""
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
@@ -111,7 +135,11 @@ def _show(error: click.ClickException) -> None:
         click.echo(context.get_usage(), err=True)
         click.echo(f"Try '{context.command_path} --help' for help.", err=True)
     click.echo(f"error: {error.format_message()}", err=True)
-    if context is not None and isinstance(error, click.NoSuchOption) and _is_of_a_command(context, error.option_name):
+    if context is None or not isinstance(error, click.NoSuchOption):
+        return
+    if said_here := _as_said_here(context, error.option_name):
+        click.echo(f"Here it is: {said_here} ...", err=True)
+    elif _is_of_a_command(context, error.option_name):
         click.echo(
             f"Options stand behind the command: {context.command_path} COMMAND {error.option_name} ...", err=True
         )

@@ -152,3 +152,24 @@ def test_lists_of_commands_say_whole_sentences(capsys: pytest.CaptureFixture[str
 def test_options_stand_in_the_order_in_which_one_thinks_of_them(words: tuple[str, ...], names: list[str]) -> None:
     known = [one.opts[0] for one in ALL[words].params]
     assert [name for name in known if name in names] == names
+
+
+@pytest.mark.parametrize(
+    ("words", "said_here"),
+    [
+        ("topics --create --topic orders", "kafka-shim topics create"),
+        ("topics create --topic orders", "kafka-shim topics create TOPIC"),
+        ("consume --topic orders", "kafka-shim consume TOPIC"),
+        ("consume orders --from-beginning", "kafka-shim consume --from beginning"),
+        ("consume orders --max-messages 1", "kafka-shim consume --count"),
+        ("produce --topic orders", "kafka-shim produce TOPIC"),
+        ("groups --list", "kafka-shim groups list"),
+        ("produce orders --from-beginning", None),
+    ],
+)
+def test_words_of_kafkas_tools_are_answered_with_those_of_here(words, said_here, capsys):
+    assert run(words.split()) == 2
+    err = capsys.readouterr().err
+    assert "error: No such option" in err
+    assert ("Here it is: " in err) == (said_here is not None)
+    assert said_here is None or err.endswith(f"Here it is: {said_here} ...\n")
