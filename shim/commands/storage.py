@@ -122,7 +122,9 @@ def info(directory: str, as_json: bool) -> None:
         return
     for key in IDENTITY:
         click.echo(f"{key}: {found[key]}")
-    click.echo(f"stopped cleanly: {'yes' if found['stoppedCleanly'] else 'no'}")
+    is_new = "metadata" not in found and (Path(directory) / "bootstrap.checkpoint").exists()
+    unclean = "no broker has started on it yet" if is_new else "no"
+    click.echo(f"stopped cleanly: {'yes' if found['stoppedCleanly'] else unclean}")
     if "metadata" in found:
         click.echo(f"metadata log: {found['metadata']['records']} records, epoch {found['metadata']['epoch']}")
         from kafka_shim.metadata.features import METADATA_VERSION

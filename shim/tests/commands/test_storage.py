@@ -31,6 +31,8 @@ def test_a_directory_is_formatted_once(tmp_path, capsys):
     assert main(words) == 0
     assert f"for node 3 of cluster {cluster}" in capsys.readouterr().out
     assert (tmp_path / "d" / "bootstrap.checkpoint").stat().st_size == 411
+    assert main(["storage", "info", str(tmp_path / "d")]) == 0
+    assert "stopped cleanly: no broker has started on it yet\n" in capsys.readouterr().out
     assert main(words) == 1
     assert "is already formatted" in capsys.readouterr().err
     assert main([*words, "--ignore-formatted"]) == 0
