@@ -18,6 +18,7 @@ from kafka_shim.config import (
     TopicConfig,
     base_name,
 )
+from kafka_shim.metadata import option_order
 from kafka_shim.metadata.image import (
     RESOURCE_CLIENT_METRICS,
     RESOURCE_GROUP,
@@ -194,14 +195,18 @@ def _broker_synonyms(metadata: MetadataStore, name: str) -> list[Synonym]:
 
 
 def topic_entries(metadata: MetadataStore, name: str) -> Iterable[Entry]:
-    """Return all options of an existing topic."""
+    """Return all options of an existing topic, first those that Kafka does not list for others."""
     overrides = metadata.image.config_of(RESOURCE_TOPIC, name)
     config = metadata.topic_config(name)
-    for option in TOPIC_OPTIONS.values():
+    listed = option_order.topic_options()
+    ahead = [other for other in overrides if other not in listed]
+    for option_name in (*ahead, *listed):
+        option = TOPIC_OPTIONS.get(option_name)
+        if option is None:
+            yield Entry(option_name, None, [Synonym(option_name, None, FROM_TOPIC)], None)
+            continue
         if option.name in overrides:
             value = _canonical(option, overrides[option.name])
-        elif option.is_internal:
-            continue
         else:
             attribute = option.name.replace(".", "_")
             inherits = option.name in SYNONYMS and attribute in TopicConfig.__slots__
@@ -210,9 +215,6 @@ def topic_entries(metadata: MetadataStore, name: str) -> Iterable[Entry]:
         if option.name in overrides:
             synonyms.insert(0, Synonym(option.name, value, FROM_TOPIC))
         yield Entry(option.name, value, synonyms, option)
-    for other in overrides:
-        if other not in TOPIC_OPTIONS:
-            yield Entry(other, None, [Synonym(other, None, FROM_TOPIC)], None)
 
 
 def effective_topic_entries(metadata: MetadataStore, overrides: Mapping[str, str]) -> list[Entry]:
@@ -249,9 +251,9 @@ def broker_entries(metadata: MetadataStore) -> Iterable[Entry]:
     """Return all options of this broker."""
     config = metadata.config
     given = _given(config)
-    names = [name for name in {**given, **config.dynamic} if name not in BROKER_OPTIONS]
-    names += [name for name, option in BROKER_OPTIONS.items() if not option.is_internal or name in given]
-    for name in names:
+    listed = option_order.broker_options()
+    ahead = set(given).union(name for name in config.dynamic if name not in BROKER_OPTIONS).difference(listed)
+    for name in (*sorted(ahead), *listed):
         option = _broker_option(name)
         text = config.dynamic.get(name, given.get(name))
         value = option.default if option is not None else None
@@ -280,7 +282,10 @@ def cluster_entries(metadata: MetadataStore) -> Iterable[Entry]:
 def group_entries(metadata: MetadataStore, name: str) -> Iterable[Entry]:
     """Return all options of a group. The group need not exist."""
     stored = metadata.image.config_of(RESOURCE_GROUP, name)
-    for option in GROUP_OPTIONS.values():
+    for other in stored:
+        if other not in GROUP_OPTIONS:
+            yield Entry(other, None, [Synonym(other, None, FROM_GROUP)], None)
+    for option in (GROUP_OPTIONS[name] for name in option_order.group_options()):
         broker_name = f"group.{option.name}"
         if broker_name in BROKER_OPTIONS:
             value = static_broker_value(metadata.config, broker_name)
@@ -292,9 +297,6 @@ def group_entries(metadata: MetadataStore, name: str) -> Iterable[Entry]:
             value = _canonical(option, stored[option.name])
             synonyms.insert(0, Synonym(option.name, value, FROM_GROUP))
         yield Entry(option.name, value, synonyms, option)
-    for other in stored:
-        if other not in GROUP_OPTIONS:
-            yield Entry(other, None, [Synonym(other, None, FROM_GROUP)], None)
 
 
 def client_metrics_entries(metadata: MetadataStore, name: str) -> Iterable[Entry]:

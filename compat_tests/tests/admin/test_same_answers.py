@@ -236,6 +236,16 @@ OWN = (
 )
 
 
+@pytest.mark.parametrize(("kind", "name"), [(TOPIC, "known_a"), (BROKER, "1"), (GROUP, "g"), (METRICS, "sub")])
+def test_the_order_of_described_options(pair, kind, name):
+    resource = describe.DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None)
+    request = describe.DescribeConfigsRequest(resources=[resource])
+    ours, theirs = (
+        [one.name for one in side.request(request, 4).results[0].configs] for side in (pair.shim, pair.kafka)
+    )
+    assert [one for one in ours if one not in OWN] == [one for one in theirs if one not in OWN]
+
+
 def test_describe_configs_of_this_broker(pair):
     found = ask_to_describe(pair, BROKER, "1", versions=[4])
     assert [line for line in found if not any(f"[{name}]" in line for name in OWN)] == []

@@ -41,6 +41,30 @@ def test_named_options_only_and_words_on_request(client):
     assert entry.synonyms == []
 
 
+def test_options_are_listed_in_the_order_of_kafkas_map(client):
+    create(client, new_topic("t", **{"internal_segment_bytes": "1048576"}))
+    topic, broker, group = (
+        [entry.name for entry in describe(client, kind, name).configs]
+        for kind, name in ((TOPIC, "t"), (BROKER, "1"), (GROUP, "g"))
+    )
+    assert topic[:4] == [
+        "internal.segment.bytes",  # Kafka lists what is not shown of other topics ahead of the map
+        "compression.type",
+        "remote.log.delete.on.disable",
+        "leader.replication.throttled.replicas",
+    ]
+    for bucket in (
+        ["segment.bytes", "retention.ms", "compression.gzip.level"],
+        ["flush.messages", "compression.zstd.level"],
+        ["max.compaction.lag.ms", "file.delete.delay.ms"],
+        ["retention.bytes", "delete.retention.ms"],
+    ):
+        assert topic[topic.index(bucket[0]) :][: len(bucket)] == bucket
+    at = broker.index("log.cleaner.min.compaction.lag.ms")
+    assert broker[at + 1 : at + 3] == ["offsets.topic.num.partitions", "sasl.oauthbearer.jwks.endpoint.refresh.ms"]
+    assert group[:3] == ["consumer.session.timeout.ms", "consumer.assignment.interval.ms", "share.auto.offset.reset"]
+
+
 def test_this_brokers_options_know_what_was_given(client):
     entries = {entry.name: entry for entry in describe(client, BROKER, "1").configs}
     assert len(entries) >= 330
