@@ -238,7 +238,7 @@ LAYERS: dict[str, Callable[[], list[Step]]] = {
 # The layers of a form: first those for the lanes, the longest first so that the lanes end together, then those that run
 # alone.
 FORMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "test": (("lint", "spark", "compat", "clients", "groups", "unit", "pythons", "asan"), ("alone",)),
+    "test": (("lint", "unit", "compat", "clients", "spark", "groups", "pythons", "asan"), ("alone",)),
     "quick": (("quick-whole", "quick-parts", "quick-clients", "quick-state"), ()),
     "soak": ((), ("coverage", "mutation", "soak")),
 }
