@@ -66,7 +66,7 @@ def _in_steps(context: Context, request: AddPartitionsToTxnRequest) -> Steps[Out
         for one in request.transactions:
             name = one.transactional_id
             found = yield from _add(context, one, last[name], first[name], TV2, flushes)
-            results.append(AddPartitionsToTxnResult(transactional_id=one.transactional_id, topic_results=found))
+            results.append(AddPartitionsToTxnResult(transactional_id=name, topic_results=found))
             yield
         return Outcome(AddPartitionsToTxnResponse(results_by_transaction=results), flushes)
     transaction = AddPartitionsToTxnTransaction(
@@ -149,7 +149,7 @@ def _refused_partitions(
     allowed: Collection[str] | None = None
     if context.api_version < FIRST_OF_BROKERS:
         # No client adds an internal topic by name. AddOffsetsToTxn adds the group's partition.
-        asked = (name for name in {topic.name: None for topic in topics} if name not in INTERNAL_TOPICS)
+        asked = (topic.name for topic in topics if topic.name not in INTERNAL_TOPICS)
         allowed = yield from authorized_in_steps(context, WRITE, TOPIC, asked)
     codes: dict[TopicPartition, ErrorCode] = {}
     for topic, some in _parts(topics):
