@@ -21,11 +21,13 @@ from kafka_shim.protocol.records.register_controller_record import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any, TypeVar
 
     from kafka_shim.metadata.image import Image
     from kafka_shim.randomness import Randomness
+
+    T = TypeVar("T")
 
 # Security protocols on the wire (org.apache.kafka.common.security.auth.SecurityProtocol).
 SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
@@ -52,21 +54,22 @@ def registration_records(
     level = image.features.get(METADATA_VERSION, 0)
     records: list[Any] = []
     if level >= CONTROLLER_REGISTRATION:
-        records.append(_controller_record(node_id, controller_endpoints, random, supported))
+        records.append(
+            RegisterControllerRecord(
+                controller_id=node_id,
+                incarnation_id=random.bytes_of(16),
+                end_points=_endpoints(ControllerEndpoint, controller_endpoints),
+                features=_features(ControllerFeature, supported),
+            )
+        )
     epoch = next_offset + len(records)
     records.append(
         RegisterBrokerRecord(
             broker_id=node_id,
             incarnation_id=random.bytes_of(16),
             broker_epoch=epoch,
-            end_points=[
-                BrokerEndpoint(name=name, host=host, port=port, security_protocol=protocol)
-                for name, host, port, protocol in endpoints
-            ],
-            features=[
-                BrokerFeature(name=name, min_supported_version=lowest, max_supported_version=highest)
-                for name, (lowest, highest) in supported.items()
-            ],
+            end_points=_endpoints(BrokerEndpoint, endpoints),
+            features=_features(BrokerFeature, supported),
             rack=rack,
             fenced=True,
             log_dirs=list(directory_ids) if level >= DIRECTORIES else [],
@@ -76,24 +79,17 @@ def registration_records(
     return records, epoch
 
 
-def _controller_record(
-    node_id: int,
-    endpoints: Sequence[tuple[str, str, int, int]],
-    random: Randomness,
-    supported: Mapping[str, tuple[int, int]],
-) -> RegisterControllerRecord:
-    return RegisterControllerRecord(
-        controller_id=node_id,
-        incarnation_id=random.bytes_of(16),
-        end_points=[
-            ControllerEndpoint(name=name, host=host, port=port, security_protocol=protocol)
-            for name, host, port, protocol in endpoints
-        ],
-        features=[
-            ControllerFeature(name=name, min_supported_version=lowest, max_supported_version=highest)
-            for name, (lowest, highest) in supported.items()
-        ],
-    )
+def _endpoints(kind: Callable[..., T], endpoints: Sequence[tuple[str, str, int, int]]) -> list[T]:
+    return [
+        kind(name=name, host=host, port=port, security_protocol=protocol) for name, host, port, protocol in endpoints
+    ]
+
+
+def _features(kind: Callable[..., T], supported: Mapping[str, tuple[int, int]]) -> list[T]:
+    return [
+        kind(name=name, min_supported_version=lowest, max_supported_version=highest)
+        for name, (lowest, highest) in supported.items()
+    ]
 
 
 def election_records(image: Image, node_id: int) -> list[PartitionChangeRecord]:
