@@ -104,6 +104,7 @@ def _warn(line: str) -> None:
 @click.argument("directory", default="./kafka-shim-data")
 @click.option("--json", "as_json", is_flag=True, help="one JSON object")
 def info(directory: str, as_json: bool) -> None:
+    from kafka_shim.metadata.bootstrap import FILE_NAME
     from kafka_shim.storage.data_dir import META_PROPERTIES, DataDir
     from kafka_shim.storage.results import StorageError
 
@@ -122,7 +123,7 @@ def info(directory: str, as_json: bool) -> None:
         return
     for key in IDENTITY:
         click.echo(f"{key}: {found[key]}")
-    is_new = "metadata" not in found and (Path(directory) / "bootstrap.checkpoint").exists()
+    is_new = "metadata" not in found and (Path(directory) / FILE_NAME).exists()
     unclean = "no broker has started on it yet" if is_new else "no"
     click.echo(f"stopped cleanly: {'yes' if found['stoppedCleanly'] else unclean}")
     if "metadata" in found:
