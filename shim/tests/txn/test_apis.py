@@ -39,7 +39,12 @@ NONE = ErrorCode.NONE
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    with Broker(transaction_state_log_num_partitions=2, offsets_topic_num_partitions=2) as started:
+    # On a slow machine a transaction that a test leaves open would be over its timeout in the middle of a later one.
+    with Broker(
+        transaction_state_log_num_partitions=2,
+        offsets_topic_num_partitions=2,
+        transaction_abort_timed_out_transaction_cleanup_interval_ms=86_400_000,
+    ) as started:
         with Connection(started.bootstrap_servers) as setup:
             setup.request(
                 CreateTopicsRequest(topics=[CreatableTopic(name="t", num_partitions=3, replication_factor=1)]), 5
