@@ -119,10 +119,6 @@ class Connection(ResponseSender):
         self._held = None
         self._network_send = None
         self._account(0)
-        # A disconnected client needs no delayed read, so an abandonable request is cancelled. Other requests run to
-        # their end.
-        if (task := self.task) is not None and self._is_abandonable:
-            task.cancel()
         self._registry.remove(self)
         if self.session.authenticator is not None:
             self.session.authenticator.forget_connection()
@@ -130,6 +126,11 @@ class Connection(ResponseSender):
             self.session.on_closed(self.session)
         if self._gone is not None and not self._gone.done():
             self._gone.set_result(None)
+        # A disconnected client needs no delayed read, so an abandonable request is cancelled. Other requests run to
+        # their end.
+        if (task := self.task) is not None and self._is_abandonable:
+            # On the next turn: a task that is cancelled before it begins leaves its coroutine never awaited.
+            asyncio.get_running_loop().call_soon(task.cancel)
 
     def eof_received(self) -> bool:
         """The client sends nothing more. As from Kafka it gets the rest of a response under way, and the answer to a

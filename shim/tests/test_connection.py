@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import socket
 import struct
 import time
+import warnings
 from collections.abc import Iterator
 
 import pytest
 
+from kafka_shim import turns
 from kafka_shim.embedded import Broker
 from kafka_shim.memory_pool import LARGE_BYTES, PROBE_BYTES, ReceiveMemory
 from kafka_shim.protocol.headers import encode_request_frame
 from kafka_shim.protocol.messages.api_versions_request import ApiVersionsRequest
-from kafka_shim.protocol.messages.metadata_request import MetadataRequest
+from kafka_shim.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kafka_shim.tests.produced import batch, fetch_request, make_topic, produce, produce_request
 from kafka_shim.tests.waiting import PATIENCE_S, until
 from kafka_shim.wire_client import Connection, WireClientError
@@ -285,6 +288,29 @@ def test_a_connection_cut_in_any_state_leaves_nothing_behind(looped):
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     until(looped, lambda: looped.state.metrics.connections_closed == 5)
     assert looped.call(lambda: memory_of(looped).used_bytes) == 0
+
+
+def test_a_request_whose_client_is_found_gone_before_it_begins_to_wait_ends(looped, monkeypatch):
+    """The answers before it cannot be written, so that its connection is lost on the turn on which its task begins: a
+    task that was cancelled before that warned of a coroutine that was never awaited."""
+    monkeypatch.setattr(turns, "SHARE_US", -1)
+    topics = [MetadataRequestTopic(name=f"t{number}") for number in range(50)]
+    waits = encode_request_frame(MetadataRequest(topics=topics), 9, 3, "test")
+    with raw(looped) as sock, warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        sock.sendall(versions_frame())
+        read_answer(sock)
+
+        def reset() -> None:  # on the broker's loop, which reads all of it at once, and the reset after it
+            sock.sendall(versions_frame(1) + versions_frame(2) + waits)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            sock.close()
+
+        looped.call(reset)
+        until(looped, lambda: looped.state.metrics.connections_closed == 1)
+        until(looped, lambda: not looped.state.turns._under_way)
+        gc.collect()
+    assert [str(each.message) for each in seen] == []
 
 
 @pytest.mark.option("max.connections")
