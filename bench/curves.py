@@ -177,12 +177,8 @@ def _connect(broker: Growing, before: int, size: int) -> None:
 
 def _add_topics(broker: Growing, before: int, size: int) -> None:
     for first in range(before, size, TOPIC_PARTITIONS):
-        topics = [
-            {"name": f"topic-{number}", "num_partitions": 1, "replication_factor": 1}
-            for number in range(first, min(first + TOPIC_PARTITIONS, size))
-        ]
-        for one in broker.client.request(requests.make("CreateTopics", topics=topics, timeout_ms=60_000), 5).topics:
-            check(one.error_code, one.error_message)
+        names = [f"topic-{number}" for number in range(first, min(first + TOPIC_PARTITIONS, size))]
+        requests.create_topics(broker.client, names, 1)
 
 
 def _one_topic(broker: Growing) -> None:

@@ -250,8 +250,9 @@ class MetadataLog:
 
     def _append(self, batch: bytearray, now_ms: int) -> int:
         self._unflushed = True
+        base_offset = self._log.append_batch(batch, now_ms=now_ms, is_limited=False).base_offset
         self.bytes_after_snapshot += len(batch)
-        return self._log.append_batch(batch, now_ms=now_ms, is_limited=False).base_offset
+        return base_offset
 
     def flushing(self) -> Future[None] | None:
         """Request an fsync of everything appended so far. Returns its future, which completes in the flusher thread, or

@@ -342,11 +342,13 @@ def test_a_disk_that_refuses_the_record_changes_nothing_and_the_stop_still_ends(
     faults = Faults()
     broker = Opened(tmp_path, faults=faults).start()
     faults.arm("log.before_write", "oserror", "ENOSPC")
+    size_bytes = broker.store._log.bytes_after_snapshot
     for _ in range(2):
         with pytest.raises(KafkaError) as error:
             broker.store.create_topic("t")
         assert error.value.code is ErrorCode.KAFKA_STORAGE_ERROR
     assert broker.store.image.topics == {}
+    assert broker.store._log.bytes_after_snapshot == size_bytes, "nothing refused brings the next snapshot closer"
     broker.stop()
     with opened(tmp_path) as store:
         assert store.image.topics == {}
