@@ -44,6 +44,8 @@ LARGEST_BODY_BYTES = 1 << 16
 MOST_DIGITS = 19
 LOOPBACK = "127.0.0.1"
 TEXT = "text/plain; charset=utf-8"
+# What a client gets that speaks HTTP where TLS is served.
+NOT_TLS = b"this port speaks HTTPS: ask for https:// in place of http://\n"
 
 logger = logging.getLogger(__name__)
 
@@ -275,6 +277,8 @@ class _Handler(BaseHTTPRequestHandler):
             # In the request's thread: a client that is slow at it holds up nobody else.
             plain = self.request
             plain.settimeout(SILENCE_S)
+            if plain.recv(1, socket.MSG_PEEK).isalpha():  # a method; TLS begins with the byte 22
+                self._refuse_plain()
             self.request = self.server.tls.wrap_socket(plain, server_side=True, do_handshake_on_connect=False)
             self.server.watch_instead(plain, self.request)
             try:
@@ -283,6 +287,13 @@ class _Handler(BaseHTTPRequestHandler):
                 self.finish_tls()
                 raise
         super().setup()
+
+    def _refuse_plain(self) -> None:
+        """Say that TLS is served here, whatever is asked for. Raises ConnectionAbortedError: the connection is done."""
+        self.request.recv(PART_BYTES)  # what is not read when the socket is closed may cost the client the answer
+        head = f"HTTP/1.0 400 Bad Request\r\nContent-Type: {TEXT}\r\nContent-Length: {len(NOT_TLS)}\r\n\r\n"
+        self.request.sendall(head.encode() + NOT_TLS)
+        raise ConnectionAbortedError
 
     def finish(self) -> None:
         super().finish()

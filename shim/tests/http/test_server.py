@@ -102,12 +102,26 @@ def test_over_tls_a_request_that_is_ended_while_it_is_read_is_no_bug(
     assert caplog.messages == []
 
 
-def test_over_tls_plain_http_is_closed(secure: tuple[HttpServer, ssl.SSLContext]) -> None:
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_over_tls_plain_http_is_told_to_use_tls(
+    secure: tuple[HttpServer, ssl.SSLContext], caplog: pytest.LogCaptureFixture, method: str
+) -> None:
     server, trust = secure
-    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as plain:
-        plain.sendall(b"GET / HTTP/1.0\r\n\r\n")
+    plain = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    plain.request(method, "/a?b", b"body")
+    answer = plain.getresponse()
+    assert (answer.status, answer.read()) == (400, module.NOT_TLS)
+    plain.close()
+    assert asked(server, trust)
+    assert caplog.messages == []
+
+
+def test_over_tls_what_is_neither_tls_nor_http_is_closed(secure: tuple[HttpServer, ssl.SSLContext]) -> None:
+    server, trust = secure
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as other:
+        other.sendall(b"\0\0\0\x10neither of both")
         with suppress(ConnectionResetError):
-            assert b"200" not in plain.recv(100)
+            assert b"HTTP" not in other.recv(100)
     assert asked(server, trust)
 
 
