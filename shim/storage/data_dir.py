@@ -89,6 +89,10 @@ class DataDir:
             ) from err
         _LOCKED[self._lock_key] = [self._lock_fd]
 
+    def has_lock_file(self) -> bool:
+        """Whether a start was here before, or a command."""
+        return os.path.exists(f"{self.path}/{LOCK}")
+
     def _holder(self) -> str:
         """Who has the lock, as far as Linux tells."""
         if self._lock_key in _LOCKED:

@@ -52,6 +52,7 @@ class LogDirs:
         directory gets one with `cluster_id` (default: random). Returns the cluster id. An unusable directory is
         moved to `failed`, as in Kafka. Raises StorageError if the directory of the metadata log is unusable, or
         if a directory is in use by another process or belongs to another cluster or node."""
+        self._check_unlocked()
         locked = []
         try:
             for data_dir in list(self.every):
@@ -89,16 +90,22 @@ class LogDirs:
             return False
         return True
 
-    def _load_identity(self, wanted: str | None) -> str:
-        for data_dir in list(self.every):
-            self.usable_after(data_dir, data_dir.read_meta)
-        for data_dir in list(self.every):
-            # Before anything is written: a folder that is not Kafka's refuses the start.
+    def _check_unlocked(self) -> None:
+        """Refuse a directory that is not Kafka's before the file of the lock is left in it."""
+        self._check([one for one in self.every if os.path.isdir(one.path) and not one.has_lock_file()])
+
+    def _check(self, data_dirs: list[DataDir]) -> None:
+        """Read `meta.properties` of each directory. Raises StorageError if a folder in one is not Kafka's."""
+        read = [data_dir for data_dir in data_dirs if self.usable_after(data_dir, data_dir.read_meta)]
+        for data_dir in read:
             # Kafka parses the folder names in `log.dirs` alone.
             holds_partitions = data_dir is not self._apart
             check = partial(data_dir.check_identity, holds_partitions=holds_partitions)
             if self.usable_after(data_dir, check) and holds_partitions:
                 self.usable_after(data_dir, data_dir.scan)
+
+    def _load_identity(self, wanted: str | None) -> str:
+        self._check(list(self.every))  # before anything is written
         metas = [(data_dir, data_dir.meta) for data_dir in self.every]
         found = {meta["cluster.id"]: data_dir for data_dir, meta in metas if "cluster.id" in meta}
         if len(found) > 1:

@@ -147,6 +147,18 @@ def test_a_folder_that_is_not_kafkas_refuses_the_start(tmp_path: Path, folder: s
     again.stop()
 
 
+@pytest.mark.parametrize("content", ["src", "notes-1"])
+def test_a_refused_start_leaves_nothing_in_a_directory_that_is_not_kafkas(tmp_path: Path, content: str) -> None:
+    """As where `--data-dir .` is said in a checkout."""
+    own, foreign = tmp_path / "own", tmp_path / "foreign"
+    own.mkdir()
+    (foreign / content).mkdir(parents=True)
+    with pytest.raises(StorageError):
+        make_logs(own, foreign)[0].open_dirs()
+    assert os.listdir(own) == []
+    assert os.listdir(foreign) == [content]
+
+
 @pytest.mark.parametrize("folder", ["remote-log-index-cache", "t-1.0123-future", "t-1.0123-stray"])
 def test_folders_that_kafka_leaves_are_no_partitions(tmp_path: Path, folder: str) -> None:
     (tmp_path / folder).mkdir()
