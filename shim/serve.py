@@ -62,7 +62,7 @@ def serve(
     cluster_id: str | None = None,
     on_started: Callable[[Server], None] | None = None,
 ) -> int:
-    """Serve until SIGTERM or SIGINT. Returns the exit status. A failed start prints one line to stderr.
+    """Serve until SIGTERM, SIGINT or SIGHUP. Returns the exit status. A failed start prints one line to stderr.
 
     `cluster_id` is for new data directories; `on_started` is called once the listeners accept connections.
     """
@@ -250,8 +250,9 @@ async def _serve(
         signals.append(number)
         asked.set()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, on_signal, number)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # nohup has it ignored
+            loop.add_signal_handler(number, on_signal, number)
     first: dict[str, Any] = {}
     if RECORDS_ON_STDIN in os.environ:
         import json

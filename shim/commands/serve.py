@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-@click.command(name="serve", help="Serve clients until SIGTERM or SIGINT.")
+@click.command(name="serve", help="Serve clients until SIGTERM, SIGINT or SIGHUP.")
 @click.option(
     "--listen",
     "listens",

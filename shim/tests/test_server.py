@@ -64,7 +64,7 @@ def refused(*arguments: str) -> str:
     return done.stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda number: number.name)
 def test_a_signal_stops_the_broker_cleanly_and_its_data_is_back(tmp_path: Path, number):
     data_dir = tmp_path / "data dir"
     with served("--listen", "127.0.0.1:0", "--data-dir", str(data_dir)) as (ready, child):
@@ -81,6 +81,19 @@ def test_a_signal_stops_the_broker_cleanly_and_its_data_is_back(tmp_path: Path, 
         assert again["cluster"] == ready["cluster"]
         with Connection(again["listeners"].removeprefix("PLAINTEXT://")) as client:
             assert fetch(client, "t", 0, 0).high_watermark == 1
+
+
+def test_under_nohup_the_broker_outlives_its_terminal():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # children inherit it
+    try:
+        with served("--memory", "--listen", "127.0.0.1:0") as (ready, child):
+            child.send_signal(signal.SIGHUP)
+            with Connection(ready["listeners"].removeprefix("PLAINTEXT://")) as client:
+                make_topic(client, "t")
+            child.terminate()
+            assert child.wait(60) == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_memory_leaves_no_directory_behind():
