@@ -80,7 +80,7 @@ def _checked(directory: str) -> Report:
                 report = check_directory(directory, bar.update)
             _check_metadata(report)
         except OSError as err:
-            fail(f"{directory} cannot be read: {err.strerror}")
+            fail(f"{err.filename or directory} cannot be read: {err.strerror}")
         return report
 
 

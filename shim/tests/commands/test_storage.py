@@ -244,6 +244,16 @@ def test_a_directory_of_another_node_or_cluster_is_not_ignored(tmp_path, capsys)
     assert f"Expected {DIRECTORY}, but read {CLUSTER}" in capsys.readouterr().err
 
 
+def test_a_check_names_the_file_that_cannot_be_read(tmp_path, capsys):
+    with opened(tmp_path):
+        pass
+    meta = tmp_path / "meta.properties"
+    meta.unlink()
+    meta.mkdir()
+    assert main(["storage", "check", str(tmp_path)]) == 1
+    assert capsys.readouterr().err.startswith(f"error: {meta} cannot be read: ")
+
+
 def test_a_directory_is_checked_and_handed_to_kafka(tmp_path, capsys, monkeypatch):
     path = tmp_path / "d"
     with opened(path) as store:
