@@ -34,18 +34,18 @@ def tls_of(config: BrokerConfig) -> SSLContext | None:
     broker, those with the prefix of `HTTP_NAME` first. Raises ConfigError."""
     if not config.kafka_shim_http_listener.startswith(HTTPS):
         return None
-    from kafka_shim.security.tls.context import make_context
+    from kafka_shim.security.tls.context import make_context, out_of_date
     from kafka_shim.security.warnings import world_readable
 
     options = ListenerOptions(config, HTTP_NAME)
     try:
-        context, _, warnings = make_context(options, uses_sasl=False)
+        context, stores, warnings = make_context(options, uses_sasl=False)
     except ConfigError as error:
         raise ConfigError(f"kafka.shim.http.listener, {error}") from None
     warnings += world_readable("ssl.keystore.location", options.text("ssl.keystore.location"))
     if warnings and options.is_strict:
         raise ConfigError(f"--strict-security: kafka.shim.http.listener: {'; '.join(warnings)}")
-    for warning in warnings:
+    for warning in warnings + out_of_date(stores.certificate):
         logger.warning("kafka.shim.http.listener: %s", warning)
     return context
 

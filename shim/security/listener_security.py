@@ -132,7 +132,7 @@ class ListenerSecurity:
         return principal_builder(class_name, map_certificate, options.given(), map_kerberos)
 
     def _tls_of(self, options: ListenerOptions) -> tuple[SSLContext, Stores, SSLContext | None]:
-        from kafka_shim.security.tls.context import make_client_context, make_context
+        from kafka_shim.security.tls.context import make_client_context, make_context, out_of_date
         from kafka_shim.security.tls.own_clients import check_own_clients
         from kafka_shim.security.tls.replacement import check_replacement
         from kafka_shim.security.warnings import world_readable
@@ -149,7 +149,7 @@ class ListenerSecurity:
         warnings = weak + world_readable("ssl.keystore.location", options.text("ssl.keystore.location"))
         if warnings and options.is_strict:
             raise ConfigError(f"--strict-security: listener {options.listener_name}: {'; '.join(warnings)}")
-        self._warn(options.listener_name, warnings)
+        self._warn(options.listener_name, warnings + out_of_date(stores.certificate))
         return context, stores, own_client
 
     def tls_context(self) -> SSLContext:

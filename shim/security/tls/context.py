@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import os
 import ssl
@@ -85,6 +86,19 @@ def load_certificates(context: ssl.SSLContext, keystore: bytes) -> list[str]:
         "ssl.keystore: a certificate is weak (a key under 2048 bits, or a signature by SHA-1): many clients refuse it; "
         "issue a new one"
     ]
+
+
+def out_of_date(certificate: x509.Certificate) -> list[str]:
+    """Return a warning if the certificate is not valid now, by the machine's clock, as clients see it. It is no
+    error: Java's listeners serve it."""
+    now = datetime.datetime.now(datetime.UTC)
+    if certificate.not_valid_after_utc < now:
+        ended = certificate.not_valid_after_utc.isoformat()
+        return [f"ssl.keystore: the certificate has expired ({ended}): clients refuse it; issue a new one"]
+    if certificate.not_valid_before_utc > now:
+        begins = certificate.not_valid_before_utc.isoformat()
+        return [f"ssl.keystore: the certificate is not valid before {begins}: clients refuse it until then"]
+    return []
 
 
 def _refusal(context: ssl.SSLContext, path: str) -> str | None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
@@ -22,6 +22,7 @@ from kafka_shim.clock import VirtualClock
 from kafka_shim.config import BrokerConfig, ConfigError, ListenerOptions
 from kafka_shim.embedded import Broker
 from kafka_shim.errors import ErrorCode
+from kafka_shim.monitoring.monitor import tls_of
 from kafka_shim.protocol.messages.incremental_alter_configs_request import (
     AlterableConfig,
     AlterConfigsResource,
@@ -494,6 +495,33 @@ def test_a_key_that_everybody_can_read_is_a_door_left_open(authority: Certificat
         ListenerSecurity(
             "SSL", ListenerOptions(config, "SSL"), Credentials(lambda user, mechanism: None), VirtualClock()
         )
+
+
+@pytest.mark.parametrize(
+    ("begins", "ends", "words"),
+    [(-2, -1, "has expired ("), (1, 2, "is not valid before "), (-1, 1, None)],
+    ids=["expired", "early", "valid"],
+)
+def test_a_certificate_that_is_not_valid_now_is_served_and_said(caplog, begins, ends, words):
+    """Only clients would say so, each in words of its own. --strict-security is about doors left open, not about it."""
+    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.datetime.now(datetime.UTC)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+    builder = builder.not_valid_before(now + datetime.timedelta(days=begins))
+    certificate = builder.not_valid_after(now + datetime.timedelta(days=ends)).sign(key, hashes.SHA256())
+    options = {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.key": key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode(),
+        "ssl.keystore.certificate.chain": certificate.public_bytes(Encoding.PEM).decode(),
+        "kafka.shim.http.listener": "https://127.0.0.1:0",
+    }
+    config = BrokerConfig.parse(options)
+    config.strict_security = True
+    ListenerSecurity("SSL", ListenerOptions(config, "SSL"), Credentials(lambda user, mechanism: None), VirtualClock())
+    tls_of(config)
+    said = [line.partition(": ssl.keystore: the certificate ") for line in caplog.messages]
+    assert [one[0] for one in said] == ([] if words is None else ["listener SSL", "kafka.shim.http.listener"])
+    assert all(one[2].startswith(str(words)) for one in said)
 
 
 def test_a_weak_certificate_is_served_as_java_serves_it_and_said(caplog):
