@@ -118,7 +118,8 @@ def _store(
             return key, chain, [x509.load_der_x509_certificate(one) for one in store.trusted]
         found = load_pkcs12(data, None if password is None else password.encode())
     except ValueError:
-        raise ConfigError(f"{option}: {location} cannot be opened; is ssl.{which}.password right?") from None
+        advice = f"set ssl.{which}.type=PEM" if b"-----BEGIN " in data else f"is ssl.{which}.password right?"
+        raise ConfigError(f"{option}: {location} cannot be opened; {advice}") from None
     others = [one.certificate for one in found.additional_certs]
     own = [] if found.cert is None else [found.cert.certificate]
     return found.key, [*own, *others], [*others, *own]

@@ -54,6 +54,7 @@ def test_keystore_that_cannot_be_used_says_why(given: dict[str, str], reason: st
     [
         (bytes.fromhex("feedfeed0000"), "JKS", "is ssl.keystore.password right"),
         (b"nothing", "PKCS12", "is ssl.keystore.password right"),
+        (f"{KEY}{CHAIN}".encode(), "JKS", r"cannot be opened; set ssl\.keystore\.type=PEM"),
         (b"nothing", "BCFKS", "BCFKS is not PEM, PKCS12 or JKS"),
     ],
 )
