@@ -4,7 +4,7 @@ ReplicaAlterLogDirsManager, ReplicaAlterLogDirsThread, LogManager.replaceCurrent
 A move copies in slices. When the copy has everything, it is fsynced, and in one turn of the loop the rest is copied,
 the metadata records the new directory, the old one is renamed with the suffix `-delete`, and the new one gets the
 partition's name. A crash at any step leaves either the old directory, or a complete copy that the metadata names: the
-next start of this broker or of Kafka takes that (`Loader.adopt_futures`; Kafka: recoverAbandonedFutureLogs).
+next start of this broker or of Kafka takes that (`Loader.find_directories`; Kafka: recoverAbandonedFutureLogs).
 """
 
 from __future__ import annotations
