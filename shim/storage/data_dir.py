@@ -85,7 +85,8 @@ class DataDir:
                 os.close(self._lock_fd)
             self._lock_fd = -1
             raise StorageError(
-                f"the data directory {self.path} is in use by {self._holder()}: another broker needs another directory"
+                f"the data directory {self.path} is in use by {self._holder()}: stop that first, or name another "
+                "directory"
             ) from err
         _LOCKED[self._lock_key] = [self._lock_fd]
 
