@@ -88,7 +88,8 @@ def login_modules(listener: str, own_text: str | None) -> list[LoginModule]:
             return modules
     raise ConfigError(
         f"Could not find a '{SECTION}' or '{own_section}' entry in the JAAS configuration. System property "
-        f"'{FILE_PROPERTY}' is {path or 'not set'}"
+        f"'{FILE_PROPERTY}' is {path or 'not set'}; set listener.name.{listener.lower()}.MECHANISM.sasl.jaas.config, "
+        "with the mechanism in lower case"
     )
 
 

@@ -60,6 +60,7 @@ def test_a_listener_has_its_option_then_its_section_then_that_of_all(tmp_path: P
     path.write_text('Client { M required password="tell-nobody"; };')
     with pytest.raises(ConfigError, match=r"Could not find a 'KafkaServer' or 'own\.KafkaServer' entry") as caught:
         login_modules("OWN", None)
+    assert "; set listener.name.own.MECHANISM.sasl.jaas.config, " in str(caught.value)
     assert "tell-nobody" not in str(caught.value)
     path.unlink()
     with pytest.raises(ConfigError, match="cannot use"):
