@@ -59,9 +59,9 @@ def examine(log: PartitionLog, last_clean_offset: int | None, now_ms: int) -> Ca
     if log.config.min_compaction_lag_ms > 0:
         young = now_ms - log.config.min_compaction_lag_ms
         bounds += [segment.base_offset for segment in closed if segment.largest_timestamp_ms() > young][:1]
-    uncleanable = max(first_dirty, min(bounds))
-    # Only whole segments count towards the cleanable bytes, not the segment that contains the bound.
-    limit = min(max(bisect_right(ends, uncleanable), dirty), len(segments) - 1)
+    # Only whole segments are cleaned, and not the one that contains the bound.
+    limit = min(max(bisect_right(ends, min(bounds)), dirty), len(segments) - 1)
+    uncleanable = max(first_dirty, base_offsets[limit])
     cleanable_bytes = sum(segment.size_bytes for segment in segments[dirty:limit])
     clean_bytes = sum(segment.size_bytes for segment in segments[:dirty])
     return Candidate(log, first_dirty, uncleanable, clean_bytes, cleanable_bytes, _is_overdue(log, closed, now_ms))

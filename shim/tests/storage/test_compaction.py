@@ -81,16 +81,22 @@ def test_tombstones_stay_until_their_horizon(make_disk: Callable[..., Disk]) -> 
     assert (2, b"a", None) not in stored(log)
 
 
-def test_nothing_at_or_above_the_stable_offset_is_touched(make_disk: Callable[..., Disk]) -> None:
+def test_nothing_from_the_segment_of_the_stable_offset_on_is_touched(make_disk: Callable[..., Disk]) -> None:
+    """As in Kafka, only whole segments are cleaned: what is below the bound in its segment stays too."""
     disk = make_disk(COMPACT)
     log = disk.open()
     keyed(log, (b"a", b"1"))
     keyed(log, (b"a", b"2"))
+    log.roll(NOW_MS)
+    keyed(log, (b"a", b"3"))
     keyed(log, (b"a", b"open"), pid=1, seq=0, txn=True)
-    keyed(log, (b"a", b"4"))
+    keyed(log, (b"a", b"5"))
     clean(disk, log)
-    assert stored(log) == [(1, b"a", b"2"), (2, b"a", b"open"), (3, b"a", b"4")]
-    assert log.last_stable_offset == 2
+    assert stored(log) == [(1, b"a", b"2"), (2, b"a", b"3"), (3, b"a", b"open"), (4, b"a", b"5")]
+    assert log.last_stable_offset == 3
+    end(log, 1, 0, commit=True)
+    clean(disk, log)
+    assert stored(log) == [(4, b"a", b"5")]
 
 
 def test_aborted_records_go_and_their_marker_after_them(make_disk: Callable[..., Disk]) -> None:
