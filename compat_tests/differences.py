@@ -218,6 +218,20 @@ DIFFERENCES = (
         "test_a_log_that_was_cut_short_after_a_clean_stop",
     ),
     KnownDifference(
+        "the expiration of producers at a restart",
+        "forgets producers by the stored `producer.id.expiration.ms`, if there is one",
+        "loads its logs before it reads stored options, and forgets producers by the one in its file",
+        "a longer time that was set shall keep a batch from being written twice",
+        "test_the_expiration_of_producers_at_a_restart",
+    ),
+    KnownDifference(
+        "a last stable offset inside a batch",
+        "names the log start offset, when DeleteRecords ended inside the first batch of an open transaction",
+        "names the first offset of that batch, which is below the log start offset",
+        "a read_committed reader that seeks to the end would be out of range there",
+        "test_a_last_stable_offset_inside_a_batch",
+    ),
+    KnownDifference(
         "a damaged small file of a partition",
         "takes the leader epochs from the batches where `leader-epoch-checkpoint` is damaged, the topic's id from the "
         "metadata log where `partition.metadata` is",

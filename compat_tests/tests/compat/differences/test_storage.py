@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from kafka_shim.cext.crc32c import crc32c
+from kafka_shim.cext.records import build
 from kafka_shim.compat.tests.admin.test_data_directory import await_topic
 from kafka_shim.compat.tests.compat.differences.conftest import until
 from kafka_shim.errors import ErrorCode
@@ -19,6 +21,7 @@ from kafka_shim.wire_client import Connection, WireClientError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
 
 def test_produce_of_null_records(each) -> None:
@@ -168,3 +171,52 @@ def test_passwords_in_dumps_of_the_metadata_log(each, brokers) -> None:
     assert "listener.name.any.ssl.keystore.password" in ours
     assert "not-told" not in ours
     assert "not-told" in theirs
+
+
+@pytest.mark.parametrize("kind", ["shim", "kafka-native"])
+def test_the_expiration_of_producers_at_a_restart(kind: str) -> None:
+    minute_ago = time.time_ns() // 1_000_000 - 60_000
+    records = build([(None, b"value", minute_ago, ())], producer_id=7, producer_epoch=0, base_sequence=0)
+    change = {"name": "producer.id.expiration.ms", "config_operation": 0, "value": "86400000"}
+    resource = {"resource_type": 4, "resource_name": "", "configs": [change]}
+    known = ask.make("DescribeProducers", topics=[{"name": "kept", "partition_indexes": [0]}])
+    with make(kind, settings={"producer.id.expiration.ms": "30000"}) as target:
+        with Connection(target.bootstrap) as connection:
+            ask.create_topic(connection, "kept")
+            await_topic(connection, "kept", is_there=True)
+            write = ask.produce("kept", 0, bytes(records))
+            until(lambda: connection.request(write, 9).responses[0].partition_responses[0].error_code == 0 or None)
+            altered = connection.request(ask.make("IncrementalAlterConfigs", resources=[resource]), 1)
+            assert altered.responses[0].error_code == 0
+        target.restart()
+        with Connection(target.bootstrap) as connection:
+            part = until(lambda: _without_error(connection.request(known, 0).topics[0].partitions[0]))
+    assert [one.producer_id for one in part.active_producers] == ([7] if kind == "shim" else [])
+
+
+def test_a_last_stable_offset_inside_a_batch(each) -> None:
+    topic = "middle"
+
+    def stable_offset(connection: Connection) -> int:
+        ask.create_topic(connection, topic)
+        await_topic(connection, topic, is_there=True)
+        until(lambda: connection.request(ask.make("FindCoordinator", key="t", key_type=1), 3).error_code == 0 or None)
+        begin = ask.make("InitProducerId", transactional_id="t", transaction_timeout_ms=60_000)
+        told = until(lambda: _without_error(connection.request(begin, 4)))
+        owner = {"producer_id": told.producer_id, "producer_epoch": told.producer_epoch, "base_sequence": 0}
+        records = [(None, value) for value in (b"a", b"b", b"c")]
+        write = ask.produce(topic, 0, records, transactional_id="t", transactional=True, **owner)
+        until(lambda: _without_error(connection.request(write, 12).responses[0].partition_responses[0]))
+        rows = [{"name": topic, "partitions": [{"partition_index": 0, "offset": 2}]}]
+        deleted = connection.request(ask.make("DeleteRecords", topics=rows, timeout_ms=6000), 2)
+        assert deleted.topics[0].partitions[0].low_watermark == 2
+        part = connection.request(ask.fetch(topic, 0, 2, isolation_level=1), 12).responses[0].partitions[0]
+        assert (part.error_code, part.log_start_offset) == (0, 2)
+        return part.last_stable_offset
+
+    ours, theirs = each(stable_offset)
+    assert (ours, theirs) == (2, 0)
+
+
+def _without_error(answer: Any) -> Any:
+    return answer if answer.error_code == ErrorCode.NONE else None
