@@ -13,7 +13,7 @@ from kafka_shim.storage.file_records import FileRecords
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
     from kafka_shim.cext.batch import Batch
@@ -37,10 +37,21 @@ PARTITIONS_PER_STEP = 16
 class PartitionRead:
     """What the log has for one share partition. `range` is where the stored batches are; None: there is nothing."""
 
-    __slots__ = ("aborted", "error", "is_on_older_segment", "offset", "range", "size_bytes")
+    __slots__ = (
+        "aborted",
+        "at_least_one",
+        "error",
+        "is_on_older_segment",
+        "max_bytes",
+        "offset",
+        "range",
+        "size_bytes",
+    )
 
-    def __init__(self, offset: int) -> None:
+    def __init__(self, offset: int, max_bytes: int, *, at_least_one: bool) -> None:
         self.offset = offset
+        self.max_bytes = max_bytes
+        self.at_least_one = at_least_one
         self.error: KafkaError | None = None
         self.range: FileRecords | None = None
         self.size_bytes = 0
@@ -118,17 +129,18 @@ class ShareFetchReads:
         nothing was acquired. Of very many partitions each is read again in the step that acquires its records: other
         members, retention and deletions may have come in between."""
         ready = {key: share for key, share in self.shares.items() if share.can_acquire()}
-        reads: dict[TopicIdPartition, PartitionRead] = {}
-        max_bytes = self._limit_bytes() // (len(ready) or 1) or 1
-        first = None
-        for number, (key, share) in enumerate(ready.items(), 1):
-            reads[key] = one = self._read(share, max_bytes, at_least_one=first is None)
-            if first is None and one.size_bytes:
-                first = key
-            if number % PARTITIONS_PER_STEP == 0:
-                yield
-        if not is_last and not self._is_enough(reads):
-            return None
+        # Kafka reads those first whose place in the log it does not know yet, and serves them last.
+        known = {key: share for key, share in ready.items() if share.position_offset == share.next_fetch_offset()}
+        reads = yield from self._read_all(known, len(ready))
+        found = yield from self._read_all({key: share for key, share in ready.items() if key not in known}, len(ready))
+        for key, one in found.items():
+            if one.error is None:
+                ready[key].position_offset = one.offset
+        reads |= found
+        if not self._is_enough(reads):
+            if not is_last:
+                return None
+            reads = yield from self._read_all(ready, len(ready))
         answers: dict[TopicIdPartition, PartitionData] = {}
         count = 0
         for number, key in enumerate(reads, 1):
@@ -141,7 +153,7 @@ class ShareFetchReads:
                     if not ready[key].can_acquire():
                         answers[key] = answer
                         continue
-                    one = self._read(ready[key], max_bytes, at_least_one=key == first)
+                    one = self._read(ready[key], one.max_bytes, at_least_one=one.at_least_one)
                 count += self._fill(answer, key, one, count)
             except KafkaError as raised:
                 self.failed[key] = raised.without_frames()
@@ -168,8 +180,25 @@ class ShareFetchReads:
 
     # --- one partition
 
+    def _read_all(
+        self, shares: Mapping[TopicIdPartition, SharePartition], count: int
+    ) -> Steps[dict[TopicIdPartition, PartitionRead]]:
+        """Read these of `count` partitions, each up to its part of the bytes. The first batch is whole, and leaves less
+        for the others (Kafka: ReplicaManager.readFromLog)."""
+        reads: dict[TopicIdPartition, PartitionRead] = {}
+        left_bytes = self._limit_bytes()
+        max_bytes = left_bytes // (count or 1) or 1
+        at_least_one = True
+        for number, (key, share) in enumerate(shares.items(), 1):
+            reads[key] = one = self._read(share, min(max_bytes, left_bytes), at_least_one=at_least_one)
+            left_bytes = max(0, left_bytes - one.size_bytes)
+            at_least_one = at_least_one and not one.size_bytes
+            if number % PARTITIONS_PER_STEP == 0:
+                yield
+        return reads
+
     def _read(self, share: SharePartition, max_bytes: int, *, at_least_one: bool) -> PartitionRead:
-        one = PartitionRead(share.next_fetch_offset())
+        one = PartitionRead(share.next_fetch_offset(), max_bytes, at_least_one=at_least_one)
         try:
             fetched = share.log.read(
                 one.offset,

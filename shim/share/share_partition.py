@@ -70,6 +70,7 @@ class SharePartition:
         "leader_epoch",
         "locks",
         "log",
+        "position_offset",
         "readers",
         "start_offset",
         "state",
@@ -109,6 +110,8 @@ class SharePartition:
         # acquired anew, from `gap_start_offset` on; -1: there are none.
         self.gap_start_offset = -1
         self.gap_end_offset = -1
+        # The last offset at which a fetch looked for records, or -1 (Kafka: fetchOffsetMetadata).
+        self.position_offset = -1
         # Whether a record before the end may be available.
         self._must_search = False
         # Called when records may have become available.

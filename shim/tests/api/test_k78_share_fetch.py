@@ -42,6 +42,13 @@ def other(broker: Broker, topic_id: bytes):
         yield one
 
 
+def given(response: Any) -> dict[int, list[tuple[int, int, int]]]:
+    """What a fetch acquired, by partition."""
+    return {
+        part.partition_index: ranges(part) for topic in response.responses for part in topic.partitions if ranges(part)
+    }
+
+
 def test_a_record_belongs_to_one_member_until_it_is_released(
     client: Connection, member: ShareMember, other: ShareMember
 ):
@@ -190,6 +197,39 @@ def test_pieces_begin_where_stored_batches_begin(client: Connection, member: Sha
     for _ in range(6):
         produce(client, "t", 0, batch(b"a", b"b"))
     assert ranges(member.poll(batch_size=4)) == [(0, 3, 1), (4, 7, 1), (8, 11, 1)]
+
+
+@pytest.fixture
+def both(broker: Broker, member: ShareMember) -> ShareMember:
+    """A member that has looked for records in both partitions."""
+    open_share(broker, GROUP, member.topic_id, 1)
+    member.fetch((0, 1))
+    return member
+
+
+def test_partitions_whose_place_in_the_log_is_known_are_served_first(client: Connection, both: ShareMember):
+    """As in Kafka (`DelayedShareFetch.combineLogReadResponse`): it reads them after the others."""
+    produce(client, "t", 1, batch(*[b"%d" % number for number in range(7)]))
+    assert given(both.fetch((), max_records=5, share_acquire_mode=1)) == {1: [(0, 4, 1)]}
+    both.acknowledge(())  # the session epoch puts partition 1 first
+    produce(client, "t", 0, batch(b"a", b"b"))
+    assert given(both.fetch((), max_records=1)) == {0: [(0, 1, 1)]}
+
+
+def test_known_and_other_partitions_are_read_apart_and_each_read_has_a_whole_batch(
+    client: Connection, both: ShareMember
+):
+    produce(client, "t", 0, batch(b"a"))
+    assert given(both.fetch((), max_bytes=1)) == {0: [(0, 0, 1)]}
+    for partition in (0, 1):
+        produce(client, "t", partition, batch(b"b"))
+    assert given(both.fetch((), max_bytes=1)) == {0: [(1, 1, 1)], 1: [(0, 0, 1)]}
+
+
+def test_a_whole_batch_leaves_less_bytes_for_the_other_partitions(client: Connection, both: ShareMember):
+    produce(client, "t", 1, batch(bytes(150)))
+    produce(client, "t", 0, batch(b"a"))
+    assert given(both.fetch((), max_bytes=200)) == {1: [(0, 0, 1)]}
 
 
 def test_renewed_locks_last_longer(broker: Broker, client: Connection, member: ShareMember, other: ShareMember):
