@@ -22,8 +22,10 @@ class NotAppliedError(KafkaError):
     """Memory ended: a record may be in the log, and is not in memory, or in part."""
 
 
-def client_error(error: KafkaError) -> KafkaError:
-    """Returns the error for the client."""
+def client_error(error: KafkaError, request: str) -> KafkaError:
+    """Returns the error for the client, for that of a "write" or "read" of the state."""
     if isinstance(error, NotAppliedError):  # what a share partition has in memory may be older than what is stored
         return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, error.message)
-    return KafkaError(_CLIENT_ERRORS.get(error.code, ErrorCode.UNKNOWN_SERVER_ERROR), error.message)
+    # The beginning is that of Kafka's PersisterStateManager.
+    text = f"Error in {request} state RPC. {error.message}"
+    return KafkaError(_CLIENT_ERRORS.get(error.code, ErrorCode.UNKNOWN_SERVER_ERROR), text)

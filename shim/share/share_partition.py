@@ -141,7 +141,7 @@ class SharePartition:
         except KafkaError as error:
             if error.code in RETRIABLE:
                 raise
-            raise client_error(error) from error
+            raise client_error(error, "read") from error
         self.state_epoch = state_epoch
         self.start_offset = self._first_offset() if start_offset < 0 else start_offset
         self.end_offset = self.start_offset
@@ -386,7 +386,7 @@ class SharePartition:
         except KafkaError as error:
             text = "the state of share partition %s of group %s cannot be written: %s"
             self._persister.refusals.write(text, self.log.name, self.group_id, error)
-            raise client_error(error) from error
+            raise client_error(error, "write") from error
 
 
 def _required(target: RecordState | None) -> RecordState:

@@ -11,6 +11,7 @@ from kafka_shim import turns
 from kafka_shim.api import delayed_share_fetch, k78_share_fetch, share_fetch_reads
 from kafka_shim.embedded import Broker
 from kafka_shim.errors import ErrorCode
+from kafka_shim.share.shard import FENCED_STATE_EPOCH
 from kafka_shim.share.share_partition import PartitionState
 from kafka_shim.share.share_partitions import SharePartitions
 from kafka_shim.storage.log import PartitionLog
@@ -448,6 +449,7 @@ def test_a_fenced_state_names_the_leader(broker: Broker, client: Connection, mem
     response = member.acknowledge([(0, 0, [ACCEPT])])
     (answer,) = response.responses[0].partitions
     assert answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert answer.error_message == f"Error in write state RPC. {FENCED_STATE_EPOCH}"
     (endpoint,) = response.node_endpoints
     assert (answer.current_leader.leader_id, endpoint.node_id, endpoint.port) == (1, 1, broker.port)
     assert ranges(member.poll()) == [(1, 1, 1)]
