@@ -4,9 +4,10 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from kafka_shim.cext.headers import RequestHeaderParser
+from kafka_shim.cext.held_answers import Answering, HeldAnswers
 from kafka_shim.cext.plain_api import PlainApi
 
-class FrameEnd:
+class FrameEnd(Answering):
     """The base of `frame_receiver.FrameReceiver`, which explains the fields: what nearly every read is, one frame or
     some whole ones."""
 
@@ -25,6 +26,7 @@ class FrameEnd:
     _closing_reason: str | None
     _must_log_in: bool
     _write_paused: bool
+    _held_answers: HeldAnswers | None
     is_closing: bool
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -40,14 +42,19 @@ class FrameEnd:
         be muted."""
 
     def _finished(self, parts: list[Any] | None) -> None:
-        """Send the answer to a request that waited, which may be None, and go on with the next one."""
+        """Send the answer to a request that waited, which may be None, or hold it with those of other connections, and
+        go on with the next request."""
 
     def _consume(self, data: memoryview, size_bytes: int) -> None:
         """Handle every complete frame of `data` and keep the rest: as `_handle_now` with each frame (`_handle` until
         the client has authenticated), `close` with what `_frame_refusal` says of a length that is refused, and `_keep`
         with what is left, also while a request waits or a response is not sent. An answer that a whole request to
         produce follows leaves with the answer to that one, up to 32 answers and 16 KB: a write for each would wake the
-        client for each."""
+        client for each. That of a short way may leave with those of other connections (`HeldAnswers`)."""
+
+    def send_held(self) -> None:
+        """Send the answer that waits for those of others, unless the connection is closing. Calls `_failed` with what
+        that raises."""
 
 class Reply:
     """The result of one request, which the connection sends.
@@ -55,15 +62,16 @@ class Reply:
     `parts` are the response's buffers, including the length prefix. If they are None the request waits: `waiting`
     returns them, or None if no response is sent; or `delayed` says when to call `completed` of the dispatcher, which
     has the reply then. `is_abandonable` says whether the request may be cancelled with its connection, `is_delayed`
-    whether its answer waits for other clients or a deadline. `follow_up` is work that remains after the parts were
-    passed to the transport, even if that failed: call `run` of the dispatcher with it before any other request is
-    served."""
+    whether its answer waits for other clients or a deadline; `is_plain` whether it is that of a short way, which may be
+    held (`HeldAnswers`). `follow_up` is work that remains after the parts were passed to the transport, even if that
+    failed: call `run` of the dispatcher with it before any other request is served."""
 
     parts: list[Any] | None
     follow_up: Callable[[], None] | None
     waiting: Coroutine[Any, Any, list[Any] | None] | None
     is_abandonable: bool
     is_delayed: bool
+    is_plain: bool
 
     @property
     def delayed(self) -> DelayedEnd | None: ...
@@ -186,6 +194,8 @@ class DispatcherEnd:
     broker: Any
     _table: dict[int, Any]
 
+    @property
+    def held_answers(self) -> HeldAnswers: ...
     def __init__(
         self,
         broker: Any,

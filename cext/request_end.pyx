@@ -6,6 +6,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from kafka_shim.cext.bigendian cimport load_i16, load_i32
 from kafka_shim.cext.headers cimport RequestHeader, RequestHeaderParser
+from kafka_shim.cext.held_answers cimport Answering, HeldAnswers
 from kafka_shim.cext.messages cimport decode_request, encode_response_frame
 from kafka_shim.cext.plain_api cimport IN_STEPS_BYTES, PlainApi
 
@@ -30,7 +31,7 @@ cdef str RECEIVED = "request.received"
 cdef str READY = "response.ready"
 
 
-cdef class FrameEnd:
+cdef class FrameEnd(Answering):
     cdef public object session
     cdef public object _dispatcher
     cdef public object _clock
@@ -47,9 +48,12 @@ cdef class FrameEnd:
     cdef public bint _is_abandonable
     cdef public bint _is_delayed
     cdef public object _closing_reason
+    # An answer that leaves with those of other connections.
+    cdef object _held_answer
     # Answers that leave together with the next one.
     cdef list _answers
     cdef Py_ssize_t _answers_bytes
+    cdef public HeldAnswers _held_answers
 
     def get_buffer(self, sizehint):
         return self._memory.probe if self._frame is None and self._held is None else self._get_rest()
@@ -62,11 +66,13 @@ cdef class FrameEnd:
             self._rest_updated(nbytes)
 
     def _handle_now(self, frame):
-        self._serve(frame, False)
+        self._serve(frame, False, False)
 
-    cdef int _serve(self, object frame, bint has_successor) except -1:
-        """With a successor, a request that is surely handled next, the answer may wait for that one's."""
+    cdef int _serve(self, object frame, bint has_successor, bint may_hold) except -1:
+        """With a successor, a request that is surely handled next, the answer may wait for that one's. `may_hold`: that
+        of a short way may wait for those of other connections."""
         cdef Reply reply
+        self._send_now()
         try:
             reply = self._dispatcher.handle(self.session, frame)
         except Exception as error:
@@ -80,7 +86,10 @@ cdef class FrameEnd:
                 return 0
             try:
                 if len(<list?>reply.parts) == 1:
-                    self._answer((<list>reply.parts)[0], has_successor and reply.follow_up is None)
+                    if may_hold and reply.is_plain:
+                        self._hold((<list>reply.parts)[0])
+                    else:
+                        self._answer((<list>reply.parts)[0], has_successor and reply.follow_up is None)
                 else:
                     self._send_held()
                     self._send(reply.parts)
@@ -91,6 +100,7 @@ cdef class FrameEnd:
             self._send_held()
         if self.session.muted_ms:
             self._send_held()
+            self._send_now()
             self._mute()
         return 0
 
@@ -128,7 +138,10 @@ cdef class FrameEnd:
             return
         if parts is not None:
             if len(parts) == 1:
-                self._transport.write(parts[0])
+                if self._may_hold_last():
+                    self._hold(parts[0])
+                else:
+                    self._transport.write(parts[0])
             else:
                 self._send(parts)
         session = self.session
@@ -137,9 +150,38 @@ cdef class FrameEnd:
         elif session.authenticator is not None and session.authenticator.is_refused:
             self.close()
         if session.muted_ms:
+            self._send_now()
             self._mute()
         else:
             self.proceed()
+
+    cdef bint _may_hold_last(self) except -1:
+        """Whether the answer to a request that waited may wait for those of others: the client has sent nothing more,
+        which would be handled next."""
+        return (
+            self._held_answers is not None
+            and self._held is None
+            and self._frame is None
+            and not self._dispatcher.broker.faults.armed
+            and self._held_answers.count(self)
+        )
+
+    cdef int _hold(self, object answer) except -1:
+        self._held_answer = answer
+        self._held_answers.hold(self)
+        return 0
+
+    cdef int _send_now(self) except -1:
+        cdef object answer = self._held_answer
+        if answer is None:
+            return 0
+        self._held_answer = None
+        if not self.is_closing:
+            try:
+                self._transport.write(answer)
+            except Exception as error:
+                self._failed(error)
+        return 0
 
     cdef int _answer(self, object answer, bint may_wait) except -1:
         cdef Py_ssize_t size_bytes = len(answer)
@@ -175,6 +217,9 @@ cdef class FrameEnd:
         self._transport.write(joined)
         return 0
 
+    def send_held(self):
+        self._send_now()
+
     def _consume(self, data, Py_ssize_t size_bytes):
         self._cut(data, size_bytes)
 
@@ -182,6 +227,7 @@ cdef class FrameEnd:
         cdef Py_buffer view
         cdef Py_ssize_t at = 0
         cdef int64_t length
+        cdef bint may_hold = False
         PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
         try:
             if size_bytes > view.len:
@@ -205,10 +251,14 @@ cdef class FrameEnd:
                 else:
                     # Nothing is held where a fault may end the process: Kafka handles no request before the answer to
                     # the one before is sent.
+                    is_armed = self._dispatcher.broker.faults.armed
+                    may_hold = self._held_answers is not None and self._held_answers.count(self) and (
+                        at == size_bytes and not is_armed
+                    )
                     self._serve(
                         frame,
-                        self._is_produce_next(<const uint8_t*>view.buf + at, size_bytes - at)
-                        and not self._dispatcher.broker.faults.armed,
+                        not is_armed and self._is_produce_next(<const uint8_t*>view.buf + at, size_bytes - at),
+                        may_hold,
                     )
             self._send_held()
             if at < size_bytes and not self.is_closing:
@@ -240,6 +290,8 @@ cdef class Reply:
     cdef readonly DelayedEnd delayed
     cdef public bint is_abandonable
     cdef public bint is_delayed
+    # The answer of a short way, after which nothing is left to do.
+    cdef public bint is_plain
 
     def __init__(self, parts, follow_up=None, waiting=None, bint is_abandonable=False, bint is_delayed=False):
         self.parts = parts
@@ -426,6 +478,7 @@ cdef class DispatcherEnd:
     cdef object _clock
     cdef object _faults
     cdef dict _requests
+    cdef readonly HeldAnswers held_answers
     # Whether a class above this one encodes in its own way.
     cdef bint _has_own_encode
 
@@ -440,6 +493,7 @@ cdef class DispatcherEnd:
         self._clock = broker.clock
         self._faults = broker.faults
         self._requests = broker.metrics.requests
+        self.held_answers = HeldAnswers(broker.clock)
         self._has_own_encode = type(self)._encode is not DispatcherEnd._encode
 
     def handle(self, session, frame):
@@ -449,6 +503,7 @@ cdef class DispatcherEnd:
         cdef bint is_admitted = True
         cdef object client_id
         cdef object done = None
+        cdef Reply reply
         authenticator = session.authenticator
         if authenticator is not None and authenticator.takes_raw_tokens:
             return self._begin_raw_token(authenticator, frame)
@@ -471,10 +526,13 @@ cdef class DispatcherEnd:
                 self._count(header.api_key)
                 if self._has_own_encode:
                     self._answered(header.api_key, api.plain.answered, api.plain.answered_code)
-                return _reply([done], None)
+                reply = _reply([done], None)
+                reply.is_plain = True
+                return reply
             if isinstance(done, DelayedEnd):
                 self._count(header.api_key)
                 return self._delay(self._context(session, &header, client_id, None), api, None, done)
+        self.held_answers.flush()   # what is handled now may take long
         if self._faults.armed and self._faults.holds(RECEIVED):
             frame = memoryview(bytes(frame))    # a held request outlives the receive buffer
         context = self._context(session, &header, client_id, done)

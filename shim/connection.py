@@ -136,6 +136,7 @@ class Connection(ResponseSender):
         """The client sends nothing more. As from Kafka it gets the rest of a response under way, and the answer to a
         request that is being handled; one that is parked ends with its connection. Returns whether the transport must
         stay open until then, or until a turn of the loop that closes fewer."""
+        self.send_held()
         if self._network_send is not None:
             self.is_closing = True
             return True
@@ -152,6 +153,7 @@ class Connection(ResponseSender):
         """Close without a response. Logs the reason, if one is given, once."""
         if self.is_closing:
             return
+        self.send_held()
         self.is_closing = True
         if reason is not None:
             self._registry.log_lines.write("closing %s: %s", self, reason)

@@ -55,6 +55,7 @@ class FrameReceiver(FrameEnd, asyncio.BufferedProtocol):
         # Constant for the life of the connection.
         self._dispatcher: Dispatcher = dispatcher
         self._clock: Clock = dispatcher.broker.clock
+        self._held_answers = dispatcher.held_answers
         self._listener = listener
         self._memory: ReceiveMemory = memory
         self._registry = registry

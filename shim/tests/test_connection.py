@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import select
 import socket
 import struct
 import time
@@ -311,6 +312,39 @@ def test_a_request_whose_client_is_found_gone_before_it_begins_to_wait_ends(loop
         until(looped, lambda: not looped.state.turns._under_way)
         gc.collect()
     assert [str(each.message) for each in seen] == []
+
+
+def test_an_answer_that_is_held_for_others_leaves_before_its_connection_is_closed(looped):
+    """By the broker, or because the client sends nothing more."""
+    count = 10
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(raw(looped)) for _ in range(count)]
+        make_topic(stack.enter_context(Connection(looped.bootstrap_servers, timeout_s=PATIENCE_S)), "t")
+        frame = encode_request_frame(produce_request("t", 0, batch(b"a")), 9, 7, "test")
+        ports = {client.getsockname()[1]: number for number, client in enumerate(clients)}
+        until(looped, lambda: len(looped._server._registry.connections) == count + 1)
+
+        def crowd() -> bool:  # one turn of the broker's loop
+            served = {ports.get(one.session.peer_port): one for one in looped._server._registry.connections}
+            for number in range(count):
+                served[number].get_buffer(-1)[: len(frame)] = frame
+                served[number].buffer_updated(len(frame))
+            held = not select.select(clients, [], [], 0)[0]
+            if held:
+                served[0].close("tired")
+                if not served[1].eof_received():  # as a transport does
+                    served[1]._transport.close()
+            return held
+
+        for _ in range(1000):
+            held = looped.call(crowd)
+            for client in clients:
+                assert int.from_bytes(read_answer(client)[:4]) == 7
+            if held:
+                break
+        else:
+            pytest.fail("nothing was ever held")
+        assert [is_closed(client) for client in clients[:2]] == [True, True]
 
 
 @pytest.mark.option("max.connections")
