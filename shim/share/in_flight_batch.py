@@ -83,6 +83,12 @@ class InFlightBatch:
         """Returns the state of one offset of the batch."""
         return self.offset_states[offset - self.first_offset] if self.state is None else self.state
 
+    def is_done_at(self, offset: int) -> bool:
+        """Returns whether the offset is done with. Of one behind the batch, which the start of the log has passed:
+        whether all of the batch is, as long as it has one state."""
+        state = self.state if offset > self.last_offset else self.state_at(offset)
+        return state is not None and state.is_terminal
+
     def pieces(self, first_offset: int, last_offset: int) -> Iterator[tuple[int, int, InFlightState]]:
         """Yields (first offset, last offset, state) of what has one state: the whole batch, or each of the offsets from
         `first_offset` to `last_offset`."""

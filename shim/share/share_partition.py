@@ -272,15 +272,13 @@ class SharePartition:
         """Move the start offset past what is done. Returns whether it moved."""
         batches = self.batches
         index = self.floor(self.start_offset)
-        if index < 0 or batches[index].last_offset < self.start_offset:
-            return False  # offsets at the start are still to be acquired
-        if not batches[index].state_at(self.start_offset).is_terminal:
+        if index < 0 or not batches[index].is_done_at(self.start_offset):
             return False
         last_offset, count = self._last_done()
         if last_offset < 0:
             return False
         if last_offset == batches[-1].last_offset:
-            self.start_offset = self.end_offset = last_offset + 1
+            self.start_offset = self.end_offset = max(self.start_offset, last_offset + 1)
             batches.clear()
             self.delivery_complete_count = 0
             return True

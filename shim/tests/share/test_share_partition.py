@@ -221,3 +221,17 @@ def test_what_was_done_before_a_raised_start_is_no_longer_counted(node: ShareNod
     assert node.share.delivery_complete_count == 4
     node.share.raise_start_offset(4)
     assert (node.share.start_offset, node.share.delivery_complete_count) == (4, 2)
+
+
+def test_what_was_deleted_is_not_delivered_once_all_before_it_is_done(node: ShareNode):
+    """The stored batch begins before the start of the log. As in Kafka, it is delivered from there unless older records
+    are still with a member."""
+    node.produce(4)
+    assert node.acquire("a") == [(0, 3, 1)]
+    node.produce(10)
+    node.share.log.delete_records_before(8)
+    assert node.acquire("b") == []
+    node.clock.advance(30_000)
+    assert (node.share.start_offset, node.share.batches) == (8, [])
+    assert node.acknowledge("a", (10, 11, [1])) is ErrorCode.INVALID_RECORD_STATE
+    assert node.acquire("b") == [(8, 13, 1)]
