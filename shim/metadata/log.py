@@ -249,9 +249,9 @@ class MetadataLog:
         self._voters = voters
 
     def _append(self, batch: bytearray, now_ms: int) -> int:
-        self._unflushed = True
+        self._unflushed, size_bytes = True, len(batch)
         base_offset = self._log.append_batch(batch, now_ms=now_ms, is_limited=False).base_offset
-        self.bytes_after_snapshot += len(batch)
+        self.bytes_after_snapshot += size_bytes  # nothing is called here: memory may end in a call
         return base_offset
 
     def flushing(self) -> Future[None] | None:
