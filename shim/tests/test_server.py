@@ -64,10 +64,21 @@ def refused(*arguments: str) -> str:
     return done.stderr
 
 
+@contextlib.contextmanager
+def hangup(action: signal.Handlers) -> Iterator[None]:
+    """What SIGHUP does to children: they inherit it, so that it may be ignored where the tests run under nohup."""
+    before = signal.signal(signal.SIGHUP, action)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda number: number.name)
 def test_a_signal_stops_the_broker_cleanly_and_its_data_is_back(tmp_path: Path, number):
     data_dir = tmp_path / "data dir"
-    with served("--listen", "127.0.0.1:0", "--data-dir", str(data_dir)) as (ready, child):
+    listen = ("--listen", "127.0.0.1:0", "--data-dir", str(data_dir))
+    with hangup(signal.SIG_DFL), served(*listen) as (ready, child):
         assert ready["data"] == str(data_dir)
         assert ready["node"] == "1"
         address = ready["listeners"].removeprefix("PLAINTEXT://")
@@ -77,23 +88,19 @@ def test_a_signal_stops_the_broker_cleanly_and_its_data_is_back(tmp_path: Path, 
         child.send_signal(number)
         assert child.wait(60) == 0
         assert child.stdout.read() == ""
-    with served("--listen", "127.0.0.1:0", "--data-dir", str(data_dir)) as (again, _):
+    with served(*listen) as (again, _):
         assert again["cluster"] == ready["cluster"]
         with Connection(again["listeners"].removeprefix("PLAINTEXT://")) as client:
             assert fetch(client, "t", 0, 0).high_watermark == 1
 
 
 def test_under_nohup_the_broker_outlives_its_terminal():
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # children inherit it
-    try:
-        with served("--memory", "--listen", "127.0.0.1:0") as (ready, child):
-            child.send_signal(signal.SIGHUP)
-            with Connection(ready["listeners"].removeprefix("PLAINTEXT://")) as client:
-                make_topic(client, "t")
-            child.terminate()
-            assert child.wait(60) == 0
-    finally:
-        signal.signal(signal.SIGHUP, before)
+    with hangup(signal.SIG_IGN), served("--memory", "--listen", "127.0.0.1:0") as (ready, child):
+        child.send_signal(signal.SIGHUP)
+        with Connection(ready["listeners"].removeprefix("PLAINTEXT://")) as client:
+            make_topic(client, "t")
+        child.terminate()
+        assert child.wait(60) == 0
 
 
 def test_memory_leaves_no_directory_behind():
