@@ -98,22 +98,3 @@ def a_marker_stays_while_its_data_does(t: ScenarioClient) -> None:
         log.clean(number)
         t.same([record.offset for record, batch in log.stored() if batch.is_control], [1, 3], "markers")
     t.same(whole(t, log.topic, committed=True)[:2], [b"committed", b"later"], "read_committed")
-
-
-@scenario("H4", settings=OFTEN, needs=Power.SETTINGS)
-def compaction_stops_before_the_segment_of_an_open_transaction(t: ScenarioClient) -> None:
-    """Only whole segments are cleaned: a record below the last stable offset stays, and takes no older one's place,
-    while a transaction is open in its segment.
-    """
-    log = Compacted(t)
-    for value in (b"a0", b"a1", b"a2"):
-        log.put(b"a", value)
-    p = Producer(t, "x")
-    p.send(log.topic, b"open", key=b"open", timestamp_ms=log.now_ms)
-    log.put(b"a", b"a3")
-    log.put(b"end", b"")
-    t.wait(lambda: log.keys()[b"a"][0] == b"a1", "a0 is cleaned")
-    t.same(log.keys()[b"a"], [b"a1", b"a2", b"a3"], "what stays of a")
-    p.end(commit=True)
-    log.clean(0)
-    t.same(log.keys()[b"a"], [b"a3"], "once the transaction has ended")
