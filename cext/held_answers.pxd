@@ -6,7 +6,7 @@ from libc.stdint cimport int64_t
 # A connection whose answers may be held.
 cdef class Answering:
     # Send them. What that raises is the connection's.
-    cdef int _send_now(self) except -1
+    cdef int _send_held(self) except -1
 
 
 cdef class HeldAnswers:

@@ -16,7 +16,7 @@ cdef enum:
 
 
 cdef class Answering:
-    cdef int _send_now(self) except -1:
+    cdef int _send_held(self) except -1:
         raise NotImplementedError("abstract: a connection sends here")
 
 
@@ -67,7 +67,7 @@ cdef class HeldAnswers:
         try:
             self._connections.append(connection)
         except MemoryError:
-            connection._send_now()
+            connection._send_held()
             return 0
         if len(self._connections) >= MOST_HELD:
             self.flush()
@@ -80,6 +80,6 @@ cdef class HeldAnswers:
         # What sends may have others held.
         self._connections, self._others = self._others, connections
         for connection in connections:
-            (<Answering>connection)._send_now()
+            (<Answering>connection)._send_held()
         connections.clear()
         return 0

@@ -18,8 +18,8 @@ cdef enum:
     LENGTH_BYTES = 4
     API_KEY_BYTES = 2
     # The most answers that wait for the next one, and their bytes.
-    MOST_HELD_ANSWERS = 32
-    MOST_HELD_BYTES = 16 * 1024
+    MOST_ANSWERS = 32
+    MOST_ANSWERS_BYTES = 16 * 1024
     DEBUG = 10                  # of `logging`
     PRODUCE = 0
     OFFSET_COMMIT = 8
@@ -72,16 +72,16 @@ cdef class FrameEnd(Answering):
         """With a successor, a request that is surely handled next, the answer may wait for that one's. `may_hold`: that
         of a short way may wait for those of other connections."""
         cdef Reply reply
-        self._send_now()
+        self._send_held()
         try:
             reply = self._dispatcher.handle(self.session, frame)
         except Exception as error:
-            self._send_held()
+            self._send_answers()
             self._failed(error)
             return 0
         if reply is not None:
             if reply.parts is None:
-                self._send_held()
+                self._send_answers()
                 self._await(reply)
                 return 0
             try:
@@ -91,16 +91,15 @@ cdef class FrameEnd(Answering):
                     else:
                         self._answer((<list>reply.parts)[0], has_successor and reply.follow_up is None)
                 else:
-                    self._send_held()
+                    self._send_answers()
                     self._send(reply.parts)
             finally:
                 if reply.follow_up is not None:
                     self._dispatcher.run(reply.follow_up)
         elif not has_successor:
-            self._send_held()
+            self._send_answers()
         if self.session.muted_ms:
-            self._send_held()
-            self._send_now()
+            self._send_answers()
             self._mute()
         return 0
 
@@ -138,7 +137,8 @@ cdef class FrameEnd(Answering):
             return
         if parts is not None:
             if len(parts) == 1:
-                if self._may_hold_last():
+                has_more = self._held is not None or self._frame is not None
+                if self._may_hold(has_more, self._dispatcher.broker.faults.armed):
                     self._hold(parts[0])
                 else:
                     self._transport.write(parts[0])
@@ -150,20 +150,16 @@ cdef class FrameEnd(Answering):
         elif session.authenticator is not None and session.authenticator.is_refused:
             self.close()
         if session.muted_ms:
-            self._send_now()
+            self._send_held()
             self._mute()
         else:
             self.proceed()
 
-    cdef bint _may_hold_last(self) except -1:
-        """Whether the answer to a request that waited may wait for those of others: the client has sent nothing more,
-        which would be handled next."""
+    cdef bint _may_hold(self, bint has_more, bint is_armed) except -1:
+        """Count a request. Returns whether its answer may wait for those of other connections: not if the client has
+        sent more, which is handled next, nor where a fault may end the process."""
         return (
-            self._held_answers is not None
-            and self._held is None
-            and self._frame is None
-            and not self._dispatcher.broker.faults.armed
-            and self._held_answers.count(self)
+            self._held_answers is not None and self._held_answers.count(self) and not has_more and not is_armed
         )
 
     cdef int _hold(self, object answer) except -1:
@@ -171,7 +167,7 @@ cdef class FrameEnd(Answering):
         self._held_answers.hold(self)
         return 0
 
-    cdef int _send_now(self) except -1:
+    cdef int _send_held(self) except -1:
         cdef object answer = self._held_answer
         if answer is None:
             return 0
@@ -186,7 +182,7 @@ cdef class FrameEnd(Answering):
     cdef int _answer(self, object answer, bint may_wait) except -1:
         cdef Py_ssize_t size_bytes = len(answer)
         if self._answers is None:
-            if not may_wait or size_bytes > MOST_HELD_BYTES:
+            if not may_wait or size_bytes > MOST_ANSWERS_BYTES:
                 self._transport.write(answer)
                 return 0
             self._answers_bytes = 0
@@ -195,15 +191,15 @@ cdef class FrameEnd(Answering):
                 self._answers = []
             self._answers.append(answer)
         except MemoryError:
-            self._send_held()
+            self._send_answers()
             self._transport.write(answer)
             return 0
         self._answers_bytes += size_bytes
-        if not may_wait or len(self._answers) >= MOST_HELD_ANSWERS or self._answers_bytes >= MOST_HELD_BYTES:
-            self._send_held()
+        if not may_wait or len(self._answers) >= MOST_ANSWERS or self._answers_bytes >= MOST_ANSWERS_BYTES:
+            self._send_answers()
         return 0
 
-    cdef int _send_held(self) except -1:
+    cdef int _send_answers(self) except -1:
         cdef list answers = self._answers
         if answers is None:
             return 0
@@ -218,7 +214,7 @@ cdef class FrameEnd(Answering):
         return 0
 
     def send_held(self):
-        self._send_now()
+        self._send_held()
 
     def _consume(self, data, Py_ssize_t size_bytes):
         self._cut(data, size_bytes)
@@ -227,7 +223,7 @@ cdef class FrameEnd(Answering):
         cdef Py_buffer view
         cdef Py_ssize_t at = 0
         cdef int64_t length
-        cdef bint may_hold = False
+        cdef bint may_hold, is_armed
         PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
         try:
             if size_bytes > view.len:
@@ -252,15 +248,13 @@ cdef class FrameEnd(Answering):
                     # Nothing is held where a fault may end the process: Kafka handles no request before the answer to
                     # the one before is sent.
                     is_armed = self._dispatcher.broker.faults.armed
-                    may_hold = self._held_answers is not None and self._held_answers.count(self) and (
-                        at == size_bytes and not is_armed
-                    )
+                    may_hold = self._may_hold(at < size_bytes, is_armed)
                     self._serve(
                         frame,
                         not is_armed and self._is_produce_next(<const uint8_t*>view.buf + at, size_bytes - at),
                         may_hold,
                     )
-            self._send_held()
+            self._send_answers()
             if at < size_bytes and not self.is_closing:
                 self._keep(data[at:size_bytes])
             return 0
