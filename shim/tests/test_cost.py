@@ -33,7 +33,7 @@ MOST = {
     "produce and incremental fetch, 10 partitions": 1_320,
     "produce and incremental fetch, 4,000 partitions": 1_320,
     "heartbeat": 30,
-    "join, sync and leave of a member": 4_090,
+    "join, sync and leave of a member": 4_070,
     # Up to 10 % above: in how many turns of the loop their requests come depends on the machine.
     "20 members join, sync and leave": 10_500,
     "consumer heartbeat": 307,
