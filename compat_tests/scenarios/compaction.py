@@ -6,7 +6,7 @@ import time
 
 from kafka_shim.cext.records import build
 from kafka_shim.compat.scenarios import scenario
-from kafka_shim.compat.scenarios.looking import whole
+from kafka_shim.compat.scenarios.looking import AHEAD_MS, whole
 from kafka_shim.compat.scenarios.scenario_client import NONE, Producer, ScenarioClient, records_of
 from kafka_shim.targets import Power
 from kafka_shim.targets.requests import fetch, produce
@@ -28,7 +28,7 @@ class Compacted:
 
     def __init__(self, client: ScenarioClient, **options: str) -> None:
         self.client = client
-        self.now_ms = time.time_ns() // 1_000_000
+        self.now_ms = time.time_ns() // 1_000_000 + AHEAD_MS
         given = {"cleanup_policy": "compact", "segment_ms": "200", "min_cleanable_dirty_ratio": "0.01", **options}
         self.topic = client.topic("compacted", **given)
 
@@ -98,3 +98,22 @@ def a_marker_stays_while_its_data_does(t: ScenarioClient) -> None:
         log.clean(number)
         t.same([record.offset for record, batch in log.stored() if batch.is_control], [1, 3], "markers")
     t.same(whole(t, log.topic, committed=True)[:2], [b"committed", b"later"], "read_committed")
+
+
+@scenario("H4", settings=OFTEN, needs=Power.SETTINGS)
+def compaction_stops_before_the_segment_of_an_open_transaction(t: ScenarioClient) -> None:
+    """Only whole segments are cleaned: a record below the last stable offset stays, and takes no older one's place,
+    while a transaction is open in its segment.
+    """
+    log = Compacted(t)
+    for value in (b"a0", b"a1", b"a2"):
+        log.put(b"a", value)
+    p = Producer(t, "x")
+    p.send(log.topic, b"open", key=b"open", timestamp_ms=log.now_ms)
+    log.put(b"a", b"a3")
+    log.put(b"end", b"")
+    t.wait(lambda: log.keys()[b"a"][0] == b"a1", "a0 is cleaned")
+    t.same(log.keys()[b"a"], [b"a1", b"a2", b"a3"], "what stays of a")
+    p.end(commit=True)
+    log.clean(0)
+    t.same(log.keys()[b"a"], [b"a3"], "once the transaction has ended")

@@ -14,6 +14,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+# How far ahead of the clock the records of a compacted topic are: more than a slow run takes, less than the hour of
+# `log.message.timestamp.after.max.ms`.
+AHEAD_MS = 600_000
+
 
 @scenario("B17")
 def a_topic_is_deleted_in_a_transaction(t: ScenarioClient) -> None:
@@ -75,8 +79,8 @@ def compaction_of_transactions(t: ScenarioClient) -> None:
         "min_cleanable_dirty_ratio": "0.01",
         "delete_retention_ms": "0",
     }
-    # Markers have the clock's time: records must be later for a segment to roll.
-    now_ms = time.time_ns() // 1_000_000
+    # Markers have the clock's time, and a later one than a record would keep the next record in its segment.
+    now_ms = time.time_ns() // 1_000_000 + AHEAD_MS
     topic = t.topic("compact", **options)
     p = Producer(t, "x")
     idempotent = Producer(t)
