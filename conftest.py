@@ -7,11 +7,16 @@ expected to fail counts as skipped.
 from __future__ import annotations
 
 import fnmatch
+import gc
 import os
 import tomllib
 from pathlib import Path
 
 import pytest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 IS_CI = os.environ.get("CI") == "true"
 _unlisted: list[str] = []
@@ -43,6 +48,15 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 def pytest_collectreport(report: pytest.CollectReport) -> None:
     _look_at(report)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _garbage_of_the_module() -> Iterator[None]:
+    """Collects garbage behind each module, so that a warning of it (a socket or coroutine left open) fails a test of
+    the module that made it, not whichever runs when the collector next comes by.
+    """
+    yield
+    gc.collect()
 
 
 @pytest.hookimpl(trylast=True)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 COUNTS = ("tests", "failures", "errors", "skipped")
 MOST_PRINTED = 60
+MOST_OF_A_REASON = 1500
 LANES = int(os.environ.get("KAFKA_SHIM_LANES", "3"))
 
 
@@ -40,6 +41,7 @@ class Result:
     failed: list[str]
     counts: dict[str, int]
     figures: list[str]
+    reasons: list[str]
     seconds: float
 
     @property
@@ -95,7 +97,7 @@ class Runner:
     def _layer(self, name: str, out: TextIO | None) -> Result:
         began = time.monotonic()
         total = dict.fromkeys(COUNTS, 0)
-        failed, told = [], []
+        failed, told, reasons = [], [], []
         steps = LAYERS[name]()
         if not steps:
             print(f"--- {name} has nothing to run here", flush=True, file=out)
@@ -108,7 +110,8 @@ class Runner:
             for key, value in counts(step.report).items():
                 total[key] += value
             told += figures(step.report)
-        return Result(name, failed, total, told, time.monotonic() - began)
+            reasons += failures(step.report)
+        return Result(name, failed, total, told, reasons, time.monotonic() - began)
 
     def _step(self, step: Step, out: TextIO | None) -> bool:
         print(f"--- {step.name}", flush=True, file=out)
@@ -155,6 +158,20 @@ def figures(report: Path | None) -> list[str]:
     return found
 
 
+def failures(report: Path | None) -> list[str]:
+    """Returns the failed tests of one JUnit file, each with the end of its reason. A log that is cut keeps its end, so
+    they are printed there.
+    """
+    found: list[str] = []
+    if report is not None and report.is_file():
+        for case in ElementTree.parse(report).getroot().iter("testcase"):
+            for kind in ("failure", "error"):
+                for failure in case.findall(kind):
+                    text = (failure.text or failure.get("message") or "").strip()
+                    found.append(f"{case.get('classname')}::{case.get('name')}: {kind}\n{text[-MOST_OF_A_REASON:]}")
+    return found
+
+
 def main(arguments: list[str]) -> int:
     extra: list[str] = []
     if "--" in arguments:
@@ -181,6 +198,9 @@ def main(arguments: list[str]) -> int:
         f"{skipped} skipped in {minutes:.1f} min; {verdict}"
     )
     told = [words for result in results for words in result.figures]
+    reasons = [reason for result in results for reason in result.reasons]
+    if reasons:
+        told += ["=== failed", *reasons]
     print("\n".join(["=== printed by the tests", *told, "===", *map(str, results), line]), flush=True)
     (REPORTS / "summary.txt").write_text(line + "\n")
     return 1 if failed else 0
