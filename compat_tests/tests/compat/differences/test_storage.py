@@ -124,6 +124,33 @@ def test_a_damaged_small_file_of_a_partition(tmp_path) -> None:
         assert write(connection) == ErrorCode.NONE
 
 
+@pytest.mark.parametrize(("kind", "start"), [("shim", 2), ("kafka-native", 0)])
+def test_the_start_of_a_log_after_a_kill(kind: str, start: int) -> None:
+    partitions = [{"partition_index": 0, "offset": 2}]
+    delete = ask.make("DeleteRecords", topics=[{"name": "begun", "partitions": partitions}], timeout_ms=10_000)
+    partitions = [{"partition_index": 0, "timestamp": -2}]
+    look = ask.make("ListOffsets", replica_id=-1, topics=[{"name": "begun", "partitions": partitions}])
+
+    def first(connection: Connection) -> tuple[int, int]:
+        part = connection.request(look, 5).topics[0].partitions[0]
+        return part.error_code, part.offset
+
+    def write(connection: Connection) -> int:
+        answer = connection.request(ask.produce("begun", 0, [(None, b"value")] * 3), 9)
+        return answer.responses[0].partition_responses[0].error_code
+
+    with make(kind) as target:
+        with Connection(target.bootstrap) as connection:
+            ask.create_topic(connection, "begun")
+            until(lambda: write(connection) == ErrorCode.NONE or None)
+            deleted = connection.request(delete, 2).topics[0].partitions[0]
+            assert (deleted.error_code, deleted.low_watermark) == (ErrorCode.NONE, 2)
+            assert first(connection) == (ErrorCode.NONE, 2)
+        target.restart(kill=True)
+        with Connection(target.bootstrap) as connection:
+            assert until(lambda: found if (found := first(connection))[0] == ErrorCode.NONE else None)[1] == start
+
+
 @pytest.mark.parametrize("kind", ["shim", "kafka-native"])
 def test_a_log_that_was_cut_short_after_a_clean_stop(tmp_path, kind: str) -> None:
     folder = tmp_path / "data" / "cut-0"
