@@ -86,7 +86,8 @@ cdef class FrameEnd(Answering):
                 return 0
             try:
                 if len(<list?>reply.parts) == 1:
-                    if may_hold and reply.is_plain:
+                    # One that is held may leave at once: not before those of its client that wait for it.
+                    if may_hold and reply.is_plain and self._answers is None:
                         self._hold((<list>reply.parts)[0])
                     else:
                         self._answer((<list>reply.parts)[0], has_successor and reply.follow_up is None)

@@ -180,12 +180,15 @@ def test_an_answer_that_is_held_goes_before_the_next_request_of_its_connection()
 
 
 def test_answers_of_one_connection_keep_their_order():
-    crowd = Crowd(CROWD)
+    """Also of the one with which there are enough held answers to send."""
+    crowd = Crowd(MOST_HELD)
     crowd.gather()
-    crowd.all[0].receive(*produces(b"a", b"b", b"c"))
-    assert crowd.sent == [(0, b"ab")]
-    crowd.end_turn()
-    assert crowd.sent[1:] == [(0, b"c")]
+    assert crowd.ask(*range(MOST_HELD - 1)) == []
+    crowd.all[-1].receive(*produces(b"a", b"b", b"c"))
+    assert crowd.sent == [(15, b"abc")], "those of one client leave together, and wait for nobody's"
+    crowd.all[-1].receive(*produces(b"d"))
+    assert crowd.sent[1:] == [*((number, b"a") for number in range(15)), (15, b"d")]
+    assert crowd.end_turn() == []
 
 
 def test_one_that_closes_gets_its_answer_and_one_that_is_gone_none():
