@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import random
 import select
 import socket
 import struct
@@ -345,6 +346,47 @@ def test_an_answer_that_is_held_for_others_leaves_before_its_connection_is_close
         else:
             pytest.fail("nothing was ever held")
         assert [is_closed(client) for client in clients[:2]] == [True, True]
+
+
+def test_in_a_crowd_each_client_gets_its_answers_in_order(looped):
+    """Some send several requests at once, of short ways and of others."""
+    count, seed = 24, random.randrange(1 << 32)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    produce_one = produce_request("t", 0, batch(b"a"))
+    kinds = [(produce_one, 9)] * 60 + [(ApiVersionsRequest(), 0), (MetadataRequest(topics=[]), 9)]
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(raw(looped)) for _ in range(count)]
+        make_topic(stack.enter_context(Connection(looped.bootstrap_servers, timeout_s=PATIENCE_S)), "t")
+        ports = {client.getsockname()[1]: number for number, client in enumerate(clients)}
+        until(looped, lambda: len(looped._server._registry.connections) == count + 1)
+        sent, held = [0] * count, 0
+
+        def crowd(frames: list[bytes]) -> bool:  # one turn of the broker's loop
+            served = {ports.get(one.session.peer_port): one for one in looped._server._registry.connections}
+            for number, data in enumerate(frames):
+                if data:
+                    served[number].get_buffer(-1)[: len(data)] = data
+                    served[number].buffer_updated(len(data))
+            return len(select.select(clients, [], [], 0)[0]) < sum(map(bool, frames))
+
+        for _ in range(1000):
+            asked = [chance.choices(kinds, k=chance.choice([0, 1, 1, 2, 4])) for _ in range(count)]
+            frames = [
+                b"".join(
+                    encode_request_frame(request, version, sent[number] + at, "test")
+                    for at, (request, version) in enumerate(requests)
+                )
+                for number, requests in enumerate(asked)
+            ]
+            held += looped.call(lambda frames=frames: crowd(frames))
+            for number, requests in enumerate(asked):
+                for _ in requests:
+                    assert int.from_bytes(read_answer(clients[number])[:4]) == sent[number]
+                    sent[number] += 1
+            if held == 100:
+                break
+        assert held, "no answer was ever held"
 
 
 @pytest.mark.option("max.connections")
