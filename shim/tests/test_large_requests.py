@@ -199,10 +199,10 @@ def test_steps_that_change_nothing_end_with_their_client() -> None:
 # --- how long others wait
 
 
-def longest_turn_s(work: Callable[[Broker], object], monkeypatch: pytest.MonkeyPatch) -> float:
-    """The CPU time of the longest turn of a broker's loop, in this process, while `work` is done in another."""
+def turns_s(work: Callable[[Broker], object], monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The CPU time of each turn of a broker's loop, in this process, while `work` is done in another."""
     monkeypatch.setitem(sys.modules, "uvloop", None)
-    longest = [0.0]
+    turns: list[float] = []
     with Broker(auto_create_topics_enable=False) as running:
         loop: Any = running.call(asyncio.get_running_loop)
         once = loop._run_once
@@ -210,19 +210,20 @@ def longest_turn_s(work: Callable[[Broker], object], monkeypatch: pytest.MonkeyP
         def measured() -> None:
             began = time.thread_time()
             once()
-            longest[0] = max(longest[0], time.thread_time() - began)
+            turns.append(time.thread_time() - began)
 
         with Connection(running.bootstrap_servers) as client:
             client.request(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]), 4)
+        work(running)  # the first use of an API imports its modules
         running.call(setattr, loop, "_run_once", measured)
-        # What the test runner holds is none of the broker's: one full collection of it takes over 30 ms.
-        gc.collect()
-        gc.freeze()
+        # A full collection of what the test runner holds, which is none of the broker's, takes over 30 ms.
+        gc.disable()
         try:
             work(running)
         finally:
-            gc.unfreeze()
-    return longest[0]
+            gc.enable()
+        running.call(setattr, loop, "_run_once", once)
+    return turns
 
 
 @pytest.mark.alone
@@ -242,10 +243,10 @@ def longest_turn_s(work: Callable[[Broker], object], monkeypatch: pytest.MonkeyP
     ids=["metadata", "coordinators", "offsets", "commit"],
 )
 def test_no_turn_is_long(request_: Any, version: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each took 60 to 150 ms of CPU in one turn."""
-    longest_s = longest_turn_s(lambda broker: ask(broker, request_, version), monkeypatch)
-    print(f"the longest turn took {1000 * longest_s:.1f} ms")
-    assert longest_s < 0.03
+    """Each took one turn of 60 to 150 ms of CPU. How long a turn is, the machine decides; its share of all is ours."""
+    turns = turns_s(lambda broker: ask(broker, request_, version), monkeypatch)
+    print(f"the longest turn took {1000 * max(turns):.1f} ms of {1000 * sum(turns):.1f}")
+    assert max(turns) < sum(turns) / 4
 
 
 # --- turns
