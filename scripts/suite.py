@@ -23,7 +23,7 @@ from layers import FORMS, LAYERS, PYTHON, REPORTS, Step
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
     from typing import TextIO
 
@@ -138,23 +138,21 @@ class Runner:
 def counts(report: Path | None) -> dict[str, int]:
     """Returns the tests, failures, errors and skips of one JUnit file."""
     total = dict.fromkeys(COUNTS, 0)
-    if report is not None and report.is_file():
-        for suite in ElementTree.parse(report).getroot().iter("testsuite"):
-            for key in total:
-                total[key] += int(suite.get(key, "0"))
+    for suite in _elements(report, "testsuite"):
+        for key in total:
+            total[key] += int(suite.get(key, "0"))
     return total
 
 
 def figures(report: Path | None) -> list[str]:
     """Returns what the passed tests of one JUnit file printed."""
     found: list[str] = []
-    if report is not None and report.is_file():
-        for case in ElementTree.parse(report).getroot().iter("testcase"):
-            printed = (case.findtext("system-out") or "").strip().splitlines()
-            # Jobs print their progress first. The output of the test itself is at the end.
-            told = printed if len(printed) <= MOST_PRINTED else printed[-2:]
-            name = f"{case.get('classname', '').rpartition('.')[2]}::{case.get('name')}"
-            found += [f"{name}: {line[:300]}" for line in told if line.strip(" -") and "Captured Out" not in line]
+    for case in _elements(report, "testcase"):
+        printed = (case.findtext("system-out") or "").strip().splitlines()
+        # Jobs print their progress first. The output of the test itself is at the end.
+        told = printed if len(printed) <= MOST_PRINTED else printed[-2:]
+        name = f"{case.get('classname', '').rpartition('.')[2]}::{case.get('name')}"
+        found += [f"{name}: {line[:300]}" for line in told if line.strip(" -") and "Captured Out" not in line]
     return found
 
 
@@ -163,13 +161,18 @@ def failures(report: Path | None) -> list[str]:
     they are printed there.
     """
     found: list[str] = []
-    if report is not None and report.is_file():
-        for case in ElementTree.parse(report).getroot().iter("testcase"):
-            for kind in ("failure", "error"):
-                for failure in case.findall(kind):
-                    text = (failure.text or failure.get("message") or "").strip()
-                    found.append(f"{case.get('classname')}::{case.get('name')}: {kind}\n{text[-MOST_OF_A_REASON:]}")
+    for case in _elements(report, "testcase"):
+        for failure in (*case.findall("failure"), *case.findall("error")):
+            text = (failure.text or failure.get("message") or "").strip()
+            found.append(f"{case.get('classname')}::{case.get('name')}: {failure.tag}\n{text[-MOST_OF_A_REASON:]}")
     return found
+
+
+def _elements(report: Path | None, tag: str) -> Iterator[ElementTree.Element]:
+    """Returns these elements of one JUnit file; none of a file that was not written."""
+    if report is None or not report.is_file():
+        return iter(())
+    return ElementTree.parse(report).getroot().iter(tag)
 
 
 def main(arguments: list[str]) -> int:
