@@ -315,22 +315,36 @@ def test_a_request_whose_client_is_found_gone_before_it_begins_to_wait_ends(loop
     assert [str(each.message) for each in seen] == []
 
 
+class Crowd:
+    """Clients of a broker with a topic `t`, whose requests arrive in one turn of its loop."""
+
+    def __init__(self, broker: Broker, count: int, stack: contextlib.ExitStack) -> None:
+        self.clients = [stack.enter_context(raw(broker)) for _ in range(count)]
+        make_topic(stack.enter_context(Connection(broker.bootstrap_servers, timeout_s=PATIENCE_S)), "t")
+        registry = broker._server._registry
+        until(broker, lambda: len(registry.connections) == count + 1)
+        by_port = {one.session.peer_port: one for one in registry.connections}
+        self.served = [by_port[client.getsockname()[1]] for client in self.clients]
+
+    def feed(self, frames: list[bytes]) -> int:
+        """Serves these bytes of each client. Returns how many have no answer yet. On the broker's loop."""
+        for served, data in zip(self.served, frames, strict=True):
+            if data:
+                served.get_buffer(-1)[: len(data)] = data
+                served.buffer_updated(len(data))
+        return sum(map(bool, frames)) - len(select.select(self.clients, [], [], 0)[0])
+
+
 def test_an_answer_that_is_held_for_others_leaves_before_its_connection_is_closed(looped):
     """By the broker, or because the client sends nothing more."""
     count = 10
+    frame = encode_request_frame(produce_request("t", 0, batch(b"a")), 9, 7, "test")
     with contextlib.ExitStack() as stack:
-        clients = [stack.enter_context(raw(looped)) for _ in range(count)]
-        make_topic(stack.enter_context(Connection(looped.bootstrap_servers, timeout_s=PATIENCE_S)), "t")
-        frame = encode_request_frame(produce_request("t", 0, batch(b"a")), 9, 7, "test")
-        ports = {client.getsockname()[1]: number for number, client in enumerate(clients)}
-        until(looped, lambda: len(looped._server._registry.connections) == count + 1)
+        crowd = Crowd(looped, count, stack)
+        clients, served = crowd.clients, crowd.served
 
-        def crowd() -> bool:  # one turn of the broker's loop
-            served = {ports.get(one.session.peer_port): one for one in looped._server._registry.connections}
-            for number in range(count):
-                served[number].get_buffer(-1)[: len(frame)] = frame
-                served[number].buffer_updated(len(frame))
-            held = not select.select(clients, [], [], 0)[0]
+        def fed() -> bool:  # one turn of the broker's loop
+            held = crowd.feed([frame] * count) == count
             if held:
                 served[0].close("tired")
                 if not served[1].eof_received():  # as a transport does
@@ -338,7 +352,7 @@ def test_an_answer_that_is_held_for_others_leaves_before_its_connection_is_close
             return held
 
         for _ in range(1000):
-            held = looped.call(crowd)
+            held = looped.call(fed)
             for client in clients:
                 assert int.from_bytes(read_answer(client)[:4]) == 7
             if held:
@@ -356,20 +370,8 @@ def test_in_a_crowd_each_client_gets_its_answers_in_order(looped):
     produce_one = produce_request("t", 0, batch(b"a"))
     kinds = [(produce_one, 9)] * 60 + [(ApiVersionsRequest(), 0), (MetadataRequest(topics=[]), 9)]
     with contextlib.ExitStack() as stack:
-        clients = [stack.enter_context(raw(looped)) for _ in range(count)]
-        make_topic(stack.enter_context(Connection(looped.bootstrap_servers, timeout_s=PATIENCE_S)), "t")
-        ports = {client.getsockname()[1]: number for number, client in enumerate(clients)}
-        until(looped, lambda: len(looped._server._registry.connections) == count + 1)
+        crowd = Crowd(looped, count, stack)
         sent, held = [0] * count, 0
-
-        def crowd(frames: list[bytes]) -> bool:  # one turn of the broker's loop
-            served = {ports.get(one.session.peer_port): one for one in looped._server._registry.connections}
-            for number, data in enumerate(frames):
-                if data:
-                    served[number].get_buffer(-1)[: len(data)] = data
-                    served[number].buffer_updated(len(data))
-            return len(select.select(clients, [], [], 0)[0]) < sum(map(bool, frames))
-
         for _ in range(1000):
             asked = [chance.choices(kinds, k=chance.choice([0, 1, 1, 2, 4])) for _ in range(count)]
             frames = [
@@ -379,10 +381,10 @@ def test_in_a_crowd_each_client_gets_its_answers_in_order(looped):
                 )
                 for number, requests in enumerate(asked)
             ]
-            held += looped.call(lambda frames=frames: crowd(frames))
+            held += looped.call(crowd.feed, frames) > 0
             for number, requests in enumerate(asked):
                 for _ in requests:
-                    assert int.from_bytes(read_answer(clients[number])[:4]) == sent[number]
+                    assert int.from_bytes(read_answer(crowd.clients[number])[:4]) == sent[number]
                     sent[number] += 1
             if held == 100:
                 break
