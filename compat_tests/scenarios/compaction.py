@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import time
-
 from kafka_shim.cext.records import build
 from kafka_shim.compat.scenarios import scenario
-from kafka_shim.compat.scenarios.looking import AHEAD_MS, whole
+from kafka_shim.compat.scenarios.looking import OFTEN, ahead_ms, whole
 from kafka_shim.compat.scenarios.scenario_client import NONE, Producer, ScenarioClient, records_of
 from kafka_shim.targets import Power
 from kafka_shim.targets.requests import fetch, produce
@@ -15,11 +13,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-OFTEN = {
-    "log.cleaner.backoff.ms": "100",
-    "log.initial.task.delay.ms": "100",
-    "log.cleaner.min.cleanable.ratio": "0.01",
-}
 DAY_MS = "86400000"
 
 
@@ -28,7 +21,7 @@ class Compacted:
 
     def __init__(self, client: ScenarioClient, **options: str) -> None:
         self.client = client
-        self.now_ms = time.time_ns() // 1_000_000 + AHEAD_MS
+        self.now_ms = ahead_ms()
         given = {"cleanup_policy": "compact", "segment_ms": "200", "min_cleanable_dirty_ratio": "0.01", **options}
         self.topic = client.topic("compacted", **given)
 

@@ -17,6 +17,19 @@ if TYPE_CHECKING:
 # How far ahead of the clock the records of a compacted topic are: more than a slow run takes, less than the hour of
 # `log.message.timestamp.after.max.ms`.
 AHEAD_MS = 600_000
+# For a cleaner that looks often.
+OFTEN = {
+    "log.cleaner.backoff.ms": "100",
+    "log.initial.task.delay.ms": "100",
+    "log.cleaner.min.cleanable.ratio": "0.01",
+}
+
+
+def ahead_ms() -> int:
+    """Returns the time of the first record of a compacted topic. Markers have the clock's time: one that is later than
+    a record keeps the next record in its segment.
+    """
+    return time.time_ns() // 1_000_000 + AHEAD_MS
 
 
 @scenario("B17")
@@ -61,15 +74,7 @@ def whole(t: ScenarioClient, topic: str, *, committed: bool = False) -> list[byt
         offset = found[-1][1].next_offset
 
 
-@scenario(
-    "B18",
-    settings={
-        "log.cleaner.backoff.ms": "100",
-        "log.initial.task.delay.ms": "100",
-        "log.cleaner.min.cleanable.ratio": "0.01",
-    },
-    needs=Power.SETTINGS,
-)
+@scenario("B18", settings=OFTEN, needs=Power.SETTINGS)
 def compaction_of_transactions(t: ScenarioClient) -> None:
     """Aborted data goes, the newest value of a key stays, nothing at or above the LSO is touched, and the last batch of
     an active id keeps its sequence and epoch."""
@@ -79,8 +84,7 @@ def compaction_of_transactions(t: ScenarioClient) -> None:
         "min_cleanable_dirty_ratio": "0.01",
         "delete_retention_ms": "0",
     }
-    # Markers have the clock's time, and a later one than a record would keep the next record in its segment.
-    now_ms = time.time_ns() // 1_000_000 + AHEAD_MS
+    now_ms = ahead_ms()
     topic = t.topic("compact", **options)
     p = Producer(t, "x")
     idempotent = Producer(t)

@@ -24,6 +24,12 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+def _write(connection: Connection, topic: str, *values: bytes) -> int:
+    """Sends one batch to partition 0. Returns the error code of the answer."""
+    answer = connection.request(ask.produce(topic, 0, [(None, value) for value in values]), 9)
+    return answer.responses[0].partition_responses[0].error_code
+
+
 def test_produce_of_null_records(each) -> None:
     message = ask.make(
         "Produce",
@@ -63,15 +69,11 @@ def test_files_of_an_idle_partition(each, brokers: tuple[Target, Target]) -> Non
 def test_a_damaged_batch_header_in_an_old_segment(each, brokers) -> None:
     topic, large = "damaged", bytes(700_000)
 
-    def write(connection: Connection, value: bytes) -> int:
-        answer = connection.request(ask.produce(topic, 0, [(None, value)]), 9)
-        return answer.responses[0].partition_responses[0].error_code
-
     def fill(connection: Connection) -> None:
         ask.create_topic(connection, topic, config={"segment.bytes": "1048576"})
         await_topic(connection, topic, is_there=True)
         for value in (b"a", b"b", b"c", large, large):
-            until(lambda value=value: write(connection, value) == ErrorCode.NONE or None)
+            until(lambda value=value: _write(connection, topic, value) == ErrorCode.NONE or None)
 
     def damage(folder: Path) -> None:
         """Makes the second batch claim to be longer than its segment."""
@@ -97,17 +99,13 @@ def test_a_damaged_batch_header_in_an_old_segment(each, brokers) -> None:
 def test_a_damaged_small_file_of_a_partition(tmp_path) -> None:
     folder = tmp_path / "data" / "scratched-0"
 
-    def write(connection: Connection) -> int:
-        answer = connection.request(ask.produce("scratched", 0, [(None, b"value")]), 9)
-        return answer.responses[0].partition_responses[0].error_code
-
     def damage(name: str) -> None:
         with (folder / name).open("ab") as file:
             file.write(b"nonsense\n")
 
     with make("shim", data_dir=tmp_path / "data") as ours, Connection(ours.bootstrap) as connection:
         ask.create_topic(connection, "scratched")
-        assert write(connection) == ErrorCode.NONE
+        assert _write(connection, "scratched", b"value") == ErrorCode.NONE
     damage("leader-epoch-checkpoint")
     theirs = make("kafka-native", data_dir=tmp_path / "data")
     try:
@@ -121,7 +119,7 @@ def test_a_damaged_small_file_of_a_partition(tmp_path) -> None:
         part = connection.request(ask.fetch("scratched", 0, 0), 11).responses[0].partitions[0]
         assert (part.error_code, b"value" in bytes(part.records)) == (ErrorCode.NONE, True)
         assert "scratched-0: leader epochs are read from the batches" in ours.log()
-        assert write(connection) == ErrorCode.NONE
+        assert _write(connection, "scratched", b"value") == ErrorCode.NONE
 
 
 @pytest.mark.parametrize(("kind", "start"), [("shim", 2), ("kafka-native", 0)])
@@ -135,14 +133,10 @@ def test_the_start_of_a_log_after_a_kill(kind: str, start: int) -> None:
         part = connection.request(look, 5).topics[0].partitions[0]
         return part.error_code, part.offset
 
-    def write(connection: Connection) -> int:
-        answer = connection.request(ask.produce("begun", 0, [(None, b"value")] * 3), 9)
-        return answer.responses[0].partition_responses[0].error_code
-
     with make(kind) as target:
         with Connection(target.bootstrap) as connection:
             ask.create_topic(connection, "begun")
-            until(lambda: write(connection) == ErrorCode.NONE or None)
+            until(lambda: _write(connection, "begun", *[b"value"] * 3) == ErrorCode.NONE or None)
             deleted = connection.request(delete, 2).topics[0].partitions[0]
             assert (deleted.error_code, deleted.low_watermark) == (ErrorCode.NONE, 2)
             assert first(connection) == (ErrorCode.NONE, 2)
@@ -155,17 +149,13 @@ def test_the_start_of_a_log_after_a_kill(kind: str, start: int) -> None:
 def test_a_log_that_was_cut_short_after_a_clean_stop(tmp_path, kind: str) -> None:
     folder = tmp_path / "data" / "cut-0"
 
-    def write(connection: Connection, value: bytes) -> int:
-        answer = connection.request(ask.produce("cut", 0, [(None, value)]), 9)
-        return answer.responses[0].partition_responses[0].error_code
-
     with make("shim", data_dir=tmp_path / "data") as ours, Connection(ours.bootstrap) as connection:
         ask.create_topic(connection, "cut")
-        assert [write(connection, value) for value in (b"first", b"second")] == [ErrorCode.NONE] * 2
+        assert [_write(connection, "cut", value) for value in (b"first", b"second")] == [ErrorCode.NONE] * 2
     with (folder / f"{0:020}.log").open("r+b") as file:
         file.truncate(file.seek(-3, 2))
     with make(kind, data_dir=tmp_path / "data") as target, Connection(target.bootstrap) as connection:
-        until(lambda: write(connection, b"third") == ErrorCode.NONE or None)
+        until(lambda: _write(connection, "cut", b"third") == ErrorCode.NONE or None)
         part = connection.request(ask.fetch("cut", 0, 0), 11).responses[0].partitions[0]
     assert part.high_watermark == 2
     assert list(_batches(bytes(part.records)))[:2] == (
