@@ -315,7 +315,7 @@ def conditions(figures: Mapping[str, Any]) -> str:
 
 
 def machines(runs: Sequence[Mapping[str, Any]]) -> str:
-    """The rows that have a budget beside Kafka, in runs on some machines, the first of which the page shows."""
+    """The rows that have a budget beside Kafka, in some runs, the first of which the page shows."""
     rows = [row for name, (_, rows) in TABLES.items() if name not in ALONE for row in rows]
     budgeted = [row for row in rows if row.limit is not None and not row.is_absolute]
     titles = [row.title for row in budgeted]

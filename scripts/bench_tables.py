@@ -5,7 +5,7 @@ Without an argument it writes; ``check`` compares. ``take FILE`` first makes FIL
 committed one; ``merge FILE`` puts the cases of a run of some parts into it, and the page says when they were taken.
 A table stands between ``<!-- bench NAME -->`` and ``<!-- end -->``; NAME is one of
 `bench.report.TABLES`, ``headlines``, ``conditions``, ``machines``, which also shows docs/bench-other-*.json, whole
-runs on other machines, ``instructions``, which is from docs/instructions.json
+runs on other machines or in another hour, ``instructions``, which is from docs/instructions.json
 (`python -m bench.instructions`), ``share``, from docs/share.json (`python -m bench.share`), ``profile``, from
 docs/profile.json (`python -m bench.profile`), or ``curves``, from docs/curves.json (`python -m bench.curves`), whose
 picture `bench.curve_plots` draws.
