@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 # What a run of all parts takes on two quiet CPUs with a pace, found by doing it.
-FULL, FULL_MINUTES = Pace(), 20.0
+FULL, FULL_MINUTES = Pace(first_s=5.0), 45.0
 NOT_QUICK = ("scale", "loop")
-QUICK = Pace(seconds=0.3, megabytes=200, rounds=3, warm_up_s=0.6, case_s=15, is_small=True)
+QUICK = Pace(seconds=0.3, megabytes=200, rounds=3, warm_up_s=0.6, case_s=15, is_small=True, first_s=1.0)
 
 
 def pace_for(minutes: float) -> Pace:
@@ -41,6 +41,7 @@ def pace_for(minutes: float) -> Pace:
         warm_up_s=max(FULL.warm_up_s * share, 0.2),
         case_s=FULL.case_s * share,
         is_small=share < 1,
+        first_s=FULL.first_s * share,
     )
 
 

@@ -259,6 +259,11 @@ def _markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 MOST_LOAD_OF_CPU = 4
 
 
+def _first(settings: Mapping[str, Any]) -> str:
+    seconds = settings.get("first_s", 0)
+    return f", after {seconds:g} s of every case of a part before its first one" if seconds else ""
+
+
 def _loads(figures: Mapping[str, Any]) -> list[float]:
     return [result["load"] for result in figures["cases"].values() if "load" in result]
 
@@ -296,7 +301,7 @@ def conditions(figures: Mapping[str, Any]) -> str:
         f"{figures['began']}, {_cpus(machine)} ({machine['cpu']}), {machine['memory_gb']} GB, "
         f"{machine['system']}, Python {machine['python']}, {machine['java']}; shared by broker and client.",
         f"{settings['rounds']} rounds; steps of {settings['seconds']:g} s, {settings['megabytes']} MB for throughput; "
-        f"at least {settings['warm_up_s']:g} s of warm-up of each side, the same for both.",
+        f"at least {settings['warm_up_s']:g} s of warm-up of each side, the same for both{_first(settings)}.",
         f"Load of the machine when a case began: {min(loads, default=0):g} to {max(loads, default=0):g}.",
         f"Not stable after the warm-up: {'; '.join(unstable) or 'none'}.",
     ]

@@ -1,8 +1,10 @@
 """How every figure beside Apache Kafka is taken: cases, warm-up, rounds in pairs, and the one statistic.
 
-A case is one kind of work. Each side first works for equal times until its figure is stable; then every round does the
-case once on each side in each state of the machine. The side and the state that begin change from round to round. All
-steps are kept; a ratio is the median of the rounds' ratios with the least and the greatest.
+A case is one kind of work. Before the first one each side does some of every case: a JVM compiles what it does often,
+for the first 10 to 20 s of a load, and until then Kafka has a tenth to a half of its rate. Before its rounds a case
+works on each side for equal times until its figure is stable; then every round does the case once on each side in each
+state of the machine. The side and the state that begin change from round to round. All steps are kept; a ratio is the
+median of the rounds' ratios with the least and the greatest.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 import statistics
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from bench import machine
 
@@ -26,22 +28,24 @@ if TYPE_CHECKING:
 SHIM, KAFKA, YARDSTICK = "shim", "kafka", "yardstick"
 ALL = (SHIM, KAFKA, YARDSTICK)
 STABLE_STEPS, STABLE_WITHIN = 3, 0.1
-MOST_WARM_UPS = 4
+MOST_WARM_UPS = 6
 LEAST_ROUNDS = 3
 
 
 @dataclass(frozen=True)
 class Pace:
     """How much a run does: seconds of a step whose length is free, megabytes of a throughput step, rounds, the least
-    seconds of warm-up of each side, seconds of a case after which no further round begins if LEAST_ROUNDS are done, and
-    whether the work at size is small."""
+    seconds of warm-up of each side (and of one of its steps), seconds of a case after which no further round begins if
+    LEAST_ROUNDS are done, whether the work at size is small, and the least seconds that each side does each case before
+    the first is measured."""
 
     seconds: float = 0.8
     megabytes: int = 500
     rounds: int = 5
     warm_up_s: float = 2.0
-    case_s: float = 60.0
+    case_s: float = 75.0
     is_small: bool = False
+    first_s: float = 0.0
 
 
 @dataclass
@@ -81,6 +85,7 @@ class Case:
 def run(cases: Sequence[Case], sides: Mapping[str, Side], pace: Pace, keep: Callable[[str, Any], None]) -> None:
     """Does every case and hands its result to `keep` by its name."""
     with machine.Spinners() as spinners:
+        first = _work_at_all(cases, sides, pace, spinners)
         for case in cases:
             print(f"{case.name} ...", file=sys.stderr, flush=True)
             taking_part = [sides[kind] for kind in case.kinds if kind in sides]
@@ -96,7 +101,8 @@ def run(cases: Sequence[Case], sides: Mapping[str, Side], pace: Pace, keep: Call
                     figures = {side.kind: _step(case, side, pace, state, spinners) for side in order}
                     rounds.append({"state": state, "order": [side.kind for side in order], "figures": figures})
             took_s = round(time.monotonic() - began, 1)
-            keep(case.name, {"load": load, "seconds": took_s, "warm_up": warm, "rounds": rounds})
+            found = {"load": load, "seconds": took_s, "first": first[case.name], "warm_up": warm, "rounds": rounds}
+            keep(case.name, found)
 
 
 def _turned(values: Sequence[Any], number: int) -> list[Any]:
@@ -112,6 +118,31 @@ def _step(case: Case, side: Side, pace: Pace, state: str, spinners: machine.Spin
         return case.work(side, pace)
 
 
+def _work_at_all(
+    cases: Sequence[Case], sides: Mapping[str, Side], pace: Pace, spinners: machine.Spinners
+) -> dict[str, dict[str, list[float]]]:
+    """Does each case that has a warm-up on each side for `first_s`, so that no case is the first to use what others use
+    too. Returns the figures that its warm-up waits for, by case and side."""
+    found: dict[str, dict[str, list[float]]] = {}
+    for case in cases:
+        found[case.name] = {}
+        for kind in case.kinds:
+            if case.stable and kind in sides:
+                found[case.name][kind] = _steps(case, sides[kind], pace, pace.first_s, spinners)[0]
+    return found
+
+
+def _steps(case: Case, side: Side, pace: Pace, seconds: float, spinners: machine.Spinners) -> tuple[list[float], float]:
+    """Works in steps of `warm_up_s` for at least so many seconds. Returns what the warm-up waits for, and how long it
+    took."""
+    began = time.monotonic()
+    seen: list[float] = []
+    pace = replace(pace, seconds=max(pace.seconds, pace.warm_up_s))
+    while time.monotonic() - began < seconds:
+        seen.append(_step(case, side, pace, machine.AS_IS, spinners)[case.stable])
+    return seen, time.monotonic() - began
+
+
 def _warm_up(case: Case, sides: Sequence[Side], pace: Pace, spinners: machine.Spinners) -> dict[str, Any]:
     """Works until the figure of every side is stable, at most MOST_WARM_UPS times the least time, and for the same time
     on each (to the length of a step)."""
@@ -119,10 +150,9 @@ def _warm_up(case: Case, sides: Sequence[Side], pace: Pace, spinners: machine.Sp
     seen: dict[str, list[float]] = {side.kind: [] for side in sides}
     for number in range(1, MOST_WARM_UPS + 1):
         for side in _turned(sides, number):
-            while spent[side.kind] < pace.warm_up_s * number:
-                began = time.monotonic()
-                seen[side.kind].append(_step(case, side, pace, machine.AS_IS, spinners)[case.stable])
-                spent[side.kind] += time.monotonic() - began
+            steps, took_s = _steps(case, side, pace, pace.warm_up_s * number - spent[side.kind], spinners)
+            seen[side.kind] += steps
+            spent[side.kind] += took_s
         if all(is_stable(values) for values in seen.values()):
             break
     return {
