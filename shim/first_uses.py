@@ -126,6 +126,7 @@ MODULES = (
     "api.delayed_share_fetch",
     "share.records",
     "share.shard",
+    "share.shard_loader",
     "share.coordinator",
     "group.streams.configured",
     "group.streams.assignor",

@@ -1,0 +1,189 @@
+"""Reads the partitions of `__share_group_state` into shards (Kafka: CoordinatorRuntime, its loader).
+
+A partition is loaded on its first use, or soon after start-up. A large one is loaded in steps, and requests meanwhile
+get COORDINATOR_LOAD_IN_PROGRESS, as from Kafka.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from kafka_shim.cext import records as cext_records
+from kafka_shim.cext.batch import BatchError
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.internal_topics import SHARE_GROUP_STATE_TOPIC
+from kafka_shim.scheduler import take_one
+from kafka_shim.share.records import RecordError, decode
+from kafka_shim.share.shard import ShareStateShard
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from kafka_shim.config import BrokerConfig
+    from kafka_shim.metadata.store import MetadataStore
+    from kafka_shim.scheduler import Scheduler
+    from kafka_shim.storage.log import PartitionLog
+    from kafka_shim.storage.logs import Logs
+
+logger = logging.getLogger("kafka_shim.share")
+
+# The number of bytes that one request may load before its response.
+READ_AT_ONCE_BYTES = 1 << 19
+# Records per step of a load: a few milliseconds.
+STEP_RECORDS = 1000
+# Background loading begins this long after start-up, and leaves time for other work between its steps.
+LOAD_DELAY_MS = 100
+STEP_DELAY_MS = 1
+
+
+class ShardLoader:
+    """Owned by the share coordinator. Event-loop thread only. `on_loaded` gets each shard when its partition has been
+    read, before a request does."""
+
+    def __init__(
+        self,
+        *,
+        config: BrokerConfig,
+        logs: Logs,
+        metadata: MetadataStore,
+        scheduler: Scheduler,
+        on_loaded: Callable[[int, ShareStateShard], None],
+    ) -> None:
+        self._config = config
+        self._logs = logs
+        self._metadata = metadata
+        self._scheduler = scheduler
+        self._on_loaded = on_loaded
+        self._shards: dict[int, ShareStateShard] = {}
+        # The partitions that are being loaded.
+        self._loading: dict[int, Generator[None, None, None]] = {}
+
+    def start(self) -> None:
+        """Load all partitions soon, if the topic exists."""
+        if SHARE_GROUP_STATE_TOPIC in self._metadata.image.topics:
+            self._scheduler.after("load", LOAD_DELAY_MS, self._load_in_slices)
+
+    def forget_all(self) -> None:
+        """The topic was deleted."""
+        self._scheduler.cancel("load")
+        self._shards.clear()
+        self._loading.clear()
+
+    def partition_count(self) -> int:
+        """Returns how many partitions the topic has, or would have."""
+        topic = self._metadata.image.topics.get(SHARE_GROUP_STATE_TOPIC)
+        if topic is not None:
+            return len(topic.partitions)
+        return self._config.share_coordinator_state_topic_num_partitions
+
+    def loaded(self, partition: int) -> ShareStateShard | None:
+        """Returns the shard if it is loaded and current; loads nothing."""
+        shard = self._shards.get(partition)
+        return shard if shard is not None and shard.is_current else None
+
+    def all_loaded(self) -> list[tuple[int, ShareStateShard]]:
+        """Returns the partitions that are loaded and current."""
+        return [(partition, shard) for partition, shard in self._shards.items() if shard.is_current]
+
+    def shard(self, partition: int) -> ShareStateShard:
+        """Returns the state of a partition. Raises COORDINATOR_LOAD_IN_PROGRESS while a large one is being loaded, and
+        NOT_COORDINATOR if it does not exist, is offline or cannot be read now."""
+        shard = self._shards.get(partition)
+        if shard is not None and shard.is_current:
+            return shard
+        if shard is not None:
+            del self._shards[partition]
+        if partition not in self._loading:
+            try:
+                log = self._log(partition)
+                self._loading[partition] = self._load(partition, log)
+                if log is None or log.size_bytes <= READ_AT_ONCE_BYTES:
+                    self._finish(partition)
+                    return self._shards[partition]
+            except MemoryError:
+                self._loading.pop(partition, None)
+                raise
+            except OSError as error:
+                self._loading.pop(partition, None)
+                raise KafkaError(
+                    ErrorCode.NOT_COORDINATOR, f"{SHARE_GROUP_STATE_TOPIC}-{partition}: {error}"
+                ) from error
+        if not self._scheduler.is_scheduled("load"):
+            self._load_in_slices()
+        raise KafkaError(
+            ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{SHARE_GROUP_STATE_TOPIC}-{partition} is being loaded: try again"
+        )
+
+    def _log(self, partition: int) -> PartitionLog | None:
+        """Returns the log, or None if it is empty. Raises NOT_COORDINATOR if it does not exist, as nobody looked up
+        a coordinator yet, if it is offline or cannot be read now."""
+        try:
+            log = self._logs.get(SHARE_GROUP_STATE_TOPIC, partition)
+        except KafkaError as error:
+            raise KafkaError(ErrorCode.NOT_COORDINATOR, error.message) from error
+        return None if log.log_end_offset == log.log_start_offset else log
+
+    def _finish(self, partition: int) -> None:
+        for _ in self._loading[partition]:
+            pass
+        self._loading.pop(partition, None)
+
+    def _load_in_slices(self) -> None:
+        self._scheduler.in_slices("load", self._load_all(), STEP_DELAY_MS)
+
+    def _load_all(self) -> Generator[None, None, None]:
+        """Load the partitions that requests wait for, then all others."""
+        for partition in range(self.partition_count()):
+            yield from self._load_asked()
+            if partition in self._shards:
+                continue
+            try:
+                self._loading[partition] = self._load(partition, self._log(partition))
+            except KafkaError as error:
+                logger.warning("cannot read %s-%d: %s", SHARE_GROUP_STATE_TOPIC, partition, error)
+                continue
+        yield from self._load_asked()
+
+    def _load_asked(self) -> Generator[None, None, None]:
+        while self._loading:
+            partition = next(reversed(self._loading))
+            try:
+                is_over = not take_one(self._loading[partition])
+            except (OSError, KafkaError, MemoryError):
+                logger.exception("cannot read %s-%d; the next request tries again", SHARE_GROUP_STATE_TOPIC, partition)
+                is_over = True
+            if is_over:
+                self._loading.pop(partition, None)
+            yield
+
+    def _load(self, partition: int, log: PartitionLog | None) -> Generator[None, None, None]:
+        shard = ShareStateShard(self._config.share_coordinator_snapshot_update_records_per_snapshot)
+        count = 0
+        for buffer, batch in () if log is None else log.batches():
+            try:
+                for record in cext_records.iterate(buffer):
+                    if record.key is not None and log is not None and record.offset >= log.log_start_offset:
+                        self._replay(shard, partition, record.offset, record.key, record.value)
+            except BatchError as error:
+                logger.warning(
+                    "skipping a batch of %s-%d at %d: %s", SHARE_GROUP_STATE_TOPIC, partition, batch.base_offset, error
+                )
+            count += batch.record_count
+            if count >= STEP_RECORDS:
+                count = 0
+                yield
+        self._on_loaded(partition, shard)
+        if not shard.is_current:
+            raise MemoryError(f"no memory was left to load {SHARE_GROUP_STATE_TOPIC}-{partition}")
+        self._shards[partition] = shard
+
+    @staticmethod
+    def _replay(shard: ShareStateShard, partition: int, offset: int, key: bytes, value: bytes | None) -> None:
+        # Kafka puts the records of several requests into one batch: the others must not be lost with this one.
+        try:
+            record = decode(key, value)
+        except RecordError as error:
+            logger.warning("skipping the record of %s-%d at %d: %s", SHARE_GROUP_STATE_TOPIC, partition, offset, error)
+        else:
+            shard.apply(record, offset)
