@@ -28,7 +28,7 @@ from kafka_shim.txn.transaction import PREPARE_COMMIT, STATE_NAMES
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import Task
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterable
     from typing import Any
 
     from kafka_shim.clock import Clock, Timer
@@ -315,7 +315,13 @@ class Completion:
         if slot.pending and not slot.is_ending and not slot.stuck and prepared.transactional_id not in self._retries:
             self._finish_marking(slot, prepared)
 
-    def resume(self, slot: Slot, prepared: Transaction) -> None:
+    def resume_all(self, slots: Iterable[Slot]) -> None:
+        """Complete those of these transactions that are prepared."""
+        for slot in slots:
+            if slot.transaction is not None and slot.transaction.is_prepared:
+                self._resume(slot, slot.transaction)
+
+    def _resume(self, slot: Slot, prepared: Transaction) -> None:
         """Complete a transaction that was prepared when the broker stopped (B12)."""
         direction = "commit" if prepared.commits else "abort"
         self._explanations.noted(

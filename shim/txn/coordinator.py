@@ -40,6 +40,8 @@ logger = logging.getLogger("kafka_shim.txn")
 
 SHOWN_PARTITIONS = 5
 ABORTS = "slices of aborts"
+LATE_LOADS, LATE_LOAD = "late loads", "slices of a late load"
+LATE_LOAD_INTERVAL_MS = 1000
 # Transactions that one slice looks at for their timeout, at most.
 MOST_LOOKED_AT_AT_ONCE = 100
 
@@ -78,13 +80,23 @@ class TransactionCoordinator:
     def start(self) -> None:
         """Replay `__transaction_state`, complete prepared transactions (B12), and start the timers."""
         self._log.load()
-        for slot in list(self._log.slots.values()):
-            if slot.transaction is not None and slot.transaction.is_prepared:
-                self._completion.resume(slot, slot.transaction)
+        self._completion.resume_all(list(self._log.slots.values()))
+        if self._log.unloaded:
+            self._scheduler.every(LATE_LOADS, LATE_LOAD_INTERVAL_MS, self._load_rest)
         config = self._config
         every = self._scheduler.every
         every("abort", config.transaction_abort_timed_out_transaction_cleanup_interval_ms, self.abort_timed_out)
         every("expire", config.transaction_remove_expired_transaction_cleanup_interval_ms, self.remove_expired)
+
+    def _load_rest(self) -> None:
+        """Serve what the start could not read, once it can be read."""
+        if not self._scheduler.is_scheduled(LATE_LOAD):
+            self._scheduler.in_slices(LATE_LOAD, self._late_load())
+
+    def _late_load(self) -> Generator[None, None, None]:
+        self._completion.resume_all((yield from self._log.load_rest()))
+        if not self._log.unloaded:
+            self._scheduler.cancel(LATE_LOADS)
 
     def stop(self) -> None:
         """Stop the timers. No state is lost, because all of it is in records."""

@@ -21,7 +21,7 @@ from kafka_shim.txn.transaction import ONGOING, PREPARE_ABORT, PREPARE_COMMIT, T
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Generator, Iterable, Iterator
 
     from kafka_shim.cext.records import Record
     from kafka_shim.config import BrokerConfig
@@ -71,21 +71,41 @@ class Slot:
 
 
 class TransactionLog:
-    """Owned by the coordinator. `slots` is by transactional id; only this class adds to it or removes from it."""
+    """Owned by the coordinator. `slots` is by transactional id; only this class adds to it or removes from it. No id
+    of a partition in `unloaded` is served: the start could not read it, and an id may be in it."""
 
     def __init__(self, config: BrokerConfig, logs: Logs, metadata: MetadataStore, explanations: Explanations) -> None:
         self.slots: dict[str, Slot] = {}
+        self.unloaded: set[int] = set()
         self._config = config
         self._logs = logs
         self._metadata = metadata
         self._explanations = explanations
 
     def load(self) -> None:
-        """Replay all partitions that are not offline. Raises StorageError if one cannot be loaded now: once it could be
-        loaded, the broker would treat it as a partition without transactional ids."""
+        """Replay all partitions. Those that are offline or cannot be read stay in `unloaded`. Raises StorageError if
+        the process lacks descriptors or memory for one."""
         for log in self._logs_with_records():
-            self._replay(log)
+            for _ in self._replay(log):
+                pass
         self._metadata.on_topic_deleted.append(self._on_topic_deleted)
+
+    def load_rest(self) -> Generator[None, None, list[Slot]]:
+        """Replay the partitions in `unloaded` whose logs can be read by now, in steps. Returns the slots in them."""
+        slots: list[Slot] = []
+        for partition in sorted(self.unloaded):
+            log = self._logs.find(TRANSACTION_STATE_TOPIC, partition)
+            if log is None:
+                continue
+            try:
+                yield from self._replay(log)
+            except (OSError, KafkaError, MemoryError) as error:
+                logger.warning("%s-%d cannot be read yet: %s", TRANSACTION_STATE_TOPIC, partition, error)
+                continue
+            if partition in self.unloaded:  # else the topic was deleted meanwhile
+                slots += [slot for slot in self.slots.values() if slot.partition == partition]
+                self.unloaded.discard(partition)
+        return slots
 
     def _logs_with_records(self) -> Iterator[PartitionLog]:
         topic = self._metadata.image.topics.get(TRANSACTION_STATE_TOPIC)
@@ -95,12 +115,15 @@ class TransactionLog:
             except KafkaError as error:
                 if self._logs.is_unread(TRANSACTION_STATE_TOPIC, partition.partition):
                     raise StorageError(str(error.message)) from error
+                self.unloaded.add(partition.partition)
                 continue
             if log.log_end_offset > log.log_start_offset:
                 yield log
 
-    def _replay(self, log: PartitionLog) -> None:
+    def _replay(self, log: PartitionLog) -> Generator[None, None, None]:
+        """A partition may be replayed again from its beginning."""
         for buffer, batch in log.batches():
+            yield
             try:
                 for record in cext_records.iterate(buffer):
                     self._replay_record(log, record)
@@ -127,20 +150,28 @@ class TransactionLog:
                 "skipping a record of %s-%d at %d: %s", TRANSACTION_STATE_TOPIC, log.partition, record.offset, error
             )
             return
-        self.apply(transactional_id, txn)
+        self.apply(transactional_id, txn, log.partition)
 
     def _on_topic_deleted(self, topic: Topic) -> None:
         if topic.name == TRANSACTION_STATE_TOPIC:
             self.slots.clear()
+            self.unloaded.clear()
 
-    def apply(self, transactional_id: str, txn: Transaction | None) -> None:
-        """Make a written record the state. None is a tombstone."""
+    def apply(self, transactional_id: str, txn: Transaction | None, partition: int) -> None:
+        """Make a record of the log the state. None is a tombstone. An id stays in the partition that has it: where
+        somebody has added partitions to the topic that is another one than its hash says, and of two that have it the
+        one with the later record counts."""
+        slot = self.slots.get(transactional_id)
+        if slot is not None and slot.partition != partition:
+            known = slot.transaction
+            if txn is None or (known is not None and known.last_update_ms > txn.last_update_ms):
+                return
+            slot = None
         if txn is None:
             self.slots.pop(transactional_id, None)
             return
-        slot = self.slots.get(transactional_id)
         if slot is None:
-            slot = self.slots[transactional_id] = Slot(transactional_id, self.partition_for(transactional_id))
+            slot = self.slots[transactional_id] = Slot(transactional_id, partition)
         slot.transaction = txn
 
     def write(self, slot: Slot, txn: Transaction) -> Flush | None:
@@ -213,8 +244,13 @@ class TransactionLog:
         return flush_of(self.partition_log(slot.partition))
 
     def partition_log(self, partition: int) -> PartitionLog:
-        """Returns the log of a partition. Raises NOT_COORDINATOR if it does not exist or is offline."""
+        """Returns the log of a partition. Raises NOT_COORDINATOR if it does not exist, is offline or in `unloaded`."""
         log = self._logs.find(TRANSACTION_STATE_TOPIC, partition)
+        if partition in self.unloaded:
+            raise KafkaError(
+                ErrorCode.NOT_COORDINATOR,
+                f"{TRANSACTION_STATE_TOPIC}-{partition} could not be read when the broker started",
+            )
         if log is None:
             raise KafkaError(
                 ErrorCode.NOT_COORDINATOR, f"{TRANSACTION_STATE_TOPIC}-{partition} does not exist or is offline"
@@ -231,12 +267,12 @@ class TransactionLog:
         """Returns the slot, or None for an id that was never initialised. Raises INVALID_REQUEST for an empty id,
         NOT_COORDINATOR."""
         slot = self.slots.get(transactional_id)
-        if slot is not None:
+        if slot is not None and not self.unloaded:
             return slot
         if not transactional_id:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
-        self.partition_log(self.partition_for(transactional_id))
-        return None
+        self.partition_log(self.partition_for(transactional_id) if slot is None else slot.partition)
+        return slot
 
     def server_version(self) -> int:
         """The finalised level of `transaction.version`. It applies to log records and to transactions that the broker

@@ -30,6 +30,7 @@ from kafka_shim.txn.transaction import (
     NO_PARTITIONS,
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
+    NO_TIMEOUT_MS,
     ONGOING,
     PREPARE_ABORT,
     PREPARE_COMMIT,
@@ -389,7 +390,7 @@ def complete(txn: Transaction, now_ms: int) -> Transaction:
 
 def is_timed_out(txn: Transaction, now_ms: int) -> bool:
     """Returns whether an open transaction is older than its timeout (B13)."""
-    return txn.state is ONGOING and txn.start_ms + txn.timeout_ms < now_ms
+    return txn.state is ONGOING and txn.timeout_ms != NO_TIMEOUT_MS and txn.start_ms + txn.timeout_ms < now_ms
 
 
 def is_expired(txn: Transaction, now_ms: int, expiration_ms: int) -> bool:

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     TopicPartition = tuple[str, int]
 
 NO_PRODUCER_ID = -1
+# The timeout of a transaction that never ends by time (KIP-939; TransactionMetadata.isDistributedTwoPhaseCommitTxn).
+NO_TIMEOUT_MS = 0x7FFFFFFF
 NO_PRODUCER_EPOCH = -1
 MAX_PRODUCER_EPOCH = 32767
 # The last epoch is reserved for the marker that fences the producer.

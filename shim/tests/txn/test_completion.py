@@ -228,7 +228,7 @@ def test_a_start_goes_on_when_a_resumed_transaction_cannot_be_ended_yet(node: No
     slot = node.coordinator._log.slots["app"]
     completion = node.coordinator._completion
     node.faults.arm("txn.after_marker", fail_as_a_bug)
-    completion.resume(slot, slot.transaction)
+    completion.resume_all([slot])
     node.faults.disarm()
     assert node.coordinator.describe("app").state is PREPARE_COMMIT
     node.crash()

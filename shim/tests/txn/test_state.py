@@ -422,6 +422,11 @@ def test_a_transaction_is_timed_out_after_its_timeout_not_at_it() -> None:
     assert state.is_timed_out(open_txn, NOW + 1001)
 
 
+def test_a_transaction_with_the_largest_timeout_has_none() -> None:
+    assert not state.is_timed_out(txn(ONGOING, start_ms=NOW, timeout_ms=2**31 - 1), NOW + 2**40)
+    assert state.is_timed_out(txn(ONGOING, start_ms=NOW, timeout_ms=2**31 - 2), NOW + 2**40)
+
+
 @pytest.mark.parametrize("current", [EMPTY, PREPARE_COMMIT, PREPARE_ABORT, COMPLETE_COMMIT, COMPLETE_ABORT])
 def test_only_an_open_transaction_times_out(current: State) -> None:
     assert not state.is_timed_out(txn(current, start_ms=0), NOW)

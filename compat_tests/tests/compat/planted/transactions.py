@@ -70,4 +70,4 @@ def nothing_times_out() -> None:
 def what_was_prepared_is_not_resumed() -> None:
     from kafka_shim.txn.completion import Completion
 
-    Completion.resume = lambda completion, slot, prepared: None  # type: ignore[method-assign]
+    Completion.resume_all = lambda completion, slots: None  # type: ignore[method-assign]
