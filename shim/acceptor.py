@@ -14,8 +14,8 @@ import os
 from collections import deque
 from contextlib import suppress
 
+from kafka_shim.java_address import java_address
 from kafka_shim.listeners import printable
-from kafka_shim.session import plain_host
 from kafka_shim.storage.open_files import (
     FEWEST_CONNECTIONS,
     OUT_OF_RESOURCES,
@@ -185,7 +185,7 @@ class Acceptor:
                 sock.close()
                 self._budget.refused(self._listener)
                 continue
-            hold_ms = self._registry.hold_ms(plain_host(peer[0]))
+            hold_ms = self._registry.hold_ms(java_address(peer[0]))
             if hold_ms:
                 self._hold(sock, hold_ms)
                 continue

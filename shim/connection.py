@@ -14,6 +14,7 @@ import logging
 from kafka_shim.cext.request_end import DelayedEnd
 from kafka_shim.config import ConfigError
 from kafka_shim.errors import DisconnectError
+from kafka_shim.java_address import java_address
 from kafka_shim.response_sender import ResponseSender
 from kafka_shim.session import Session, plain_host
 from kafka_shim.waiters import pause
@@ -60,7 +61,8 @@ class Connection(ResponseSender):
         self._transport = transport  # type: ignore[assignment]
         peer = transport.get_extra_info("peername") or ("unknown", 0)
         local = transport.get_extra_info("sockname") or (self._listener.host, self._listener.port)
-        self.session = Session(self._listener, (plain_host(peer[0]), peer[1]), (plain_host(local[0]), local[1]))
+        client, own = (java_address(peer[0]), peer[1]), (plain_host(local[0]), local[1])
+        self.session = Session(self._listener, client, own)
         self.last_active_ms = self._clock.monotonic_ms()
         self._transport.set_write_buffer_limits(high=0)
         if not self._registry.admit(self):
@@ -223,7 +225,10 @@ class Connection(ResponseSender):
             self._task = None
             raise
         self._task = None
-        self._finished(answer)
+        try:
+            self._finished(answer)
+        except Exception as error:
+            self._failed(error)  # the answer is lost: another request's must not stand in its place
 
     def _mute(self) -> None:
         """Handle no request for the session's throttle time (KIP-219). The response under way is sent meanwhile."""

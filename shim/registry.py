@@ -17,6 +17,7 @@ import logging
 from functools import partial
 
 from kafka_shim.closing import Closing
+from kafka_shim.java_address import java_address
 from kafka_shim.line_limit import LineLimit
 from kafka_shim.login_turns import LoginTurns
 from kafka_shim.security.printable import MAX_NAME, printable
@@ -93,7 +94,7 @@ class Registry:
         for entry in config.max_connections_per_ip_overrides.split(","):
             host, colon, count = entry.strip().rpartition(":")
             if colon:
-                self._overrides[host] = int(count)
+                self._overrides[java_address(host)] = int(count)
         self._limits = {}
         listeners = self._broker.listeners
         inter_broker = config.inter_broker_listener_name or config.security_inter_broker_protocol

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kafka_shim.java_address import java_address
 from kafka_shim.quota.client_quota_manager import ClientQuotaManager
 from kafka_shim.quota.connection_quotas import ConnectionQuotas
 from kafka_shim.quota.entities import IP, entity_of
@@ -86,12 +87,16 @@ def bounds_in_steps(stored: Stored) -> Steps[Bounds]:
     bounds: dict[str, dict[Any, float]] = {}
     for parts, values in list(stored.items()):
         is_address = parts[0][0] == IP
-        entity = parts[0][1] if is_address else entity_of(parts)
+        entity = _address(parts[0][1]) if is_address else entity_of(parts)
         for key, value in values.items():
             if (key == CONNECTION_CREATION_RATE) is is_address:
                 bounds.setdefault(key, {})[entity] = value
         yield
     return bounds
+
+
+def _address(name: str | None) -> str | None:
+    return None if name is None else java_address(name)
 
 
 def quotas_of(quotas: Quotas | None, config: BrokerConfig, clock: Clock, stored: Stored) -> Quotas | None:

@@ -16,7 +16,17 @@ SHIM = ROOT / "shim"
 
 # Each layer may import itself and what stands before it; parts of one layer do not import each other.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "java_hash", "java_order", "uuids", "randomness", "internal_topics", "own_tags", "ports"),
+    (
+        "errors",
+        "java_address",
+        "java_hash",
+        "java_order",
+        "uuids",
+        "randomness",
+        "internal_topics",
+        "own_tags",
+        "ports",
+    ),
     (
         "clock",
         "config",

@@ -1,0 +1,23 @@
+"""Network addresses as Java writes them (`java.net.InetAddress.getHostAddress`).
+
+ACLs, quotas and limits by host, and the client hosts of groups, are compared with and shown in that form.
+"""
+
+from __future__ import annotations
+
+import socket
+
+
+def java_address(text: str) -> str:
+    """Returns an IPv6 address as eight groups without `::`, and an IPv4 address without the prefix that a dual-stack
+    socket adds. What is no address is returned as it is."""
+    text = text.removeprefix("::ffff:")
+    if ":" not in text:
+        return text
+    address, percent, scope = text.partition("%")
+    try:
+        packed = socket.inet_pton(socket.AF_INET6, address)
+    except OSError:
+        return text
+    groups = (int.from_bytes(packed[at : at + 2], "big") for at in range(0, len(packed), 2))
+    return ":".join(f"{group:x}" for group in groups) + percent + scope
