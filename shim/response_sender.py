@@ -63,13 +63,24 @@ class ResponseSender(FrameReceiver):
             self._transport.write(parts[0])
         elif shows_files(parts):
             self._network_send = NetworkSend(parts)
-            self._write_paused = True
-            self._send_more()
+            if not self._write_paused:  # else `resume_writing` begins: the transport says only once that it is paused
+                self._write_paused = True
+                self._send_more()
         else:
             self._transport.writelines(parts)
 
     def _send_more(self) -> None:
         """Write the response in progress until the transport cannot send at once or `TURN_BYTES` are used up."""
+        try:
+            self._send_part()
+        except (OSError, MemoryError) as error:
+            if not isinstance(error, ConnectionError):
+                reason = "no memory is left" if isinstance(error, MemoryError) else error
+                logger.warning("closing %s: records of its response cannot be read from the disk: %s", self, reason)
+            self.is_closing = True
+            self._end_soon(self._transport.abort)
+
+    def _send_part(self) -> None:
         send = self._network_send
         if send is None:
             return
@@ -81,23 +92,16 @@ class ResponseSender(FrameReceiver):
             if left_bytes <= 0:
                 asyncio.get_running_loop().call_soon(self._go_on_sending)
                 return
-            try:
-                cold = send.cold_range(left_bytes)
-                if cold is not None and self._read_ahead(*cold):
-                    return
-                if send.must_copy or (socket_fd := self._sendfile_fd()) < 0:
-                    buffers = send.take(memory.chunk_bytes)
-                elif not (buffers := send.take_buffers()):
-                    if sent_bytes := send.send_file(socket_fd, left_bytes):
-                        left_bytes -= max(sent_bytes, CALL_BYTES)
-                        continue
-                    buffers = send.take(FULL_SOCKET_BYTES)
-            except OSError as error:
-                if not isinstance(error, ConnectionError):
-                    logger.warning("closing %s: records of its response cannot be read from the disk: %s", self, error)
-                self.is_closing = True
-                self._end_soon(self._transport.abort)
+            cold = send.cold_range(left_bytes)
+            if cold is not None and self._read_ahead(*cold):
                 return
+            if send.must_copy or (socket_fd := self._sendfile_fd()) < 0:
+                buffers = send.take(memory.chunk_bytes)
+            elif not (buffers := send.take_buffers()):
+                if sent_bytes := send.send_file(socket_fd, left_bytes):
+                    left_bytes -= max(sent_bytes, CALL_BYTES)
+                    continue
+                buffers = send.take(FULL_SOCKET_BYTES)
             handed_bytes = sum(map(len, buffers))
             left_bytes -= handed_bytes
             self._account(handed_bytes)

@@ -119,6 +119,27 @@ def test_clients_that_never_read_hold_little_each_and_together(looped, client, m
     until(looped, lambda: memory.used_bytes == 0)
 
 
+def test_an_answer_that_begins_behind_unsent_bytes_is_not_read_into_memory(looped, client):
+    """A held answer can fill the socket after the request behind it was taken up."""
+    fill(client)
+    filling = bytes(1 << 22)
+    with reader(looped) as sock:
+        sock.sendall(encode_request_frame(ApiVersionsRequest(), 0, 1, "slow"))
+        read_frame(sock)
+        port = sock.getsockname()[1]
+        connections = looped._server._registry.connections
+        (connection,) = (one for one in connections if one.session.peer_port == port)
+        looped.call(lambda: connection._transport.write(filling))
+        until(looped, lambda: connection._write_paused)
+        segments = [looped.state.logs.get("big", number).active for number in range(PARTITIONS)]
+        records = [network_send.FileRecords(segment, 0, segment.size_bytes) for segment in segments]
+        looped.call(lambda: connection._send([b"head", *records]))
+        for _ in range(50):  # turns of the loop
+            assert looped.call(lambda: unsent(looped))[0] <= len(filling)
+        wanted = b"".join(one.read(0, one.size_bytes) for one in records)
+        assert read_exactly(sock, len(filling) + 4 + len(wanted)).endswith(b"head" + wanted)
+
+
 def test_no_client_is_starved_by_those_that_do_not_read(looped, client):
     records = fill(client)
     looped.call(lambda: setattr(looped.state.send_memory, "limit_bytes", 0))
@@ -180,14 +201,15 @@ def test_files_closed_under_an_answer_are_opened_again(looped, client):
         assert_whole(read_frame(sock), records)
 
 
-def test_an_answer_that_cannot_be_read_costs_its_connection_alone(looped, client, monkeypatch, caplog):
+@pytest.mark.parametrize("failure", [OSError(errno.EIO, os.strerror(errno.EIO)), MemoryError()])
+def test_an_answer_that_cannot_be_read_costs_its_connection_alone(looped, client, monkeypatch, caplog, failure):
     fill(client)
     with reader(looped) as sock:
         sock.sendall(whole_fetch())
         until(looped, lambda: fetches(looped) == 1)
 
         def refuse(records, *arguments):
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
+            raise failure
 
         monkeypatch.setattr(network_send.FileRecords, "read", refuse)
         monkeypatch.setattr(network_send.FileRecords, "send", refuse)
