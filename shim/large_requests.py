@@ -56,7 +56,14 @@ class LargeRequests:
     async def _in_thread(self, function: Callable[..., Any], *args: Any) -> Any:
         await self._lock.acquire()
         self._clock.begin_work()
-        work = asyncio.get_running_loop().run_in_executor(None, function, *args)
+        try:
+            work = asyncio.get_running_loop().run_in_executor(None, function, *args)
+        except BaseException as error:
+            self._clock.end_work()
+            self._lock.release()
+            if not isinstance(error, RuntimeError):
+                raise
+            return function(*args)  # no thread can be started: the loop waits for it
         try:
             return await asyncio.shield(work)
         finally:

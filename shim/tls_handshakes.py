@@ -47,8 +47,9 @@ class TlsHandshakes:
     def take_step(self, tls: SSLObject, step: Step) -> None:
         """Have the thread take a handshake as far as what has arrived allows."""
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="tls-handshakes", daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._run, name="tls-handshakes", daemon=True)
+            thread.start()  # RuntimeError where none can be started: the next handshake tries again
+            self._thread = thread
         self._clock.begin_work()
         self._steps.put((tls, step))
 

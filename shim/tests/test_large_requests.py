@@ -514,3 +514,23 @@ def test_few_large_requests_are_held_at_a_time(monkeypatch: pytest.MonkeyPatch) 
     assert all(len(answer.groups) == MANY for answer in answers)
     assert held_at_last == 0
     assert 1 < most[0] <= MOST_AT_A_TIME
+
+
+def test_where_no_thread_can_be_started_the_loop_does_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    response = make("ApiVersions")
+
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async def run() -> None:
+        clock = VirtualClock()
+        large = LargeRequests(clock)
+        wanted = encode_response_frame(7, response, 3)
+        with monkeypatch.context() as patched:
+            patched.setattr(threading.Thread, "start", refuse)
+            for _ in range(2):
+                assert await large.encode(7, response, 3) == wanted
+        await clock.advance_and_drain(1000)  # it waits for no work that nobody does
+        assert await large.encode(7, response, 3) == wanted
+
+    asyncio.run(asyncio.wait_for(run(), PATIENCE_S))

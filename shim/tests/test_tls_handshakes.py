@@ -6,6 +6,7 @@ import asyncio
 import datetime
 import socket
 import ssl
+import threading
 import time
 from collections.abc import Iterator
 
@@ -213,3 +214,18 @@ def test_a_virtual_clock_goes_on_after_handshakes():
         handshakes.stop()
 
     asyncio.run(main())
+
+
+def test_a_thread_that_cannot_be_started_is_started_by_the_next_handshake(monkeypatch: pytest.MonkeyPatch):
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with Broker(listen="SSL://127.0.0.1:0", **rsa_options()) as broker:
+        address = broker.bootstrap_servers.rpartition(":")
+        where = (address[0], int(address[2]))
+        with monkeypatch.context() as patched, socket.create_connection(where, timeout=60) as first:
+            patched.setattr(threading.Thread, "start", refuse)
+            first.sendall(hello())
+            assert first.recv(1) == b""
+        with socket.create_connection(where, timeout=60) as second:
+            client_context().wrap_socket(second).close()
