@@ -7,6 +7,8 @@ option or asks for one; a start with defaults does without.
 
 from __future__ import annotations
 
+import re
+
 from kafka_shim.config import effects, generated_rows
 from kafka_shim.config.defaults import BrokerDefaults, ConfigError
 from kafka_shim.config.docs import DOCS
@@ -230,7 +232,7 @@ class Option:
             _, colon, count = part.rpartition(":")
             if not colon:
                 reason = f"begin 0, end -1, length {len(part)}"
-            elif not count.strip().lstrip("+-").isdigit():
+            elif not _is_int32(count.strip()):
                 reason = f'For input string: "{count.strip()}"'
             else:
                 continue
@@ -286,11 +288,17 @@ _SETS = frozenset(
 )
 # Those that Kafka refuses without a value, and that may change while the broker runs.
 _NOT_EMPTY = frozenset({"listeners"})
+_INT = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _RANGES = {
     "SHORT": (-(2**15), 2**15 - 1),
     "INT": (-(2**31), 2**31 - 1),
     "LONG": (-(2**63), 2**63 - 1),
 }
+
+
+def _is_int32(text: str) -> bool:
+    lowest, highest = _RANGES["INT"]
+    return _INT.fullmatch(text) is not None and len(text) <= 11 and lowest <= int(text) <= highest
 
 
 def _option(row: tuple[str | None, ...], idle: dict[str, str]) -> Option:

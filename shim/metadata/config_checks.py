@@ -45,7 +45,8 @@ def check_topic(metadata: MetadataStore, options: Mapping[str, str]) -> None:
     values = _parsed(TOPIC_OPTIONS, options)
     lags = {}
     for name in ("min.compaction.lag.ms", "max.compaction.lag.ms"):
-        lags[name] = int(values.get(name) or effective_topic_value(metadata.config, name) or 0)
+        given = values.get(name)
+        lags[name] = int(given if given is not None else effective_topic_value(metadata.config, name) or 0)
     if lags["min.compaction.lag.ms"] > lags["max.compaction.lag.ms"]:
         both = " > ".join(f"{name} ({lag})" for name, lag in lags.items())
         raise invalid(f"conflict topic config setting {both}")

@@ -98,3 +98,12 @@ def test_a_topic_whose_directory_cannot_be_made_is_created_and_is_no_fault_of_ot
         (tmp_path / "t-0").unlink()
         (tmp_path / "u-0").unlink()
         assert [produce(client, name, 0, batch(b"a")).base_offset for name in ("t", "u")] == [0, 0]
+
+
+def test_a_lag_of_zero_is_a_lag():
+    """It is not the broker's, which would be greater than the topic's other one."""
+    with Broker(log_cleaner_min_compaction_lag_ms=60_000) as broker, Connection(broker.bootstrap_servers) as client:
+        lags = {"min_compaction_lag_ms": "0", "max_compaction_lag_ms": "1000"}
+        assert create(client, new_topic("t", **lags))["t"].error_code == 0
+        refused = create(client, new_topic("u", max_compaction_lag_ms="1000"))["u"]
+        assert refused.error_code == ErrorCode.INVALID_CONFIG

@@ -253,6 +253,14 @@ def test_topic_options_are_checked_as_kafka_checks_them():
         check_topic_options([("min.compaction.lag.ms", "10"), ("max.compaction.lag.ms", "5")])
 
 
+@pytest.mark.parametrize("count", ["--5", "+-5", "²", "1_0", "2147483648", "5 5", ""])
+def test_a_limit_by_host_is_an_int(count: str):
+    option = BROKER_OPTIONS["max.connections.per.ip.overrides"]
+    with pytest.raises(ConfigError, match="For input string"):
+        option.parse(f"127.0.0.1:{count}")
+    assert option.parse("127.0.0.1: +5 ,::1:-5")
+
+
 def test_a_password_is_never_printed():
     option = BROKER_OPTIONS["ssl.key.password"]
     assert option.is_sensitive
