@@ -7,6 +7,7 @@ import errno
 import logging
 import socket
 import sys
+from functools import partial
 
 from kafka_shim.config import ConfigError
 from kafka_shim.metadata.registration import SECURITY_PROTOCOLS
@@ -16,13 +17,14 @@ from kafka_shim.session import Listener
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from kafka_shim.clock import Clock
-    from kafka_shim.config import BrokerConfig
+    from kafka_shim.config import BrokerConfig, ListenerOptions
     from kafka_shim.metadata.store import MetadataStore
     from kafka_shim.security.delegation_tokens import DelegationTokens
+    from kafka_shim.security.listener_security import ListenerSecurity
 
     # As `socket.getaddrinfo` returns them.
     Address = tuple[int, int, int, str, Any]
@@ -168,14 +170,37 @@ def secure_listeners(
         between = listener.name == config.inter_broker_listener_name or (
             "security.inter.broker.protocol" in config.given and listener.name == config.security_inter_broker_protocol
         )
-        listener.security = ListenerSecurity(
+        made = partial(
+            ListenerSecurity,
             listener.security_protocol,
-            options,
-            credentials,
-            clock,
+            credentials=credentials,
+            clock=clock,
             is_between_brokers=between,
             is_of_start=is_start,
         )
+        try:
+            listener.security = made(options)
+        except ConfigError as error:
+            # A keystore may be gone since its name was stored. As in Kafka no stored option stops a start.
+            listener.security = _without_stored(listener, config, made) if is_start else None
+            if listener.security is None:
+                raise
+            logger.warning("listener %s is opened without its stored options: %s", listener.name, error)
+
+
+def _without_stored(
+    listener: Listener, config: BrokerConfig, made: Callable[[ListenerOptions], ListenerSecurity]
+) -> ListenerSecurity | None:
+    """Returns the security of a listener by the options of the start alone. None if it has no stored ones, if those
+    of the start are not enough, and with `--strict-security`."""
+    from kafka_shim.config import ListenerOptions
+
+    options = ListenerOptions(config, listener.name, {})
+    if config.strict_security or options.texts() == ListenerOptions(config, listener.name).texts():
+        return None
+    with contextlib.suppress(ConfigError):
+        return made(options)
+    return None
 
 
 def check_listeners(listeners: Sequence[Listener], config: BrokerConfig, dynamic: Mapping[str, str]) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MIN_ISR = "min.insync.replicas"
+CORDONED = "cordoned.log.dirs"
 
 
 class DynamicConfig:
@@ -90,9 +91,16 @@ class DynamicConfig:
     def _usable(self, stored: dict[str, str], whose: str, *, is_default: bool) -> dict[str, str]:
         if not stored:
             return stored
-        from kafka_shim.config import usable
+        from kafka_shim.config import check_cordoned, usable
 
         taken, ignored = usable(stored, self._config.given, is_default=is_default)
+        if CORDONED in taken:
+            # Stored when `log.dirs`, an option of the start, had other directories.
+            try:
+                check_cordoned([path.strip() for path in taken[CORDONED].split(",")], self._config.log_dirs)
+            except ConfigError as err:
+                ignored[CORDONED] = str(err)
+                del taken[CORDONED]
         for name, reason in ignored.items():
             logger.warning("%s, stored for %s, is ignored: %s", name, whose, reason)
         return taken

@@ -110,6 +110,16 @@ def test_cordoned_directory_is_told_and_takes_nothing(client, dirs):
     assert create(client, new_topic("v"))["v"].error_code == 0
 
 
+def test_a_cordoned_directory_that_the_next_start_has_no_more_stops_no_start(dirs, caplog):
+    """The order of KIP-1066: cordon it, move its partitions, stop, take it out of `log.dirs`."""
+    with Broker(log_dirs=",".join(dirs)) as broker, Connection(broker.bootstrap_servers) as client:
+        assert alter(client, BROKER, "1", ("cordoned.log.dirs", SET, dirs[1])) == (0, None)
+    with Broker(log_dirs=dirs[0]) as broker, Connection(broker.bootstrap_servers) as client:
+        assert cordoned(client) == [False]
+        assert alter(client, BROKER, "1", ("cordoned.log.dirs", DELETE, None)) == (0, None)
+    assert "cordoned.log.dirs, stored for this broker, is ignored: All entries in" in caplog.text
+
+
 def test_directories_cordoned_by_the_file_take_nothing_once_metadata_version_knows_of_it(tmp_path: Path, dirs) -> None:
     """KIP-1066. Kafka's BrokerLifecycleManager tells of them with its next heartbeat."""
     config = tmp_path / "server.properties"

@@ -9,6 +9,7 @@ import socket
 import ssl
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -473,6 +474,29 @@ def test_files_that_changed_are_read_again_at_the_next_change_of_the_brokers_opt
         path.unlink()
         assert alter(broker, keystore_location=str(path)) == (0, None)
         assert serial_of(broker, authority) == third
+
+
+def test_a_stored_keystore_that_is_gone_stops_no_start(authority: CertificateAuthority, tmp_path: Path, caplog):
+    given, stored = tmp_path / "given.pem", tmp_path / "stored.pem"
+    for path in (given, stored):
+        path.write_text("".join(authority.issue("broker")))
+        path.chmod(0o600)
+    options = {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(given)}
+    made = partial(Broker, listen="PLAINTEXT://127.0.0.1:0,SSL://127.0.0.1:0", data_dir=tmp_path / "data", **options)
+    with made() as broker:
+        first = serial_of(broker, authority)
+        assert alter(broker, keystore_location=str(stored)) == (0, None)
+        second = serial_of(broker, authority)
+    with made() as broker:
+        assert serial_of(broker, authority) == second != first
+    stored.unlink()
+    with made() as broker:
+        assert serial_of(broker, authority) == first
+    (line,) = (line for line in caplog.messages if "is opened without its stored options" in line)
+    assert f"cannot read {stored}" in line
+    given.unlink()
+    with pytest.raises(ConfigError, match=str(stored)), made():
+        pass
 
 
 def test_a_key_that_everybody_can_read_is_a_door_left_open(authority: CertificateAuthority, tmp_path: Path, caplog):
