@@ -2,7 +2,8 @@
 
 Adds partitions to topics. Each topic succeeds or fails by itself. `validate_only` changes nothing. A duplicate name is
 INVALID_REQUEST. A timeout of 0 or less is REQUEST_TIMED_OUT if there is something to do, and nothing is changed. From
-v3 a topic over the partition mutation quota (KIP-599) is THROTTLING_QUOTA_EXCEEDED.
+v3 a topic over the partition mutation quota (KIP-599) is THROTTLING_QUOTA_EXCEEDED. Of all topics together 10,000
+partitions are added at most; a topic that needs more is UNKNOWN_SERVER_ERROR, and gets none (in Kafka it gets some).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections import Counter
 
 from kafka_shim.authorization import authorized
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.metadata.topics import MAX_PARTITIONS_PER_REQUEST
 from kafka_shim.protocol.messages.create_partitions_request import CreatePartitionsRequest
 from kafka_shim.protocol.messages.create_partitions_response import (
     CreatePartitionsResponse,
@@ -44,6 +46,7 @@ async def handle(context: Context, request: CreatePartitionsRequest) -> CreatePa
     allowed = authorized(context, AclOperation.ALTER, ResourceType.TOPIC, once)
     if request.timeout_ms <= 0 and allowed:
         raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, None)
+    left = MAX_PARTITIONS_PER_REQUEST
     quota = None if context.throttle is None else context.throttle.mutation_quota(is_strict=context.api_version >= 3)
     for number, topic in enumerate(request.topics, 1):
         if not number % TOPICS_PER_TURN:
@@ -57,13 +60,14 @@ async def handle(context: Context, request: CreatePartitionsRequest) -> CreatePa
             continue
         assignments = None if topic.assignments is None else [one.broker_ids for one in topic.assignments]
         try:
-            metadata.create_partitions(
+            left -= metadata.create_partitions(
                 topic.name,
                 topic.count,
                 assignments=assignments,
                 validate_only=request.validate_only,
                 later=True,
                 quota=None if quota is None else quota.record,
+                most=left,
             )
         except KafkaError as err:
             result.error_code = err.code

@@ -217,16 +217,17 @@ class ReplicationControl:
         validate_only: bool = False,
         later: bool = False,
         quota: Callable[[int], None] | None = None,
-    ) -> Topic:
-        """Increase the partitions of a topic to `total`. With `later` the logs are created later, and the caller awaits
-        `await_log_changes`. `quota` gets the number of new partitions and may refuse them. Raises the errors of
-        `topics.decide_growth` and of `quota`."""
-        replicas = topics.decide_growth(self.image, name, total, assignments, self.node_id)
+        most: int = topics.MAX_PARTITIONS_PER_REQUEST,
+    ) -> int:
+        """Increase the partitions of a topic to `total`, by `most` at most. With `later` the logs are created later,
+        and the caller awaits `await_log_changes`. `quota` gets the number of new partitions and may refuse them.
+        Returns that number. Raises the errors of `topics.decide_growth` and of `quota`."""
+        replicas = topics.decide_growth(self.image, name, total, assignments, self.node_id, most)
         if quota is not None:
             quota(len(replicas))
         topic = self.image.topics[name]
         if validate_only:
-            return topic
+            return len(replicas)
         first = len(topic.partitions)
         failures: list[KafkaError] = []
         directory_id = self._partition_logs.placement()
@@ -234,7 +235,7 @@ class ReplicationControl:
         self._commit_and_follow(records, [partial(self._partitions_added, topic, first, later, failures)])
         if failures:
             raise failures[0]
-        return topic
+        return len(replicas)
 
     def _partitions_added(self, topic: Topic, first: int, later: bool, failures: list[KafkaError]) -> None:
         if self.image.topics_by_id.get(topic.topic_id) is topic:

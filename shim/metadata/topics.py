@@ -166,11 +166,17 @@ def _manual_replicas(
 
 
 def decide_growth(
-    image: Image, name: str, total: int, assignments: Sequence[list[int]] | None, node_id: int
+    image: Image,
+    name: str,
+    total: int,
+    assignments: Sequence[list[int]] | None,
+    node_id: int,
+    most: int = MAX_PARTITIONS_PER_REQUEST,
 ) -> list[list[int]]:
     """Return the replicas of the partitions that a topic needs to grow to `total` partitions.
 
-    Raises UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS, INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR."""
+    Raises UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS, INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR, and
+    as Kafka UNKNOWN_SERVER_ERROR for more new partitions than `most`."""
     topic = image.topics.get(name)
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -181,6 +187,8 @@ def decide_growth(
         reason = f"The topic {name} currently has {present} partition(s); {total} would not be an increase."
         raise KafkaError(ErrorCode.INVALID_PARTITIONS, reason)
     added = total - present
+    if added > most:
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "Excessively large number of partitions per request.")
     factor = len(topic.partitions[0].replicas)
     if assignments is None:
         return place(image, added, factor, node_id)

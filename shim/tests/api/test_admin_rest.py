@@ -23,7 +23,7 @@ from kafka_shim.protocol.messages.list_partition_reassignments_request import Li
 from kafka_shim.protocol.messages.metadata_request import MetadataRequest
 from kafka_shim.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from kafka_shim.tests.api.admin import GROUP, METRICS, SET, TOPIC, alter, create, grow, new_topic
-from kafka_shim.tests.produced import batch, produce
+from kafka_shim.tests.produced import batch, make_topic, metadata, produce
 from kafka_shim.wire_client import Connection
 
 
@@ -216,3 +216,21 @@ def test_what_is_refused_before_the_controller_is_asked_does_not_time_out(client
     assert gone((None, topic_id), (None, topic_id)) == [invalid]
     assert gone(("t", topic_id), ("t", ZERO_UUID)) == [late, late]
     assert gone((None, topic_id)) == gone(("nope", ZERO_UUID)) == [late]
+
+
+def test_ten_thousand_partitions_are_added_by_one_request_at_most(client):
+    for name in ("a", "b", "c"):
+        make_topic(client, name, 1)
+
+    def asked(**counts: int) -> list[int]:
+        topics = [CreatePartitionsTopic(name=name, count=count, assignments=None) for name, count in counts.items()]
+        request = CreatePartitionsRequest(topics=topics, timeout_ms=5000, validate_only=True)
+        return [result.error_code for result in client.request(request, 3).results]
+
+    assert asked(a=10_001) == [0]
+    assert asked(a=10_002, b=2) == [ErrorCode.UNKNOWN_SERVER_ERROR, 0]
+    assert asked(a=5_002, b=5_002, c=2) == [0, ErrorCode.UNKNOWN_SERVER_ERROR, 0]
+    assert asked(a=2**31 - 1) == [ErrorCode.UNKNOWN_SERVER_ERROR]
+    refused = grow(client, "a", 2**31 - 1)
+    assert refused.error_message == "Excessively large number of partitions per request."
+    assert len(metadata(client, "a").topics[0].partitions) == 1
