@@ -9,6 +9,7 @@ is PRINCIPAL_DESERIALIZATION_FAILURE, a request that cannot be read UNSUPPORTED_
 from __future__ import annotations
 
 import ipaddress
+from types import GeneratorType
 
 from kafka_shim.api.failures import failure
 from kafka_shim.authorization import require_on_cluster
@@ -16,6 +17,7 @@ from kafka_shim.cext.headers import RequestHeaderParser
 from kafka_shim.cext.messages import decode, encode_response_frame
 from kafka_shim.context import Context
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.java_address import java_address
 from kafka_shim.outcome import Outcome, run_follow_up, wait_for
 from kafka_shim.protocol.api_keys import API_KEYS
 from kafka_shim.protocol.messages.envelope_request import EnvelopeRequest
@@ -75,11 +77,12 @@ def _session(context: Context, request: EnvelopeRequest) -> Session:
             ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE, "Failed to deserialize client principal from envelope"
         ) from error
     try:
-        address = str(ipaddress.ip_address(bytes(request.client_host_address)))
+        address = ipaddress.ip_address(bytes(request.client_host_address))
     except ValueError as error:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Failed to parse client address from envelope") from error
     own = context.session
-    session = Session(own.listener, (address, 0), (own.local_host, own.local_port))
+    client = java_address(str(getattr(address, "ipv4_mapped", None) or address))
+    session = Session(own.listener, (client, 0), (own.local_host, own.local_port))
     session.principal = f"{principal.type}:{principal.name}"
     return session
 
@@ -89,7 +92,9 @@ async def _serve(context: Context, api: Api, request: Any) -> Any:
         if api.cluster_operations:
             require_on_cluster(context, *api.cluster_operations)
         response = api.handle(context, request)
-        if not isinstance(response, (api.response, Outcome)):
+        if type(response) is GeneratorType:
+            response = context.broker.turns.finish(response, None)
+        while not isinstance(response, (api.response, Outcome)):
             response = await response
         if isinstance(response, Outcome):
             run_follow_up(response.follow_up, context.broker.metrics)  # before others are served during the wait

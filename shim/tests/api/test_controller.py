@@ -518,6 +518,20 @@ def test_a_request_in_an_envelope_is_its_clients(node: Broker, controller: Conne
         assert controller.request(request, 0).error_code == code
 
 
+def test_quotas_are_altered_in_an_envelope(node: Broker, controller: Connection):
+    """Their handler works in steps, unlike most."""
+    from kafka_shim.cext.messages import decode
+
+    entity = [{"entity_type": "user", "entity_name": "alice"}]
+    entry = {"entity": entity, "ops": [{"key": "producer_byte_rate", "value": 5000.0}]}
+    outer = controller.request(envelope(make("AlterClientQuotas", entries=[entry]), 1), 0)
+    assert outer.error_code == 0
+    _, start = parse_response_header(49, 1, outer.response_data)
+    inner = decode(response_class(49), 1, outer.response_data, start)
+    assert [one.error_code for one in inner.entries] == [0]
+    assert (("user", "alice"),) in node.state.metadata.image.quotas
+
+
 def test_what_kafkas_controller_has_no_handler_for(controller: Connection):
     for name in ("DescribeDelegationToken", "DescribeUserScramCredentials"):
         low, _ = controller.ranges()[API_KEYS_BY_NAME[name]]
