@@ -10,7 +10,7 @@ def know_states(empty: object, preparing: object, completing: object, stable: ob
     """Which objects are the states of groups (`group.classic_state`)."""
 
 def size_of(protocols: Protocols) -> int:
-    """Returns the size of the metadata in bytes."""
+    """Returns the size of the metadata in bytes, and of the protocols' names in characters."""
 
 class ClassicMember:
     """One member. `awaiting_join` and `awaiting_sync` are its delayed requests. Only its group changes `protocols` and

@@ -18,7 +18,7 @@ def know_states(empty not None, preparing not None, completing not None, stable 
 cpdef int64_t size_of(list protocols) except -1:
     cdef int64_t size_bytes = 0
     for protocol in protocols:
-        size_bytes += len((<tuple?>protocol)[1])
+        size_bytes += len(<str?>(<tuple?>protocol)[0]) + len((<tuple>protocol)[1])
     return size_bytes
 
 

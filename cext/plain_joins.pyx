@@ -57,7 +57,7 @@ cdef bint _read_protocols(Reader* c, bint is_flexible, Joining joining) except -
         if not has_no_tags(c, is_flexible):
             return False
         joining.protocols.append((name, metadata))
-        joining.metadata_bytes += size_bytes
+        joining.metadata_bytes += len(name) + size_bytes
     return True
 
 

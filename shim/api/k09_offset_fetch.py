@@ -97,7 +97,7 @@ def _fetch(context: Context, group: OffsetFetchRequestGroup, require_stable: boo
         if denied:
             group.topics = [topic for topic in group.topics if topic.name in allowed]
     try:
-        if context.is_large:
+        if context.is_large or group.topics is None:  # all offsets of a group: a small request may ask for many
             answer = yield from broker.groups.offsets.fetch_in_steps(group, require_stable)
         else:
             answer = broker.groups.offsets.fetch(group, require_stable)

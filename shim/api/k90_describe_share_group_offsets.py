@@ -46,7 +46,7 @@ def handle(context: Context, request: DescribeShareGroupOffsetsRequest) -> Steps
             check_protocol(context.broker)
             require(context, AclOperation.DESCRIBE, ResourceType.GROUP, wanted.group_id)
             if wanted.topics is None:
-                group.topics = _all(context, wanted.group_id)
+                group.topics = yield from _all(context, wanted.group_id)
             else:
                 group.topics = yield from _these(context, wanted)
         except KafkaError as error:
@@ -55,7 +55,7 @@ def handle(context: Context, request: DescribeShareGroupOffsetsRequest) -> Steps
     return response
 
 
-def _all(context: Context, group_id: str) -> list[DescribeShareGroupOffsetsResponseTopic]:
+def _all(context: Context, group_id: str) -> Steps[list[DescribeShareGroupOffsetsResponseTopic]]:
     broker = context.broker
     topics = broker.metadata.image.topics_by_id
     initialized = {
@@ -64,11 +64,11 @@ def _all(context: Context, group_id: str) -> list[DescribeShareGroupOffsetsRespo
         if topic_id in topics
     }
     described = authorized(context, AclOperation.DESCRIBE, ResourceType.TOPIC, [topic.name for topic in initialized])
-    return [
-        _topic(broker, group_id, topic, partitions)
-        for topic, partitions in initialized.items()
-        if topic.name in described
-    ]
+    found = []
+    for topic, partitions in initialized.items():
+        if topic.name in described:
+            found.append((yield from _topic(broker, group_id, topic, partitions)))
+    return found
 
 
 def _these(
@@ -88,7 +88,7 @@ def _these(
         elif not wanted.group_id or min(entry.partitions, default=-1) < 0:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka fails to ask for their states
         else:
-            known.append(_topic(broker, wanted.group_id, topic, entry.partitions))
+            known.append((yield from _topic(broker, wanted.group_id, topic, entry.partitions)))
     return [*known, *unknown, *hidden]
 
 
@@ -107,12 +107,12 @@ def _without_state(name: str, partitions: Sequence[int], code: ErrorCode) -> Des
 
 def _topic(
     broker: Broker, group_id: str, topic: Topic, partitions: Sequence[int]
-) -> DescribeShareGroupOffsetsResponseTopic:
-    return DescribeShareGroupOffsetsResponseTopic(
-        topic_name=topic.name,
-        topic_id=topic.topic_id,
-        partitions=[_partition(broker, group_id, topic, partition) for partition in partitions],
-    )
+) -> Steps[DescribeShareGroupOffsetsResponseTopic]:
+    answer = DescribeShareGroupOffsetsResponseTopic(topic_name=topic.name, topic_id=topic.topic_id)
+    for partition in partitions:
+        yield
+        answer.partitions.append(_partition(broker, group_id, topic, partition))
+    return answer
 
 
 def _partition(

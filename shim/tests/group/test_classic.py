@@ -434,6 +434,10 @@ def test_thousands_of_joins_that_never_sync_leave_the_other_groups_alone(
     assert len(node.timers) == 0
 
 
+def stored_bytes(group: Any) -> int:
+    return sum(len(name) + len(data) for each in group.members.values() for name, data in each.protocols)
+
+
 def test_a_flood_of_metadata_costs_bounded_memory(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kafka_shim.group.classic_join.MAX_METADATA_BYTES", 10_000)
     large = {"version": 3, "protocols": (("range", subscription("t") + bytes(2900)), ("sticky", subscription("t")))}
@@ -444,17 +448,19 @@ def test_a_flood_of_metadata_costs_bounded_memory(node: Node, monkeypatch: pytes
     refused = [each for each in others if not isinstance(each, Later)]
     assert (len(group.members), len(refused)) == (3, 18)
     assert {each.error_code for each in refused} == {E.GROUP_MAX_SIZE_REACHED}
-    assert group.metadata_bytes == sum(len(data) for each in group.members.values() for _, data in each.protocols)
+    assert group.metadata_bytes == stored_bytes(group)
     assert node.join("g", first.member_id, **large).error_code == 0, "who is in may come again"
-    assert group.metadata_bytes == sum(len(data) for each in group.members.values() for _, data in each.protocols)
+    assert group.metadata_bytes == stored_bytes(group)
     assert group.protocol_counts == {"range": 3, "sticky": 3}
     smaller = {"version": 3, "protocols": (("range", subscription("t") + bytes(2800)),)}
     assert isinstance(node.join("g", first.member_id, **smaller), Later)
-    assert group.metadata_bytes == sum(len(data) for each in group.members.values() for _, data in each.protocols)
+    assert group.metadata_bytes == stored_bytes(group)
     assert group.protocol_counts == {"range": 3, "sticky": 2}
     larger = {"version": 3, "protocols": (("range", subscription("t") + bytes(9900)),)}
     assert node.join("g", first.member_id, **larger).error_code == E.GROUP_MAX_SIZE_REACHED
     assert first.member_id in group.members
+    names = {"version": 3, "protocols": tuple((f"{number:09900}", b"") for number in range(3))}
+    assert node.join("h", **names).error_code == E.GROUP_MAX_SIZE_REACHED, "their names are stored too"
     assert node.join("g").error_code == E.MEMBER_ID_REQUIRED, "a small one finds room"
     node.advance(REBALANCE_MS)
     assert (group.members, group.metadata_bytes) == ({}, 0)
