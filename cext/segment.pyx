@@ -176,7 +176,7 @@ def append(int fd, buffers):
     return written
 
 
-# Itself, also where a test has put another in its place.
+# The function of this module, also while a test has replaced its name `append`.
 cdef object _append = append
 
 

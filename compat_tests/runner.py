@@ -105,23 +105,74 @@ def run(
     scenarios: Iterable[Scenario], kinds: Iterable[str], progress: Callable[[str, str, Outcome], None] = lambda *_: None
 ) -> Results:
     """Runs every scenario on every kind of target. `progress` is called from worker threads."""
-    chosen = list(scenarios)
-    results: Results = {scenario.name: {} for scenario in chosen}
-    shared = {kind: Shared(kind) for kind in kinds}
-    nonces = {scenario.name: os.urandom(3).hex() for scenario in chosen}
+    this = Run(list(scenarios), kinds, progress)
+    try:
+        this.try_all()
+        this.try_doubtful_again()
+    finally:
+        this.close()
+    return this.results
 
-    def note(scenario: Scenario, kind: str, outcome: Outcome) -> None:
-        results[scenario.name][kind] = outcome
-        progress(scenario.name, kind, outcome)
 
-    def together(scenario: Scenario, kind: str) -> None:
+class Run:
+    """All scenarios on all kinds of targets, with the brokers that scenarios share."""
+
+    def __init__(
+        self, scenarios: list[Scenario], kinds: Iterable[str], progress: Callable[[str, str, Outcome], None]
+    ) -> None:
+        self.results: Results = {scenario.name: {} for scenario in scenarios}
+        self._scenarios = scenarios
+        self._progress = progress
+        self._shared = {kind: Shared(kind) for kind in kinds}
+        self._nonces = {scenario.name: os.urandom(3).hex() for scenario in scenarios}
+
+    def try_all(self) -> None:
+        with ThreadPoolExecutor(WORKERS * len(self._shared)) as pool, ThreadPoolExecutor(ALONE) as apart:
+            waiting: list[Future[None]] = []
+            for kind in reversed(list(self._shared)):  # the slow starters first
+                able = [each for each in self._scenarios if not each.needs & ~_powers(kind)]
+                beside = [each for each in self._scenarios if each not in able or not each.is_alone]
+                waiting += [pool.submit(self._together, scenario, kind) for scenario in beside]
+                waiting += [apart.submit(self._in_turn, mine, kind) for mine in _by_settings(able)]
+            for future in waiting:
+                future.result()
+
+    def try_doubtful_again(self) -> None:
+        """A scenario that failed on another broker than the shim, or has another transcript there, is run there again,
+        alone on a new one, because concurrent ones can affect it: for example, Kafka verifies partitions of several
+        requests together and responds by the version of one of them. The report names it. The shim gets no second
+        try."""
+        for kind in [kind for kind in self._shared if not kind.startswith("shim")]:
+            doubts = [
+                (scenario, why)
+                for scenario in self._scenarios
+                if not scenario.is_alone and (why := _doubt(scenario, self.results[scenario.name], kind))
+            ]
+            if doubts:
+                self._shared[kind].close()
+                self._shared[kind] = Shared(kind)
+            for scenario, why in doubts:
+                self._together(scenario, kind)
+                self.results[scenario.name][kind].second_try = why
+
+    def close(self) -> None:
+        if java := sys.modules.get("kafka_shim.compat.apps.java"):
+            java.close()
+        for each in self._shared.values():
+            each.close()
+
+    def _note(self, scenario: Scenario, kind: str, outcome: Outcome) -> None:
+        self.results[scenario.name][kind] = outcome
+        self._progress(scenario.name, kind, outcome)
+
+    def _together(self, scenario: Scenario, kind: str) -> None:
         try:
-            outcome = run_one(scenario, shared[kind].get(), nonces[scenario.name])
+            outcome = run_one(scenario, self._shared[kind].get(), self._nonces[scenario.name])
         except Exception as error:
             outcome = Outcome(FAILED, f"{type(error).__name__}: {error}")
-        note(scenario, kind, outcome)
+        self._note(scenario, kind, outcome)
 
-    def in_turn(mine: list[Scenario], kind: str) -> None:
+    def _in_turn(self, mine: list[Scenario], kind: str) -> None:
         """Scenarios that need the same broker for themselves, one after the other; after a failure, or one that
         spoils it, on a new one."""
         target: Target | None = None
@@ -129,51 +180,24 @@ def run(
             try:
                 if target is None:
                     target = started(kind, {**COMMON, **FEW, **scenario.settings})
-                outcome = run_one(scenario, target, nonces[scenario.name])
+                outcome = run_one(scenario, target, self._nonces[scenario.name])
             except Exception as error:
                 outcome = Outcome(FAILED, f"{type(error).__name__}: {error}")
             if (outcome.status == FAILED or scenario.spoils) and target is not None:
                 target.close()
                 target = None
-            note(scenario, kind, outcome)
+            self._note(scenario, kind, outcome)
         if target is not None:
             target.close()
 
-    try:
-        with ThreadPoolExecutor(WORKERS * len(shared)) as pool, ThreadPoolExecutor(ALONE) as apart:
-            waiting: list[Future[None]] = []
-            for kind in reversed(list(shared)):  # the slow starters first
-                able = [each for each in chosen if not each.needs & ~_powers(kind)]
-                beside = [each for each in chosen if each not in able or not each.is_alone]
-                waiting += [pool.submit(together, scenario, kind) for scenario in beside]
-                groups: dict[tuple[tuple[str, str], ...], list[Scenario]] = {}
-                for scenario in able:
-                    if scenario.is_alone:
-                        groups.setdefault(tuple(sorted(scenario.settings.items())), []).append(scenario)
-                waiting += [apart.submit(in_turn, mine, kind) for mine in groups.values()]
-            for future in waiting:
-                future.result()
-        # A scenario that failed on another broker, or has another transcript there, is run there again, alone on a new
-        # one, because concurrent ones can affect it: for example, Kafka verifies partitions of several requests
-        # together and responds by the version of one of them. The report names it. The shim gets no second try.
-        for kind in [kind for kind in shared if not kind.startswith("shim")]:
-            doubts = [
-                (scenario, why)
-                for scenario in chosen
-                if not scenario.is_alone and (why := _doubt(scenario, results[scenario.name], kind))
-            ]
-            if doubts:
-                shared[kind].close()
-                shared[kind] = Shared(kind)
-            for scenario, why in doubts:
-                together(scenario, kind)
-                results[scenario.name][kind].second_try = why
-    finally:
-        if java := sys.modules.get("kafka_shim.compat.apps.java"):
-            java.close()
-        for each in shared.values():
-            each.close()
-    return results
+
+def _by_settings(scenarios: Iterable[Scenario]) -> list[list[Scenario]]:
+    """Returns those that need a broker for themselves, in groups with the same settings."""
+    groups: dict[tuple[tuple[str, str], ...], list[Scenario]] = {}
+    for scenario in scenarios:
+        if scenario.is_alone:
+            groups.setdefault(tuple(sorted(scenario.settings.items())), []).append(scenario)
+    return list(groups.values())
 
 
 def _doubt(scenario: Scenario, outcomes: Mapping[str, Outcome], kind: str) -> str:

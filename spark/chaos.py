@@ -165,43 +165,14 @@ def run(
         plain_clients.create(target.bootstrap, prefix + topic, PARTITIONS)
     generator.write(target.bootstrap, orders, prefix=prefix, repeats=False)
     say(f"{orders:,} orders are written")
-    command = [
-        *(
-            sys.executable,
-            "-m",
-            "kafka_shim.spark.stream",
-            "--pipeline",
-            "map",
-            "--bootstrap-servers",
-            target.bootstrap,
-        ),
-        *("--prefix", prefix, "--out", f"{prefix}out", "--checkpoint", str(checkpoint)),
-        *("--max-offsets-per-trigger", str(per_batch), "--sink", sink),
-    ]
-    surroundings = {**os.environ, "SPARK_LOCAL_DIRS": str(scratch), "PYTHONPATH": str(ROOT)}
-    for _ in range(RUNS_AT_MOST):
+    job = ("--pipeline", "map", "--bootstrap-servers", target.bootstrap, "--prefix", prefix, "--out", f"{prefix}out")
+    pace = ("--checkpoint", str(checkpoint), "--max-offsets-per-trigger", str(per_batch), "--sink", sink)
+    command = [sys.executable, "-m", "kafka_shim.spark.stream", *job, *pace]
+    while outcome.driver_runs < RUNS_AT_MOST:
         kinds = plan(outcome.kills, kills - outcome.kills.total())
-        fault = TaskFault(outcome.kills["task"], scratch / f"fault-{outcome.driver_runs}")
-        driver = Driver(command, {**surroundings, **(fault.environment if "task" in kinds else {})}, scratch)
-        outcome.driver_runs += 1
-        try:
-            if "broker" in kinds and driver.wait_for_batches(1):
-                time.sleep(chance.random())
-                outcome.kills["broker"] += 1
-                target.kill()
-                target.start()
-            # The driver last. If it survived the broker, it would continue and read everything.
-            if "driver" in kinds and driver.wait_for_batches(driver.batches + 1):
-                time.sleep(chance.random())
-                outcome.kills["driver"] += 1
-                driver.kill()
-            status = driver.end()
-        except BaseException:
-            driver.kill()
-            raise
-        outcome.batches += driver.batches
-        outcome.kills["task"] += fault.happened
+        driver = _run_driver(target, command, scratch, kinds, outcome, chance)
         say(f"run {outcome.driver_runs}: {driver.batches} batches, kills so far: {dict(outcome.kills)}")
+        status = driver.process.returncode
         if status == 0 and outcome.kills.total() >= kills:
             break
         if status not in (0, -signal.SIGKILL) and "broker" not in kinds:
@@ -213,6 +184,34 @@ def run(
     count(target.bootstrap, f"{prefix}out", orders, outcome)
     outcome.seconds = time.monotonic() - began
     return outcome
+
+
+def _run_driver(
+    target: Target, command: list[str], scratch: Path, kinds: set[str], outcome: Outcome, chance: random.Random
+) -> Driver:
+    """Runs the job once, kills what `kinds` names, and counts it in `outcome`. Returns the driver when it has ended."""
+    fault = TaskFault(outcome.kills["task"], scratch / f"fault-{outcome.driver_runs}")
+    surroundings = {**os.environ, "SPARK_LOCAL_DIRS": str(scratch), "PYTHONPATH": str(ROOT)}
+    driver = Driver(command, {**surroundings, **(fault.environment if "task" in kinds else {})}, scratch)
+    outcome.driver_runs += 1
+    try:
+        if "broker" in kinds and driver.wait_for_batches(1):
+            time.sleep(chance.random())
+            outcome.kills["broker"] += 1
+            target.kill()
+            target.start()
+        # The driver last. If it survived the broker, it would continue and read everything.
+        if "driver" in kinds and driver.wait_for_batches(driver.batches + 1):
+            time.sleep(chance.random())
+            outcome.kills["driver"] += 1
+            driver.kill()
+        driver.end()
+    except BaseException:
+        driver.kill()
+        raise
+    outcome.batches += driver.batches
+    outcome.kills["task"] += fault.happened
+    return driver
 
 
 def expected(number: int) -> dict[str, object]:

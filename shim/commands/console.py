@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -13,7 +14,7 @@ from kafka_shim.wire_client import DEFAULT_BOOTSTRAP
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping
 
     from kafka_shim.http.server import Handle, Request, Response
 
@@ -95,15 +96,8 @@ def group(
     from kafka_shim.http.server import HttpServer, parse_address
     from kafka_shim.log_format import set_up_logging
 
-    for option, url in (("--metrics", metrics_url), ("--schema-registry", schema_registry)):
-        if url and not url.startswith(("http://", "https://")):
-            raise click.BadParameter("the URL must begin with http:// or https://", param_hint=option)
-    if (metrics_ca or metrics_certificate) and not metrics_url.startswith("https://"):
-        raise click.UsageError("--metrics-ca and --metrics-certificate need --metrics https://...")
-    if metrics_token_file and not metrics_url:
-        raise click.UsageError("--metrics-token-file needs --metrics")
-    if tls_key and not tls_certificate:
-        raise click.UsageError("--tls-key needs --tls-certificate")
+    _require_urls({"--metrics": metrics_url, "--schema-registry": schema_registry})
+    _require_together(metrics_url, metrics_ca, metrics_certificate, metrics_token_file, tls_certificate, tls_key)
     try:
         address = parse_address(http)
     except ValueError as error:
@@ -135,19 +129,49 @@ def group(
         raise click.ClickException(f"{error.strerror}; give another address with --http HOST:PORT") from None
     # Who changed what is logged at this level.
     set_up_logging("info", "text")
-    # Blocked in all threads and waited for: with a handler in Python the main thread, which waited for a lock, slept on
-    # now and then while other threads answered requests.
+    ready = f"console: {server.address} shows {bootstrap}{f', behind {public_url}' if public_url else ''}"
+    with _ended_by_a_signal() as wait_for_the_end:
+        server.start()
+        click.echo(ready)
+        if allow_changes and not sessions.wants_login:
+            click.echo(f"warning: whoever reaches {server.address} may change {bootstrap}: nobody logs in", err=True)
+        wait_for_the_end()
+        server.stop()
+        console.close()
+
+
+def _require_urls(urls: Mapping[str, str]) -> None:
+    """`urls`: by the option that gives it."""
+    for option, url in urls.items():
+        if url and not url.startswith(("http://", "https://")):
+            raise click.BadParameter("the URL must begin with http:// or https://", param_hint=option)
+
+
+def _require_together(
+    metrics_url: str,
+    metrics_ca: str | None,
+    metrics_certificate: str | None,
+    metrics_token_file: str | None,
+    tls_certificate: str | None,
+    tls_key: str | None,
+) -> None:
+    """Raise a usage error for an option that would do nothing without another one."""
+    if (metrics_ca or metrics_certificate) and not metrics_url.startswith("https://"):
+        raise click.UsageError("--metrics-ca and --metrics-certificate need --metrics https://...")
+    if metrics_token_file and not metrics_url:
+        raise click.UsageError("--metrics-token-file needs --metrics")
+    if tls_key and not tls_certificate:
+        raise click.UsageError("--tls-key needs --tls-certificate")
+
+
+@contextmanager
+def _ended_by_a_signal() -> Iterator[Callable[[], object]]:
+    """Gives what waits for SIGTERM or SIGINT. They are blocked in all threads that are started meanwhile: with a
+    handler in Python the main thread, which waited for a lock, slept on now and then while others answered requests."""
     ends = {signal.SIGTERM, signal.SIGINT}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ends)
     try:
-        server.start()
-        behind = f", behind {public_url}" if public_url else ""
-        click.echo(f"console: {server.address} shows {bootstrap}{behind}")
-        if allow_changes and not sessions.wants_login:
-            click.echo(f"warning: whoever reaches {server.address} may change {bootstrap}: nobody logs in", err=True)
-        signal.sigwait(ends)
-        server.stop()
-        console.close()
+        yield lambda: signal.sigwait(ends)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 

@@ -10,7 +10,6 @@ import pytest
 from kafka_shim.cext import records as cext_records
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.internal_topics import SHARE_GROUP_STATE_TOPIC
-from kafka_shim.share import coordinator
 from kafka_shim.share.coordinator import TOMBSTONE_RETRY_MS
 from kafka_shim.share.records import RecordError, ShareRecord, decode
 from kafka_shim.share.state import ShareGroupOffset, StateBatch, combine
@@ -350,8 +349,8 @@ def test_a_large_partition_is_read_in_steps(make_node: Callable[..., Node], monk
     topic_id = begun(node)
     for offset in range(20):
         write(node, topic_id, (offset, offset, 2, 1))
-    monkeypatch.setattr(coordinator, "READ_AT_ONCE_BYTES", 100)
-    monkeypatch.setattr(coordinator, "STEP_RECORDS", 5)
+    monkeypatch.setattr("kafka_shim.share.shard_loader.READ_AT_ONCE_BYTES", 100)
+    monkeypatch.setattr("kafka_shim.share.shard_loader.STEP_RECORDS", 5)
     node.restart()
     with pytest.raises(KafkaError) as caught:
         node.state.read_state(G, topic_id, 0, 0)
