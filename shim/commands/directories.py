@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
+from typing import cast
 
 import click
+
+from kafka_shim.internal_topics import CLUSTER_METADATA_TOPIC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,20 +17,21 @@ if TYPE_CHECKING:
     from kafka_shim.metadata.image import Image
     from kafka_shim.metadata.log import MetadataLog
     from kafka_shim.storage.data_dir import DataDir
+    from kafka_shim.storage.log import PartitionLog
 
 
 def replayed(data_dir: DataDir, node_id: int) -> tuple[Image, MetadataLog]:
-    from kafka_shim.clock import RealClock
-    from kafka_shim.config import BrokerConfig
-    from kafka_shim.faults import Faults
+    """Read the metadata of a locked directory, and change nothing. Raises StorageError, OSError."""
     from kafka_shim.metadata.image import Image
     from kafka_shim.metadata.log import MetadataLog
     from kafka_shim.metadata.replay import Replayer
-    from kafka_shim.storage.logs import Logs
+    from kafka_shim.metadata.stored_log import StoredLog
+    from kafka_shim.storage.data_dir import CLEAN_SHUTDOWN
 
-    config = BrokerConfig(node_id=node_id, log_dirs=(data_dir.path,))
+    folder = Path(data_dir.partition_path(CLUSTER_METADATA_TOPIC, 0))
     image = Image()
-    log = MetadataLog(Logs(config, RealClock(), Faults()).open_metadata_log(), node_id)
+    stored = StoredLog(folder, is_whole=(Path(data_dir.path) / CLEAN_SHUTDOWN).exists())
+    log = MetadataLog(cast("PartitionLog", stored), node_id)  # a replay reads alone
     log.replay(Replayer(image))
     return image, log
 

@@ -114,8 +114,8 @@ def info(directory: str, as_json: bool) -> None:
     opened(data_dir)
     try:
         found = _described(data_dir)
-    except StorageError as err:
-        fail(str(err))
+    except (StorageError, OSError) as err:
+        fail(reason_of(err))
     finally:
         data_dir.unlock()
     if as_json:

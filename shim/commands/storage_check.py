@@ -203,13 +203,14 @@ def _properties(directories: tuple[str, ...], listener: str, controller_listener
     from kafka_shim.metadata.features import METADATA_VERSION, SUPPORTED
 
     metas = {}
-    found = None
+    found, metadata_directory = None, directories[0]
     try:
         for directory in directories:
             with _held(directory) as data_dir:
                 metas[directory] = data_dir.read_meta()
                 if Path(data_dir.partition_path(CLUSTER_METADATA_TOPIC, 0)).is_dir():
                     found = replayed(data_dir, int(metas[directory].get("node.id", "1")))
+                    metadata_directory = directory
     except (StorageError, OSError) as err:
         fail(reason_of(err))
     if len({(meta.get("cluster.id"), meta.get("node.id")) for meta in metas.values()}) != 1:
@@ -237,4 +238,6 @@ def _properties(directories: tuple[str, ...], listener: str, controller_listener
         "log.dirs": ",".join(str(Path(directory).resolve()) for directory in directories),
         **OF_ONE_NODE,
     }
+    if metadata_directory != directories[0]:
+        properties["metadata.log.dir"] = str(Path(metadata_directory).resolve())
     return properties, len(image.acls)

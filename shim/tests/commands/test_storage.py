@@ -18,7 +18,7 @@ from kafka_shim.protocol.record_frames import ControlType, encode_metadata
 from kafka_shim.protocol.records.remove_topic_record import RemoveTopicRecord
 from kafka_shim.storage.results import StorageError
 from kafka_shim.targets.base import free_ports
-from kafka_shim.targets.requests import make
+from kafka_shim.targets.requests import create_topic, make
 from kafka_shim.tests.metadata.opened import opened
 from kafka_shim.tests.test_server import served
 from kafka_shim.uuids import uuid_text
@@ -369,6 +369,47 @@ def test_the_metadata_log_is_replayed(tmp_path, capsys, value, said):
     assert log.read_bytes() == before
     with pytest.raises(StorageError), opened(path):
         pass
+
+
+def contents(path: Path) -> dict[str, bytes]:
+    return {str(one): one.read_bytes() for one in sorted(path.rglob("*")) if one.is_file() and one.name != ".lock"}
+
+
+@pytest.mark.parametrize("was_clean", [True, False])
+def test_to_look_at_a_directory_changes_nothing_in_it(tmp_path, capsys, was_clean):
+    path = tmp_path / "d"
+    with Broker(data_dir=str(path)) as broker, Connection(broker.bootstrap_servers) as client:
+        for name in "abc":
+            create_topic(client, name, 1)
+    log = path / "__cluster_metadata-0" / "00000000000000000000.log"
+    if not was_clean:
+        (path / ".kafka_cleanshutdown").unlink()
+        log.write_bytes(log.read_bytes() + b"half a batch")
+    before = contents(path)
+    assert main(["storage", "info", str(path)]) == 0
+    assert "topic c: 1 partition\n" in capsys.readouterr().out
+    assert contents(path) == before
+    data = bytearray(log.read_bytes())
+    batches = scan_all(bytes(data[: scan_all(bytes(data))[-1].position])) if was_clean else scan_all(bytes(data[:-12]))
+    data[batches[len(batches) // 2].position + 30] ^= 1
+    log.write_bytes(data)
+    before = contents(path)
+    assert main(["storage", "info", str(path)]) == (1 if was_clean else 0)
+    told = capsys.readouterr()
+    if was_clean:
+        assert f"error: {log}: what is at position " in told.err
+        assert "`kafka-shim storage check` tells more" in told.err
+    assert contents(path) == before
+
+
+def test_kafka_is_told_where_the_metadata_is_if_not_in_the_first_directory(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    first, second = str(tmp_path / "a"), str(tmp_path / "b")
+    with Broker(log_dirs=f"{first},{second}"):
+        pass
+    for order, told in (((first, second), None), ((second, first), first)):
+        assert main(["storage", "upgrade-to-kafka", *order, "--force"]) == 0
+        assert read_properties("server.properties").get("metadata.log.dir") == told
 
 
 def test_who_hands_acls_to_kafka_is_told_what_makes_it_ask_them(tmp_path, capsys, monkeypatch):
