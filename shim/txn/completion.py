@@ -28,7 +28,7 @@ from kafka_shim.txn.transaction import PREPARE_COMMIT, STATE_NAMES
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import Task
-    from collections.abc import Generator, Iterable
+    from collections.abc import Generator
     from typing import Any
 
     from kafka_shim.clock import Clock, Timer
@@ -315,11 +315,13 @@ class Completion:
         if slot.pending and not slot.is_ending and not slot.stuck and prepared.transactional_id not in self._retries:
             self._finish_marking(slot, prepared)
 
-    def resume_all(self, slots: Iterable[Slot]) -> None:
-        """Complete those of these transactions that are prepared."""
-        for slot in slots:
-            if slot.transaction is not None and slot.transaction.is_prepared:
+    def resume_all(self, slots: list[Slot]) -> None:
+        """Complete those of these transactions that are prepared. Takes each out of the list once that has begun."""
+        while slots:
+            slot = slots[-1]
+            if slot.transaction is not None and slot.transaction.is_prepared and not slot.pending:
                 self._resume(slot, slot.transaction)
+            slots.pop()
 
     def _resume(self, slot: Slot, prepared: Transaction) -> None:
         """Complete a transaction that was prepared when the broker stopped (B12)."""
@@ -327,8 +329,8 @@ class Completion:
         self._explanations.noted(
             prepared.transactional_id, self._clock.now_ms(), f"resumed the {direction} that was prepared"
         )
-        slot.pending = True
         slot.unmarked = dict.fromkeys(in_order(prepared.partitions))
+        slot.pending = True  # behind what needs memory: a pending end without unmarked partitions is complete
         self._finish_marking(slot, prepared)
 
     def resolve(self, slot: Slot, prepared: Transaction, flushes: list[Flush]) -> list[str]:

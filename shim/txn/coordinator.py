@@ -94,7 +94,7 @@ class TransactionCoordinator:
             self._scheduler.in_slices(LATE_LOAD, self._late_load())
 
     def _late_load(self) -> Generator[None, None, None]:
-        self._completion.resume_all((yield from self._log.load_rest()))
+        yield from self._log.load_rest(self._completion.resume_all)
         if not self._log.unloaded:
             self._scheduler.cancel(LATE_LOADS)
 

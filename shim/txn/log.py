@@ -21,7 +21,7 @@ from kafka_shim.txn.transaction import ONGOING, PREPARE_ABORT, PREPARE_COMMIT, T
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator
 
     from kafka_shim.cext.records import Record
     from kafka_shim.config import BrokerConfig
@@ -72,11 +72,13 @@ class Slot:
 
 class TransactionLog:
     """Owned by the coordinator. `slots` is by transactional id; only this class adds to it or removes from it. No id
-    of a partition in `unloaded` is served: the start could not read it, and an id may be in it."""
+    whose partition is in `unloaded` is served: the start could not read it. `unresumed` are slots that were read
+    later, until they are looked at for a prepared transaction."""
 
     def __init__(self, config: BrokerConfig, logs: Logs, metadata: MetadataStore, explanations: Explanations) -> None:
         self.slots: dict[str, Slot] = {}
         self.unloaded: set[int] = set()
+        self.unresumed: list[Slot] = []
         self._config = config
         self._logs = logs
         self._metadata = metadata
@@ -90,12 +92,13 @@ class TransactionLog:
                 pass
         self._metadata.on_topic_deleted.append(self._on_topic_deleted)
 
-    def load_rest(self) -> Generator[None, None, list[Slot]]:
-        """Replay the partitions in `unloaded` whose logs can be read by now, in steps. Returns the slots in them."""
-        slots: list[Slot] = []
+    def load_rest(self, resume: Callable[[list[Slot]], None]) -> Generator[None, None, None]:
+        """Replay the partitions in `unloaded` whose logs can be read by now, in steps. `resume` gets `unresumed`, with
+        the slots of a partition before any of them is served, and takes out what it has looked at."""
+        resume(self.unresumed)
         for partition in sorted(self.unloaded):
             log = self._logs.find(TRANSACTION_STATE_TOPIC, partition)
-            if log is None:
+            if log is None or partition not in self.unloaded:
                 continue
             try:
                 yield from self._replay(log)
@@ -103,9 +106,9 @@ class TransactionLog:
                 logger.warning("%s-%d cannot be read yet: %s", TRANSACTION_STATE_TOPIC, partition, error)
                 continue
             if partition in self.unloaded:  # else the topic was deleted meanwhile
-                slots += [slot for slot in self.slots.values() if slot.partition == partition]
+                self.unresumed += [slot for slot in self.slots.values() if slot.partition == partition]
                 self.unloaded.discard(partition)
-        return slots
+                resume(self.unresumed)
 
     def _logs_with_records(self) -> Iterator[PartitionLog]:
         topic = self._metadata.image.topics.get(TRANSACTION_STATE_TOPIC)
@@ -124,6 +127,8 @@ class TransactionLog:
         """A partition may be replayed again from its beginning."""
         for buffer, batch in log.batches():
             yield
+            if log.is_closed:
+                return  # the topic was deleted
             try:
                 for record in cext_records.iterate(buffer):
                     self._replay_record(log, record)
@@ -156,6 +161,7 @@ class TransactionLog:
         if topic.name == TRANSACTION_STATE_TOPIC:
             self.slots.clear()
             self.unloaded.clear()
+            self.unresumed.clear()
 
     def apply(self, transactional_id: str, txn: Transaction | None, partition: int) -> None:
         """Make a record of the log the state. None is a tombstone. An id stays in the partition that has it: where
