@@ -56,14 +56,15 @@ class LargeRequests:
     async def _in_thread(self, function: Callable[..., Any], *args: Any) -> Any:
         await self._lock.acquire()
         self._clock.begin_work()
+        claim = [function]
         try:
-            work = asyncio.get_running_loop().run_in_executor(None, function, *args)
+            work = asyncio.get_running_loop().run_in_executor(None, _claimed, claim, args)
         except BaseException as error:
             self._clock.end_work()
             self._lock.release()
-            if not isinstance(error, RuntimeError):
+            if not isinstance(error, RuntimeError) or not claim:
                 raise
-            return function(*args)  # no thread can be started: the loop waits for it
+            return _claimed(claim, args)  # no thread can be started: the loop waits for it
         try:
             return await asyncio.shield(work)
         finally:
@@ -79,3 +80,8 @@ class LargeRequests:
             work.exception()  # of a client that is gone nobody else asks for it
         self._clock.end_work()
         self._lock.release()
+
+
+def _claimed(claim: list[Callable[..., Any]], args: tuple[Any, ...]) -> Any:
+    """Call the function that only one takes: the executor keeps work for which it could start no thread."""
+    return claim.pop()(*args) if claim else None
