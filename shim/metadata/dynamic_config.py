@@ -94,10 +94,11 @@ class DynamicConfig:
         from kafka_shim.config import check_cordoned, usable
 
         taken, ignored = usable(stored, self._config.given, is_default=is_default)
-        if CORDONED in taken:
+        paths = taken.get(CORDONED, "")
+        if paths and "${" not in paths:
             # Stored when `log.dirs`, an option of the start, had other directories.
             try:
-                check_cordoned([path.strip() for path in taken[CORDONED].split(",")], self._config.log_dirs)
+                check_cordoned([path.strip() for path in paths.split(",")], self._config.log_dirs)
             except ConfigError as err:
                 ignored[CORDONED] = str(err)
                 del taken[CORDONED]
