@@ -10,7 +10,7 @@ from kafka_shim.cext.records import build
 from kafka_shim.client.cluster import TRANSACTION
 from kafka_shim.client.partitioning import partition_for
 from kafka_shim.client.requests import NAMES, make
-from kafka_shim.wire_client import check
+from kafka_shim.wire_client import RequestError, check
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -133,16 +133,25 @@ class Producer:
 
     def flush(self) -> list[Written]:
         """Write what waits. Returns what was written since the last flush. Raises RequestError for the first batch
-        that was refused, once every broker has answered; batches behind it are dropped."""
+        that was refused, once all others are written; in a transaction, which has to be aborted then, those behind it
+        are dropped."""
         self._send_all()
         written, self._written = self._written, []
         return written
 
     def _send_all(self) -> None:
         batches, self._batches, self._pending_bytes = self._batches, {}, 0
+        refusal: RequestError | None = None
         while batches:
-            self._send_round({each: waiting.pop(0) for each, waiting in batches.items()})
+            try:
+                self._send_round({each: waiting.pop(0) for each, waiting in batches.items()})
+            except RequestError as error:
+                if self._transactional_id is not None:
+                    raise
+                refusal = refusal or error
             batches = {each: waiting for each, waiting in batches.items() if waiting}
+        if refusal is not None:
+            raise refusal
 
     def _send_round(self, batches: dict[TopicPartition, list[Pending]]) -> None:
         if self._transactional_id is not None:

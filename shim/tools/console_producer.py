@@ -10,7 +10,7 @@ from kafka_shim.randomness import Randomness
 from kafka_shim.tools.errors import message_of
 from kafka_shim.tools.options import FLAG, NUMBER, OPTIONAL, VALUE, Options, UsageError, connect, properties_of
 from kafka_shim.tools.running import flat_main, leave
-from kafka_shim.wire_client import WireClientError
+from kafka_shim.wire_client import RequestError, WireClientError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -200,7 +200,10 @@ def _send_lines(cluster: Cluster, producer: Producer, reader: LineReader, given:
             line = raw.decode("utf-8", "replace").removesuffix("\n").removesuffix("\r")
             key, value, headers = reader.record(line)
             partition = sticky.partition(len(value or b"")) if key is None else None
-            producer.send(topic, value, key, headers=headers, partition=partition)
+            try:
+                producer.send(topic, value, key, headers=headers, partition=partition)
+            except RequestError as err:  # of what it has sent because much was waiting
+                _tell(err)
             if waits:
                 _flush(producer)
             if is_console:
@@ -217,7 +220,11 @@ def _flush(producer: Producer) -> None:
     try:
         producer.flush()
     except WireClientError as err:
-        sys.stderr.write(f"Error when sending message: {message_of(err)}\n")
+        _tell(err)
+
+
+def _tell(error: WireClientError) -> None:
+    sys.stderr.write(f"Error when sending message: {message_of(error)}\n")
 
 
 def renamed(given: Given, names: tuple[tuple[str, str], ...], said: str) -> None:

@@ -81,6 +81,18 @@ def test_large_input_is_cut_into_batches(cluster):
     assert len(read_all(cluster, [("t", 0)])) == 6
 
 
+def test_what_is_behind_a_refused_record_is_written(cluster):
+    create_topic(cluster, "t", partitions=1)
+    producer = Producer(cluster)
+    values = [b"before", bytes(2 << 20), b"behind"]
+    for value in values:
+        producer.send("t", value)
+    with pytest.raises(RequestError) as failed:
+        producer.flush()
+    assert failed.value.code == ErrorCode.MESSAGE_TOO_LARGE
+    assert [one.value for one in read_all(cluster, [("t", 0)])] == [b"before", b"behind"]
+
+
 def test_transactions_are_seen_as_their_end_decides(cluster):
     create_topic(cluster, "t", partitions=1)
     producer = Producer(cluster, transactional_id="x")
