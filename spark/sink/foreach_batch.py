@@ -44,9 +44,11 @@ def exactly_once(
 
     def write(batch: DataFrame, batch_id: int) -> None:
         nonlocal expected_batch_id
-        # Not the batch after the previous one: the query was restarted, and tasks of the earlier run may still be
-        # alive.
-        write_batch(batch, batch_id, options, query_id=query_id, fence_first=batch_id != expected_batch_id)
+        # Not the batch after the previous one, or one that failed: the query was restarted, and tasks of the earlier
+        # run may still be alive.
+        fence_first = batch_id != expected_batch_id
+        expected_batch_id = None
+        write_batch(batch, batch_id, options, query_id=query_id, fence_first=fence_first)
         expected_batch_id = batch_id + 1
 
     return write

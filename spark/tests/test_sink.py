@@ -84,6 +84,31 @@ def test_a_batch_run_again_writes_nothing(session: SparkSession, bootstrap: str,
     assert times == Counter({number: 2 for number in range(200)})
 
 
+def test_a_batch_that_the_same_function_tries_again_fences_the_failed_run(
+    session: SparkSession, bootstrap: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fences = []
+    fence = foreach_batch.fence
+
+    def counted(*arguments: Any) -> Any:
+        fences.append(arguments)
+        return fence(*arguments)
+
+    monkeypatch.setattr(foreach_batch, "fence", counted)
+    topic = kafka.create(bootstrap, f"{name}out")
+    rows = session.range(0, 20, numPartitions=2).selectExpr("cast(id as string) as value")
+    write = foreach_batch.exactly_once(bootstrap, topic=topic, query_id=f"{name}query")
+    write(rows, 0)
+    first = len(fences)
+    write(rows, 1)
+    assert len(fences) == first, "it is the batch after the one before"
+    with pytest.raises(Exception, match="failing"):
+        write(rows.selectExpr("raise_error('failing') as value"), 2)
+    write(rows, 2)
+    assert len(fences) == 2 * first > 0
+    assert Counter(kafka.values(bootstrap, topic)) == Counter({number: 3 for number in range(20)})
+
+
 def test_rows_may_name_topic_partition_key_headers_and_time(session: SparkSession, bootstrap: str, name: str) -> None:
     topics = [kafka.create(bootstrap, f"{name}{number}") for number in range(2)]
     at = datetime(2025, 6, 15, 12, 0, 0, 123_000)
