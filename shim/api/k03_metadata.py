@@ -210,13 +210,13 @@ def _create(context: Context, name: str) -> None:
 
 
 def _describe(context: Context, topic: Topic) -> Steps[MetadataResponseTopic]:
-    """Returns the topic's part of the response, as it is when this begins. It is cached until the metadata or the state
-    of the disks changes, because it may have thousands of partitions."""
+    """Returns the topic's part of the response, as it is when this begins. It is cached until the metadata changes,
+    because it may have thousands of partitions; not while one of any topic is offline: it may be another by now."""
     broker = context.broker
     state = (broker.metadata.image.last_offset, broker.logs.offline_count)
     known = broker.described_topics
     found = known.get(topic.topic_id)
-    if found is not None and found[0] == state:
+    if found is not None and found[0] == state and not broker.logs.offline_count:
         return found[1]
     answers: list[MetadataResponsePartition] = []
     partitions = topic.partitions[:]
@@ -233,7 +233,7 @@ def _describe(context: Context, topic: Topic) -> Steps[MetadataResponseTopic]:
         is_internal=topic.name in INTERNAL_TOPICS,
         partitions=answers,
     )
-    if state == (broker.metadata.image.last_offset, broker.logs.offline_count):
+    if state == (broker.metadata.image.last_offset, 0) and not broker.logs.offline_count:
         known[topic.topic_id] = (state, described)
     return described
 

@@ -234,3 +234,24 @@ def test_ten_thousand_partitions_are_added_by_one_request_at_most(client):
     refused = grow(client, "a", 2**31 - 1)
     assert refused.error_message == "Excessively large number of partitions per request."
     assert len(metadata(client, "a").topics[0].partitions) == 1
+
+
+def test_which_partition_has_no_leader_is_told_as_it_is_now():
+    """Also where another one came back since, so that as many are offline as when somebody asked before."""
+    with Broker(clock="virtual") as broker, Connection(broker.bootstrap_servers) as client:
+
+        def break_log(topic: str) -> None:
+            broker.state.faults.arm("log.before_write", "oserror", "EIO", nth=1)
+            assert produce(client, topic, 0, batch(b"lost")).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+            assert broker.state.logs.offline_count == 1
+
+        def leaders() -> list[int]:
+            return [topic.partitions[0].leader_id for topic in metadata(client, "t", "u").topics]
+
+        make_topic(client, "t", 1)
+        make_topic(client, "u", 1)
+        break_log("t")
+        assert leaders() == [-1, 1]
+        assert broker.call(broker.state.logs.reopen_offline)
+        break_log("u")
+        assert leaders() == [1, -1]
