@@ -201,6 +201,8 @@ async def _record(
 @click.argument("capture", type=click.Path(exists=True, dir_okay=False))
 def replay(target: str, keep: str | None, capture: str) -> int:
     to = address(target, "--target")
+    if keep is not None and Path(keep).exists() and Path(keep).samefile(capture):
+        raise click.ClickException(f"--keep {keep} is the capture that is replayed: name another file")
     with CaptureWriter(keep) if keep else contextlib.nullcontext() as writer:
         try:
             replayer = Replayer(to, writer=writer, dial=dialler(given_security()))

@@ -123,6 +123,13 @@ def test_a_capture_replays_and_the_replay_has_no_difference(
     assert re.fullmatch(r"\d+ answers and 3 records, no difference\n", capsys.readouterr().out)
 
 
+def test_a_replay_does_not_write_over_what_it_replays(capture: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = capture.read_bytes()
+    assert main(["replay", "--target", "127.0.0.1:1", "--keep", str(capture), str(capture)]) == 1
+    assert "is the capture that is replayed" in capsys.readouterr().err
+    assert capture.read_bytes() == before
+
+
 def test_a_difference_is_shown_side_by_side(capture: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kept = tmp_path / "kept"
     with Broker() as other:
