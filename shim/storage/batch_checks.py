@@ -39,18 +39,21 @@ class BatchChecks:
         is None if no thread can be had: whoever appends checks then."""
         loop = asyncio.get_running_loop()
         self._clock.begin_work()
+        # The executor keeps work for which it could start no thread: it must not read the records then.
+        claim = [records]
         try:
-            work = loop.run_in_executor(self._threads(), _check, records, name, version, now_ms, config)
+            work = loop.run_in_executor(self._threads(), _check, claim, name, version, now_ms, config)
             work.add_done_callback(self._end)
         except BaseException as error:
             self._clock.end_work()
+            claim.clear()
             if not isinstance(error, RuntimeError):
                 raise
             # The system starts no thread.
             refused: asyncio.Future[Checked | None] = loop.create_future()
             refused.set_result(None)
             return refused
-        return work  # type: ignore[return-value]
+        return work
 
     def _threads(self) -> ThreadPoolExecutor:
         if self._pool is None:
@@ -68,9 +71,11 @@ class BatchChecks:
             self._pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _check(records: Buffer, name: str, version: int, now_ms: int, config: TopicConfig) -> Checked:
+def _check(claim: list[Buffer], name: str, version: int, now_ms: int, config: TopicConfig) -> Checked | None:
+    if not claim:
+        return None
     began_ns = time.perf_counter_ns()
-    checked = check_apart(records, name, version, now_ms, config)
+    checked = check_apart(claim.pop(), name, version, now_ms, config)
     checked.spent_ns = time.perf_counter_ns() - began_ns
     return checked
 

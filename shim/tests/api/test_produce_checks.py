@@ -3,6 +3,7 @@ answers are those of the event loop."""
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import socket
 import struct
@@ -16,6 +17,8 @@ import pytest
 
 from kafka_shim.cext.crc32c import crc32c
 from kafka_shim.cext.records import decompressed_bytes
+from kafka_shim.clock import VirtualClock
+from kafka_shim.config import BrokerConfig, TopicConfig
 from kafka_shim.embedded import Broker
 from kafka_shim.errors import ErrorCode
 from kafka_shim.memory_pool import ReceiveMemory
@@ -476,3 +479,24 @@ def test_the_expected_size_is_no_less_than_the_true_one() -> None:
     assert decompressed_bytes(batch(*VALUES)) == 0
     assert decompressed_bytes(b"") == 0
     assert decompressed_bytes(batch(b"")[:40]) == 0
+
+
+def test_work_for_which_no_thread_could_be_started_reads_no_records_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The executor keeps it, and its buffer has the next request by then."""
+    checked = []
+    monkeypatch.setattr("kafka_shim.storage.batch_checks.check_apart", lambda *arguments: checked.append(arguments))
+
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async def run() -> None:
+        checks = BatchChecks(VirtualClock())
+        with monkeypatch.context() as patched:
+            patched.setattr(threading.Thread, "start", refuse)
+            assert await checks.begin(b"records", "t-0", VERSION, 0, TopicConfig(BrokerConfig())) is None
+        pool = checks._threads()
+        await asyncio.wrap_future(pool.submit(int))  # a thread is there now, and takes what was kept before
+        checks.stop()
+
+    asyncio.run(asyncio.wait_for(run(), 60))
+    assert checked == []
