@@ -181,6 +181,17 @@ def test_what_was_stored_is_open_after_a_restart_and_closed_when_it_is_deleted(b
     assert not is_open(port)
 
 
+def test_a_listener_that_was_stored_has_its_own_limits_after_a_restart(broker, client):
+    (port,) = free_ports(1)
+    assert listen(client, extra(port), ("listener.name.extra.max.connections", SET, "1")) == (0, None)
+    broker.restart()
+    with Connection(f"127.0.0.1:{port}") as first:
+        first.request(make("ListGroups"), 4)
+        registry = broker._server._registry
+        (listener,) = (one for one in broker.state.listeners if one.name == "EXTRA")
+        assert not broker.call(lambda: registry.has_place(listener))
+
+
 def test_a_connection_that_is_accepted_as_its_listener_is_removed_is_closed(broker, client):
     (port,) = free_ports(1)
     listen(client, extra(port))
