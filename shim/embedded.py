@@ -225,7 +225,7 @@ class Broker(EmbeddedClient):
 
     def _release_held(self) -> None:
         """Let callers go on whom a fault point holds: a stop would wait for them."""
-        if self._loop is not None:
+        if self._loop is not None and not self._loop.is_closed():
             self.call(self._faults.release_all)
 
     def __enter__(self) -> Broker:
@@ -336,6 +336,8 @@ class Broker(EmbeddedClient):
             started.result(START_SECONDS)
         except BaseException as error:
             if started.cancel():  # it still starts, and stops when it has
+                if not isinstance(error, TimeoutError):
+                    raise
                 raise TimeoutError(f"the broker did not start within {START_SECONDS:g} s") from error
             self._thread.join(STOP_SECONDS)
             raise
@@ -382,7 +384,9 @@ class Broker(EmbeddedClient):
         from kafka_shim.config import is_password
         from kafka_shim.embedded_process import BrokerProcess, first_records
 
-        arguments = ["--listen", self._kept.listen or self._listen]
+        arguments = []
+        if self._kept.listen or "listeners" not in self._options:
+            arguments += ["--listen", self._kept.listen or self._listen]
         if self._given_dirs is None or len(self._given_dirs) == 1:
             arguments += ["--data-dir", str(self._data_dir)]
         arguments += ["--log-level", "WARNING"]

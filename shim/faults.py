@@ -164,7 +164,10 @@ class Faults:
             raise ValueError(
                 f"{action} at {point} would end this process: the broker is a thread of it unless process=True"
             )
-        self._points[point] = _Armed(action, argument, nth, where or {})
+        armed = _Armed(action, argument, nth, where or {})
+        if (former := self._points.get(point)) is not None:
+            armed.held = former.held  # else nobody could release them any more
+        self._points[point] = armed
         self.armed = True
 
     def arm_all(self, specification: str | None) -> None:

@@ -313,8 +313,10 @@ def test_a_killed_broker_comes_back_with_port_and_data_in_memory():
     assert not directory.exists()
 
 
-def test_several_listeners_keep_their_ports():
+@pytest.mark.parametrize("process", [False, True])
+def test_several_listeners_keep_their_ports(process):
     options = {
+        "process": process,
         "listeners": "CLIENT://127.0.0.1:0,INNER://127.0.0.1:0",
         "listener_security_protocol_map": "CLIENT:PLAINTEXT,INNER:PLAINTEXT",
         "inter_broker_listener_name": "INNER",

@@ -29,6 +29,19 @@ def test_nothing_happens_at_a_point_that_is_not_armed():
     assert faults.reached(POINT) == 0
 
 
+def test_a_point_that_is_armed_anew_still_knows_whom_it_holds():
+    async def run() -> None:
+        faults = Faults(f"{GATE}=hold")
+        held = asyncio.ensure_future(faults.gate(GATE))
+        await asyncio.sleep(0)
+        faults.arm(GATE, "hold", nth=2)
+        assert not held.done()
+        assert faults.release(GATE) == 1
+        await held
+
+    asyncio.run(run())
+
+
 def test_an_error_is_raised_at_the_nth_time_only():
     faults = Faults(f"{POINT}=error:NOT_ENOUGH_REPLICAS@2")
     faults.reach(POINT)
