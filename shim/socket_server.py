@@ -91,7 +91,8 @@ class SocketServer:
                 sock.close()
             raise
         self._follow_options(is_start=True)
-        self._registry.reconfigure()  # for the limits of listeners that AlterConfigs added
+        if self._dynamic is not None:
+            self._registry.reconfigure()  # for the limits of listeners that AlterConfigs added
 
     def reload(self) -> None:
         """Take over changed options of the broker."""
