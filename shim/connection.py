@@ -14,9 +14,9 @@ import logging
 from kafka_shim.cext.request_end import DelayedEnd
 from kafka_shim.config import ConfigError
 from kafka_shim.errors import DisconnectError
-from kafka_shim.java_address import java_address
+from kafka_shim.java_address import java_address, plain_host
 from kafka_shim.response_sender import ResponseSender
-from kafka_shim.session import Session, plain_host
+from kafka_shim.session import Session
 from kafka_shim.waiters import pause
 
 TYPE_CHECKING = False

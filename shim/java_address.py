@@ -8,10 +8,15 @@ from __future__ import annotations
 import socket
 
 
+def plain_host(address: str) -> str:
+    """Returns an IPv4 address without the prefix that a dual-stack socket adds."""
+    return address.removeprefix("::ffff:")
+
+
 def java_address(text: str) -> str:
-    """Returns an IPv6 address as eight groups without `::`, and an IPv4 address without the prefix that a dual-stack
-    socket adds. What is no address is returned as it is."""
-    text = text.removeprefix("::ffff:")
+    """Returns an IPv6 address as eight groups without `::`, and an IPv4 address as `plain_host` does. What is no
+    address is returned as it is."""
+    text = plain_host(text)
     if ":" not in text:
         return text
     address, percent, scope = text.partition("%")

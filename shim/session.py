@@ -40,11 +40,6 @@ class Listener:
         self.security: ListenerSecurity | None = None
 
 
-def plain_host(address: str) -> str:
-    """Returns an IPv4 address without the prefix that a dual-stack socket adds."""
-    return address.removeprefix("::ffff:")
-
-
 class Session:
     """One connection, as handlers see it. It lives as long as the connection."""
 
