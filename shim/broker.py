@@ -115,7 +115,7 @@ class Broker:
         self.quotas: Quotas | None = None
         # topic id -> (offset of the metadata log, the topic's part of a Metadata response): cached until the metadata
         # changes.
-        self.described_topics: dict[bytes, tuple[tuple[int, int], MetadataResponseTopic]] = {}
+        self.described_topics: dict[bytes, tuple[int, MetadataResponseTopic]] = {}
         # Share groups' sessions and records in flight; None until the first ShareFetch.
         self.share_partitions: SharePartitions | None = None
         # Waiters of parked requests; a stop wakes them so that they see `stopping`.

@@ -213,10 +213,10 @@ def _describe(context: Context, topic: Topic) -> Steps[MetadataResponseTopic]:
     """Returns the topic's part of the response, as it is when this begins. It is cached until the metadata changes,
     because it may have thousands of partitions; not while one of any topic is offline: it may be another by now."""
     broker = context.broker
-    state = (broker.metadata.image.last_offset, broker.logs.offline_count)
+    as_of, is_whole = broker.metadata.image.last_offset, not broker.logs.offline_count
     known = broker.described_topics
     found = known.get(topic.topic_id)
-    if found is not None and found[0] == state and not broker.logs.offline_count:
+    if found is not None and is_whole and found[0] == as_of:
         return found[1]
     answers: list[MetadataResponsePartition] = []
     partitions = topic.partitions[:]
@@ -233,8 +233,8 @@ def _describe(context: Context, topic: Topic) -> Steps[MetadataResponseTopic]:
         is_internal=topic.name in INTERNAL_TOPICS,
         partitions=answers,
     )
-    if state == (broker.metadata.image.last_offset, 0) and not broker.logs.offline_count:
-        known[topic.topic_id] = (state, described)
+    if is_whole and not broker.logs.offline_count and as_of == broker.metadata.image.last_offset:
+        known[topic.topic_id] = (as_of, described)
     return described
 
 
