@@ -196,13 +196,13 @@ def _run_driver(
     outcome.driver_runs += 1
     try:
         if "broker" in kinds and driver.wait_for_batches(1):
-            time.sleep(chance.random())
+            time.sleep(chance.random())  # anywhere in the next batch
             outcome.kills["broker"] += 1
             target.kill()
             target.start()
         # The driver last. If it survived the broker, it would continue and read everything.
         if "driver" in kinds and driver.wait_for_batches(driver.batches + 1):
-            time.sleep(chance.random())
+            time.sleep(chance.random())  # anywhere in the next batch
             outcome.kills["driver"] += 1
             driver.kill()
         driver.end()
