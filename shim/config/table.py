@@ -7,6 +7,8 @@ option or asks for one; a start with defaults does without.
 
 from __future__ import annotations
 
+import re
+
 from kafka_shim.config import effects, generated_rows
 from kafka_shim.config.defaults import BrokerDefaults, ConfigError
 from kafka_shim.config.docs import DOCS
@@ -174,10 +176,13 @@ class Option:
                 raise self._error(text, "Expected value to be either true or false")
             value = text.lower() == "true"
         elif self.kind in _RANGES:
-            number = _whole_number(text, self.kind)
-            if number is None:
+            lowest, highest = _RANGES[self.kind]
+            try:
+                value = int(text)
+            except ValueError:
+                value = highest + 1
+            if not lowest <= value <= highest or text != text.replace("_", ""):
                 raise self._error(text, f"Not a number of type {self.kind}")
-            value = number
         elif self.kind == "DOUBLE":
             try:
                 value = float(text)
@@ -227,7 +232,7 @@ class Option:
             _, colon, count = part.rpartition(":")
             if not colon:
                 reason = f"begin 0, end -1, length {len(part)}"
-            elif _whole_number(count, "INT") is None:
+            elif not _is_int32(count.strip()):
                 reason = f'For input string: "{count.strip()}"'
             else:
                 continue
@@ -283,6 +288,7 @@ _SETS = frozenset(
 )
 # Those that Kafka refuses without a value, and that may change while the broker runs.
 _NOT_EMPTY = frozenset({"listeners"})
+_INT = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _RANGES = {
     "SHORT": (-(2**15), 2**15 - 1),
     "INT": (-(2**31), 2**31 - 1),
@@ -290,14 +296,9 @@ _RANGES = {
 }
 
 
-def _whole_number(text: str, kind: str) -> int | None:
-    """Returns the number, or None if it is none of a Java type of this range."""
-    lowest, highest = _RANGES[kind]
-    try:
-        value = int(text)
-    except ValueError:
-        return None
-    return value if lowest <= value <= highest and "_" not in text else None
+def _is_int32(text: str) -> bool:
+    lowest, highest = _RANGES["INT"]
+    return _INT.fullmatch(text) is not None and len(text) <= 11 and lowest <= int(text) <= highest
 
 
 def _option(row: tuple[str | None, ...], idle: dict[str, str]) -> Option:
