@@ -166,6 +166,7 @@ class GroupCoordinator:
     async def delete_group(self, group_id: str) -> list[Flush]:
         """DeleteGroups of one group. Returns the fsyncs that must finish before the response. Raises
         GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, COORDINATOR_LOAD_IN_PROGRESS."""
+        from kafka_shim.group.kinds import KINDS
         from kafka_shim.group.share import ShareGroup
 
         groups, group = self._deletable(group_id)
@@ -174,8 +175,9 @@ class GroupCoordinator:
             flushes += await self.share.before_delete(group)
             groups, group = self._deletable(group_id)  # a member may have come, or another deletion
         now_ms = self._runtime.clock.now_ms()
-        flushes += self.offsets.delete_all(groups, group_id, now_ms)
-        flushes += self._remove(groups, group, now_ms)
+        deletion = KINDS[group.TYPE].delete(group)
+        flushes += self.offsets.delete_all(groups, group_id, deletion, now_ms)
+        flushes += self._runtime.decide(group_id, deletion, now_ms).flushes
         return flushes
 
     def _deletable(self, group_id: str) -> tuple[Groups, Group]:

@@ -13,6 +13,8 @@ from kafka_shim.group.offsets import Offsets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from kafka_shim.cext.offset_records import Committed
     from kafka_shim.group.kind import Group
     from kafka_shim.group.large_offsets import PreparedCommit
@@ -74,5 +76,10 @@ class Groups:
         return member_id in getattr(self.by_id.get(group_id), "members", ())
 
     def apply(self, record: Record) -> None:
-        """Apply one record of a group."""
-        _HANDLERS[record.key.API_KEY](self.by_id, record.key, record.value)
+        """Apply one record of a group, or the tombstone of one of its offsets."""
+        handler = _HANDLERS.get(record.key.API_KEY)
+        if handler is not None:
+            handler(self.by_id, record.key, record.value)
+        else:
+            key: Any = record.key
+            self.offsets.remove(key.group, key.topic, key.partition)

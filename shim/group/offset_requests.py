@@ -9,12 +9,13 @@ from functools import cached_property, partial
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.deleted_offsets import DeletedOffsets
+from kafka_shim.group.records import Record
 from kafka_shim.group.runtime import GROUPS_PER_STEP
 from kafka_shim.internal_topics import GROUP_METADATA_TOPIC
 from kafka_shim.outcome import Outcome
 from kafka_shim.protocol.message import ZERO_UUID
 from kafka_shim.protocol.messages.offset_commit_response import OffsetCommitResponse
-from kafka_shim.storage.batch_sizes import divided
+from kafka_shim.storage.batch_sizes import RECORD_OVERHEAD_BYTES, divided
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from kafka_shim.cext.log_end import Verification
-    from kafka_shim.group.decision import TimerMoves
+    from kafka_shim.group.decision import Decision, TimerMoves
     from kafka_shim.group.groups import Groups
     from kafka_shim.group.kind import Group
     from kafka_shim.group.large_offsets import PreparedCommit, PreparedDeletion, PreparedTxnCommit
@@ -42,6 +43,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kafka_shim.group")
 
 FIRST_WITH_TOPIC_IDS = 10
+
+# What the tombstone of an offset takes in a batch beside its names, and what the batch and the tombstones of a group
+# without members take beside the group's id.
+TOMBSTONE_BYTES, RESERVED_BYTES = RECORD_OVERHEAD_BYTES + 10, 1024
 
 
 class OffsetRequests:
@@ -275,14 +280,23 @@ class OffsetRequests:
                     each.error_code = code
         return Outcome(response, self._delete(groups, deletion))
 
-    def delete_all(self, groups: Groups, group_id: str, now_ms: int) -> list[Flush]:
-        """Delete all offsets of a group that is deleted, pending ones too. Returns the fsyncs that must finish before
-        the response."""
-        offsets = groups.offsets
+    def delete_all(self, groups: Groups, group_id: str, deletion: Decision, now_ms: int) -> list[Flush]:
+        """Have all offsets of a group, pending ones too, deleted with the group: puts their tombstones before the
+        records of its deletion, which is one batch, as in Kafka. What no batch can hold is deleted at once. Returns the
+        fsyncs of that."""
+        from kafka_shim.protocol.records.offset_commit_key import OffsetCommitKey
+
+        offsets, runtime = groups.offsets, self._runtime
         partitions = {(topic, partition) for topic, found in offsets.of_group(group_id).items() for partition in found}
         partitions.update(offsets.pending_partitions(group_id))
-        changes: Changes = [(topic, partition, None) for topic, partition in sorted(partitions)]
-        return self._runtime.remove_offsets(groups, {group_id: changes}, now_ms)
+        names_bytes = sum(len(topic.encode()) for topic, _ in partitions)
+        most_bytes = runtime.max_batch_bytes() - RESERVED_BYTES - (len(partitions) + 8) * len(group_id.encode())
+        if names_bytes + len(partitions) * TOMBSTONE_BYTES > most_bytes:
+            changes: Changes = [(topic, partition, None) for topic, partition in sorted(partitions)]
+            return runtime.remove_offsets(groups, {group_id: changes}, now_ms)
+        keys = (OffsetCommitKey(group=group_id, topic=topic, partition=number) for topic, number in sorted(partitions))
+        deletion.records = [*map(Record, keys), *deletion.records]
+        return []
 
     # --- what happens elsewhere
 

@@ -19,6 +19,7 @@ from kafka_shim.group.classic import ClassicGroup
 from kafka_shim.group.client import Client
 from kafka_shim.group.deleted_offsets import REMOVAL, REMOVAL_RETRY_MS
 from kafka_shim.group.groups import Groups
+from kafka_shim.group.runtime import CoordinatorRuntime
 from kafka_shim.internal_topics import GROUP_METADATA_TOPIC as TOPIC
 from kafka_shim.protocol.messages.heartbeat_request import HeartbeatRequest
 from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest
@@ -662,6 +663,43 @@ def test_a_tombstone_takes_what_is_pending(node: Node) -> None:
     assert node.committed("g", "t") == NO_OFFSET
     node.crash()
     assert node.committed("g", "t") == NO_OFFSET
+
+
+@pytest.mark.parametrize("crashes", [False, True])
+def test_a_group_is_deleted_with_its_offsets_or_not_at_all(node: Node, crashes: bool) -> None:
+    node.commit("g", "t", 9)
+    node.commit_in_transaction("g", "t", 5, PRODUCER)
+    node.faults.arm("log.before_write", "oserror", "ENOSPC", where={"topic": TOPIC})
+    with pytest.raises(KafkaError):
+        node.delete_group("g")
+    node.faults.disarm()
+    assert (node.state("g"), node.committed("g", "t")) == ("Empty", (9, 0))
+
+    node.faults.arm("log.before_write", "oserror", "ENOSPC", nth=2, where={"topic": TOPIC})
+    node.delete_group("g")
+    node.faults.disarm()
+    if crashes:
+        node.crash()
+    assert (node.state("g"), node.committed("g", "t")) == ("none", NO_OFFSET)
+
+
+@pytest.mark.parametrize("one_batch", [False, True])
+def test_more_offsets_than_a_batch_may_hold_are_deleted_before_their_group(
+    node: Node, monkeypatch: pytest.MonkeyPatch, one_batch: bool
+) -> None:
+    topics = [f"t{number}" for number in range(40)]
+    for topic in topics:
+        node.topic(topic)
+        node.commit("g", topic, 9)
+    log = node.logs.get(TOPIC, node.groups.partition_for("g"))
+    before = len(list(log.batches()))
+    if not one_batch:
+        monkeypatch.setattr(CoordinatorRuntime, "max_batch_bytes", lambda self: 2000)
+    node.delete_group("g")
+    assert (len(list(log.batches())) - before == 1) is one_batch
+    node.crash()
+    assert node.state("g") == "none"
+    assert {node.committed("g", topic) for topic in topics} == {NO_OFFSET}
 
 
 # --- expiry
