@@ -120,9 +120,12 @@ async def _append_later(
     """Append once the disk has the coordinator's record, as `flush.messages` requires. After a power cut, a batch
     without that record would belong to a transaction that no coordinator knows and would hang. A test may also hold the
     request here."""
-    if flushes:
+    try:
         await wait_for(flushes)
+    except KafkaError as error:
+        _refuse([(batch, error) for batch in wanted if batch.error is None], ADDED)
     await context.broker.faults.gate("produce.verified", transactional_id=request.transactional_id)
+    context.received_ms = context.broker.clock.now_ms()  # LogAppendTime is that of the append
     answer = _append_admitted(context, request, response, batches, wanted, frozenset(refused(wanted)))
     if answer is None or isinstance(answer, ProduceResponse):
         return answer

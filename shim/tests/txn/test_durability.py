@@ -12,6 +12,7 @@ import pytest
 from kafka_shim import Broker
 from kafka_shim.errors import ErrorCode
 from kafka_shim.protocol.messages.init_producer_id_request import InitProducerIdRequest
+from kafka_shim.protocol.messages.produce_request import ProduceRequest
 from kafka_shim.protocol.messages.write_txn_markers_request import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
@@ -76,6 +77,34 @@ def test_an_end_that_cannot_be_flushed_is_not_answered_as_done(broker: Broker, c
     assert client.init() == client.produce(12) == ErrorCode.NONE
     broker.faults.arm("log.before_fsync", "oserror", "EIO")
     assert client.end(5) == ErrorCode.NOT_COORDINATOR
+
+
+def test_a_batch_whose_transaction_may_not_be_on_the_disk_is_not_appended(broker: Broker, client: Client) -> None:
+    assert client.init() == ErrorCode.NONE
+    directory = broker.state.logs.get("__transaction_state", 0).directory
+    broker.faults.arm("log.before_fsync", "oserror", "EIO", where={"path": f"{directory}/00000000000000000000.log"})
+    assert client.produce(12) == ErrorCode.NOT_ENOUGH_REPLICAS
+    assert broker.state.logs.get("t", 0).log_end_offset == 0
+
+
+def test_log_append_time_of_a_batch_that_waited_is_that_of_its_append() -> None:
+    with Broker(clock="virtual") as broker, Connection(broker.bootstrap_servers) as connection:
+        metadata = broker.state.metadata
+        broker.call(metadata.create_topic, "t", 1, 1, {"message.timestamp.type": "LogAppendTime"})
+        broker.call(metadata.ensure_internal_topic, "__transaction_state")
+        client = Client(connection, "app")
+        assert client.init() == ErrorCode.NONE
+        broker.faults.arm("produce.verified", "hold")
+        try:
+            client.send_produce(12)
+            while broker.faults.reached("produce.verified") == 0:
+                time.sleep(0.001)
+            broker.clock.advance("5s")
+        finally:
+            broker.faults.disarm()
+        _, answer = connection.receive(ProduceRequest.API_KEY, 12)
+        (told,) = answer.responses[0].partition_responses
+        assert (told.error_code, told.log_append_time_ms) == (0, broker.call(broker.state.clock.now_ms))
 
 
 def test_markers_that_cannot_be_flushed_fail_their_own_partition(broker: Broker, client: Client) -> None:
