@@ -95,7 +95,7 @@ def handle(
             names.add(known.name)
     readable = readable_topics(context, names)
     if has_acknowledgements:
-        fetch.acknowledged = acknowledge(context, request, group_id, member_id, readable)
+        fetch.acknowledged = at_once(acknowledge(context, request, group_id, member_id, readable))
     fetch.reads = reads = ShareFetchReads(context, request, shares_of(context.broker), group_id, member_id)
     if is_renewal:
         return _last_outcome(context, fetch)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from kafka_shim.context import Context
+    from kafka_shim.turns import Steps
 
 KEY, MIN, MAX = 79, 1, 2
 REQUEST, RESPONSE = ShareAcknowledgeRequest, ShareAcknowledgeResponse
@@ -40,7 +41,7 @@ REQUEST, RESPONSE = ShareAcknowledgeRequest, ShareAcknowledgeResponse
 
 def handle(
     context: Context, request: ShareAcknowledgeRequest
-) -> Outcome[ShareAcknowledgeResponse] | Coroutine[Any, Any, Outcome[ShareAcknowledgeResponse]]:
+) -> Steps[Outcome[ShareAcknowledgeResponse] | Coroutine[Any, Any, Outcome[ShareAcknowledgeResponse]]]:
     broker = context.broker
     group_id, member_id = check_member(context, request)
     sessions = shares_of(broker).sessions
@@ -53,7 +54,8 @@ def handle(
         sessions.advance((group_id, member_id), epoch)
     topics_by_id = broker.metadata.image.topics_by_id
     names = {topics_by_id[topic.topic_id].name for topic in request.topics if topic.topic_id in topics_by_id}
-    acknowledged = acknowledge(context, request, group_id, member_id, readable_topics(context, names))
+    readable = readable_topics(context, names)
+    acknowledged = yield from acknowledge(context, request, group_id, member_id, readable)
     response = ShareAcknowledgeResponse()
     response.acquisition_lock_timeout_ms = broker.share_state.record_lock_duration_ms(group_id)
     topics: dict[bytes, ShareAcknowledgeTopicResponse] = {}
@@ -67,6 +69,7 @@ def handle(
             answer.error_code, answer.error_message = error.code, error.message
             tell_leader(context, response, topic_id, answer, NodeEndpoint)
         topic.partitions.append(answer)
+        yield
     outcome = Outcome(response, acknowledged.flushes)
     return end_session(context, group_id, member_id, outcome) if epoch == FINAL_EPOCH else outcome
 

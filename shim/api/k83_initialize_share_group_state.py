@@ -22,12 +22,15 @@ if TYPE_CHECKING:
     from kafka_shim.outcome import Flush
     from kafka_shim.protocol.messages.initialize_share_group_state_request import PartitionData
     from kafka_shim.share.records import SharePartitionKey
+    from kafka_shim.turns import Steps
 
 KEY, MIN, MAX = 83, 0, 0
 REQUEST, RESPONSE = InitializeShareGroupStateRequest, InitializeShareGroupStateResponse
 
 
-def handle(context: Context, request: InitializeShareGroupStateRequest) -> Outcome[InitializeShareGroupStateResponse]:
+def handle(
+    context: Context, request: InitializeShareGroupStateRequest
+) -> Steps[Outcome[InitializeShareGroupStateResponse]]:
     coordinator = context.broker.share_state.coordinator
     flushes: list[Flush] = []
 
@@ -35,7 +38,8 @@ def handle(context: Context, request: InitializeShareGroupStateRequest) -> Outco
         flushes.extend(coordinator.initialize(key, wanted.state_epoch, wanted.start_offset))
 
     response = InitializeShareGroupStateResponse()
-    return Outcome(share_states.answer(response, request, InitializeStateResult, PartitionResult, initialize), flushes)
+    answer = yield from share_states.answer(response, request, InitializeStateResult, PartitionResult, initialize)
+    return Outcome(answer, flushes)
 
 
 def failed(

@@ -23,12 +23,13 @@ if TYPE_CHECKING:
     from kafka_shim.outcome import Flush
     from kafka_shim.protocol.messages.read_share_group_state_request import PartitionData
     from kafka_shim.share.records import SharePartitionKey
+    from kafka_shim.turns import Steps
 
 KEY, MIN, MAX = 84, 0, 0
 REQUEST, RESPONSE = ReadShareGroupStateRequest, ReadShareGroupStateResponse
 
 
-def handle(context: Context, request: ReadShareGroupStateRequest) -> Outcome[ReadShareGroupStateResponse]:
+def handle(context: Context, request: ReadShareGroupStateRequest) -> Steps[Outcome[ReadShareGroupStateResponse]]:
     coordinator = context.broker.share_state.coordinator
     flushes: list[Flush] = []
 
@@ -50,7 +51,8 @@ def handle(context: Context, request: ReadShareGroupStateRequest) -> Outcome[Rea
         )
 
     response = ReadShareGroupStateResponse()
-    return Outcome(share_states.answer(response, request, ReadStateResult, PartitionResult, read), flushes)
+    answer = yield from share_states.answer(response, request, ReadStateResult, PartitionResult, read)
+    return Outcome(answer, flushes)
 
 
 def failed(

@@ -23,12 +23,13 @@ if TYPE_CHECKING:
     from kafka_shim.outcome import Flush
     from kafka_shim.protocol.messages.write_share_group_state_request import PartitionData
     from kafka_shim.share.records import SharePartitionKey
+    from kafka_shim.turns import Steps
 
 KEY, MIN, MAX = 85, 0, 1
 REQUEST, RESPONSE = WriteShareGroupStateRequest, WriteShareGroupStateResponse
 
 
-def handle(context: Context, request: WriteShareGroupStateRequest) -> Outcome[WriteShareGroupStateResponse]:
+def handle(context: Context, request: WriteShareGroupStateRequest) -> Steps[Outcome[WriteShareGroupStateResponse]]:
     from kafka_shim.share.state import StateBatch
 
     coordinator = context.broker.share_state.coordinator
@@ -51,7 +52,8 @@ def handle(context: Context, request: WriteShareGroupStateRequest) -> Outcome[Wr
         )
 
     response = WriteShareGroupStateResponse()
-    return Outcome(share_states.answer(response, request, WriteStateResult, PartitionResult, write), flushes)
+    answer = yield from share_states.answer(response, request, WriteStateResult, PartitionResult, write)
+    return Outcome(answer, flushes)
 
 
 def failed(

@@ -21,12 +21,13 @@ if TYPE_CHECKING:
     from kafka_shim.outcome import Flush
     from kafka_shim.protocol.messages.delete_share_group_state_request import PartitionData
     from kafka_shim.share.records import SharePartitionKey
+    from kafka_shim.turns import Steps
 
 KEY, MIN, MAX = 86, 0, 0
 REQUEST, RESPONSE = DeleteShareGroupStateRequest, DeleteShareGroupStateResponse
 
 
-def handle(context: Context, request: DeleteShareGroupStateRequest) -> Outcome[DeleteShareGroupStateResponse]:
+def handle(context: Context, request: DeleteShareGroupStateRequest) -> Steps[Outcome[DeleteShareGroupStateResponse]]:
     coordinator = context.broker.share_state.coordinator
     flushes: list[Flush] = []
 
@@ -34,7 +35,8 @@ def handle(context: Context, request: DeleteShareGroupStateRequest) -> Outcome[D
         flushes.extend(coordinator.delete(key))
 
     response = DeleteShareGroupStateResponse()
-    return Outcome(share_states.answer(response, request, DeleteStateResult, PartitionResult, delete), flushes)
+    answer = yield from share_states.answer(response, request, DeleteStateResult, PartitionResult, delete)
+    return Outcome(answer, flushes)
 
 
 def failed(

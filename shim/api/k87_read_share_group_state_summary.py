@@ -20,12 +20,13 @@ if TYPE_CHECKING:
     from kafka_shim.errors import ErrorCode
     from kafka_shim.protocol.messages.read_share_group_state_summary_request import PartitionData
     from kafka_shim.share.records import SharePartitionKey
+    from kafka_shim.turns import Steps
 
 KEY, MIN, MAX = 87, 0, 1
 REQUEST, RESPONSE = ReadShareGroupStateSummaryRequest, ReadShareGroupStateSummaryResponse
 
 
-def handle(context: Context, request: ReadShareGroupStateSummaryRequest) -> ReadShareGroupStateSummaryResponse:
+def handle(context: Context, request: ReadShareGroupStateSummaryRequest) -> Steps[ReadShareGroupStateSummaryResponse]:
     coordinator = context.broker.share_state.coordinator
 
     def read(key: SharePartitionKey, wanted: PartitionData) -> PartitionResult:
@@ -38,7 +39,7 @@ def handle(context: Context, request: ReadShareGroupStateSummaryRequest) -> Read
         )
 
     response = ReadShareGroupStateSummaryResponse()
-    return share_states.answer(response, request, ReadStateSummaryResult, PartitionResult, read)
+    return (yield from share_states.answer(response, request, ReadStateSummaryResult, PartitionResult, read))
 
 
 def failed(

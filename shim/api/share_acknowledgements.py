@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kafka_shim.share.share_partition_acknowledge import AcknowledgementBatch
     from kafka_shim.share.share_partitions import SharePartitions
     from kafka_shim.share.share_sessions import TopicIdPartition
+    from kafka_shim.turns import Steps
 
     T = TypeVar("T")
 
@@ -95,8 +96,8 @@ def readable_topics(context: Context, names: Collection[str]) -> Collection[str]
 
 def acknowledge(
     context: Context, request: Request, group_id: str, member_id: str, readable: Collection[str]
-) -> Acknowledged:
-    """Carry out the acknowledgements of a request."""
+) -> Steps[Acknowledged]:
+    """Carry out the acknowledgements of a request, those of a partition in each step."""
     broker = context.broker
     done = Acknowledged()
     empty: list[TopicIdPartition] = []
@@ -111,14 +112,15 @@ def acknowledge(
             ]
             try:
                 _check(context, request, name, asked.partition_index, batches, readable)
-                if not batches:
+                if batches:
+                    is_any = True
+                    done.errors[key] = None
+                    done.flushes += shares_of(broker).acknowledge((group_id, *key), member_id, batches)
+                else:
                     empty.append(key)
-                    continue
-                is_any = True
-                done.errors[key] = None
-                done.flushes += shares_of(broker).acknowledge((group_id, *key), member_id, batches)
             except KafkaError as error:
                 done.errors[key] = error.without_frames()
+            yield
     if is_any:
         done.errors.update(dict.fromkeys(empty))
     return done

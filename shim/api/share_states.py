@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     _R = TypeVar("_R", bound=Any)
 
     from kafka_shim.share.records import SharePartitionKey
+    from kafka_shim.turns import Steps
 
 
 def answer(
@@ -24,7 +25,7 @@ def answer(
     topic_result: Callable[..., Any],
     partition_result: Callable[..., Any],
     handle: Callable[[SharePartitionKey, Any], Any],
-) -> _R:
+) -> Steps[_R]:
     """Fill `response` with what `handle(key, partition of the request)` returns for each share partition: the result,
     or None for a result without an error. Returns the response."""
     if not request.group_id or not all(topic.partitions for topic in request.topics):
@@ -39,6 +40,7 @@ def answer(
                 one = partition_result(error_code=error.code, error_message=error.message)
             one.partition = wanted.partition
             result.partitions.append(one)
+            yield
         response.results.append(result)
     return response
 

@@ -1,0 +1,81 @@
+"""Requests about groups with very many entries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kafka_shim.api import k13_leave_group
+from kafka_shim.embedded import Broker
+from kafka_shim.errors import ErrorCode as E
+from kafka_shim.targets.requests import make
+from kafka_shim.tests.turns.harness import answer_when, begun, steps_of, topics
+from kafka_shim.wire_client import Connection
+
+MANY = 3 * k13_leave_group.MEMBERS_PER_STEP
+SHARE_PARTITIONS = [{"topic_id": bytes(15) + bytes([number]), "partitions": [{"partition": 0}]} for number in range(9)]
+
+
+def begin(broker: Broker, request: Any, version: int, steps: int) -> list[Any]:
+    return broker.call(lambda: [begun(broker.state, request, version, steps)])  # type: ignore[no-any-return]
+
+
+def end(broker: Broker, steps: Any) -> Any:
+    answer, _ = broker.call(lambda: steps_of(steps))
+    return getattr(answer, "response", answer)
+
+
+def test_members_leave_in_steps(broker: Broker) -> None:
+    with Connection(broker.bootstrap_servers, timeout_s=60) as client:
+        client.request(make("FindCoordinator", key_type=0, coordinator_keys=["g"]), 4)
+        protocols = [{"name": "range", "metadata": b""}]
+        join = make("JoinGroup", group_id="g", protocol_type="consumer", protocols=protocols)
+        join.session_timeout_ms = join.rebalance_timeout_ms = 60_000
+        joined = answer_when(client, join, 3, lambda answer: not answer.error_code)
+        members = [{"member_id": "none"}] * (MANY - 1) + [{"member_id": joined.member_id}]
+
+        (steps,) = begin(broker, make("LeaveGroup", group_id="g", members=members), 5, 2)
+        describe = make("DescribeGroups", groups=["g"])
+        assert len(client.request(describe, 5).groups[0].members) == 1
+        left = end(broker, steps).members
+        assert [each.error_code for each in left] == [E.UNKNOWN_MEMBER_ID] * (MANY - 1) + [E.NONE]
+        assert client.request(describe, 5).groups[0].members == []
+
+
+def test_the_error_of_the_group_is_that_of_the_request(broker: Broker) -> None:
+    with Connection(broker.bootstrap_servers, timeout_s=60) as client:
+        answer = client.request(make("LeaveGroup", group_id="", members=[{"member_id": "m"}] * MANY), 5)
+        assert (answer.error_code, answer.members) == (E.INVALID_GROUP_ID, [])
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "InitializeShareGroupState",
+        "ReadShareGroupState",
+        "WriteShareGroupState",
+        "DeleteShareGroupState",
+        "ReadShareGroupStateSummary",
+    ],
+)
+def test_states_of_share_partitions_are_answered_in_steps(broker: Broker, name: str) -> None:
+    request = make(name, group_id="g", topics=SHARE_PARTITIONS)
+    (steps,) = begin(broker, request, 0, len(SHARE_PARTITIONS))
+    assert len(end(broker, steps).results) == len(SHARE_PARTITIONS)
+
+
+def test_share_partitions_are_acknowledged_in_steps(broker: Broker) -> None:
+    topics(broker, t=1)
+    batch = {"first_offset": 0, "last_offset": 0, "acknowledge_types": [1]}
+    rows = [
+        {"topic_id": each["topic_id"], "partitions": [{"partition_index": 0, "acknowledgement_batches": [batch]}]}
+        for each in SHARE_PARTITIONS
+    ]
+    request = make("ShareAcknowledge", group_id="g", member_id="m", share_session_epoch=1, topics=rows)
+    with Connection(broker.bootstrap_servers, timeout_s=60) as client:
+        first = make("ShareFetch", group_id="g", member_id="m", share_session_epoch=0)
+        assert not client.request(first, 1).error_code
+        (steps,) = begin(broker, request, 1, len(rows))
+        codes = {each.partitions[0].error_code for each in end(broker, steps).responses}
+    assert codes == {E.UNKNOWN_TOPIC_ID}
