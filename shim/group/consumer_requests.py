@@ -48,12 +48,9 @@ class ConsumerRequests:
         else:
             context = RequestContext(client, runtime.image, now_ms)
             decision = context.decision
-            try:
-                group = self._find(groups, group_id, request.member_epoch == 0, decision)
-            except KafkaError:
-                if decision.replies:  # of a classic group that is not upgraded
-                    runtime.carry_out(partition, groups, decision, now_ms)
-                raise
+            if request.member_epoch == 0 and isinstance(group, ClassicGroup) and not group.is_empty:
+                return self._upgrade(groups, group, request, context)
+            group = self._find(groups, group_id, request.member_epoch == 0, decision)
             consumer_heartbeat.heartbeat(group, request, context)
         return Outcome(decision.response, runtime.carry_out(partition, groups, decision, now_ms))
 
@@ -76,16 +73,35 @@ class ConsumerRequests:
         return interval_ms
 
     def _find(self, groups: Groups, group_id: str, create: bool, decision: Decision) -> ConsumerGroup:
-        """Returns the group to join. If `create`, it may be new, or converted from a classic one."""
+        """Returns the group to join. If `create`, it may be new, or take the place of an empty classic one."""
         group = groups.by_id.get(group_id)
         if isinstance(group, ConsumerGroup):
             return group
         if not create or not isinstance(group, ClassicGroup | None):
             reason = "not found" if group is None else "is not a consumer group"
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {reason}.")
-        if group is None:
-            return ConsumerGroup(group_id)
-        if group.is_empty:
+        if group is not None:
             decision.records += group.tombstones()
-            return ConsumerGroup(group_id)
-        return migration.upgrade(group, self._runtime.image, decision)
+        return ConsumerGroup(group_id)
+
+    def _upgrade(
+        self,
+        groups: Groups,
+        group: ClassicGroup,
+        request: ConsumerGroupHeartbeatRequest,
+        context: RequestContext,
+    ) -> Outcome[ConsumerGroupHeartbeatResponse]:
+        """Have a member join a classic group, which is converted. Who waits in it is answered also if that fails: the
+        members do not fit, the newcomer is refused, or the records cannot be written."""
+        runtime, decision, now_ms = self._runtime, context.decision, context.now_ms
+        migration.check_upgrade(group, runtime.config)
+        partition = runtime.partition_for(group.group_id)
+        with groups:
+            ended = migration.end_waits(group)
+            try:
+                consumer_heartbeat.heartbeat(migration.upgrade(group, runtime.image, decision), request, context)
+                flushes = runtime.carry_out_within(partition, groups, decision, now_ms)
+            finally:
+                # As the last, because an answer may let the next request of its connection in.
+                runtime.carry_out_within(partition, groups, ended, now_ms)
+        return Outcome(decision.response, flushes)

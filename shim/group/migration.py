@@ -72,16 +72,31 @@ def _refused(group_id: str, reason: str) -> KafkaError:
     )
 
 
+def end_waits(group: ClassicGroup) -> Decision:
+    """Returns the answers to the joins and syncs that wait in a group that is about to be upgraded. They are due
+    whatever becomes of it: Kafka ends the waits before it looks at the members (convertToConsumerGroup). The sessions
+    begin anew, because one that ends while its member waits is passed over."""
+    decision = Decision()
+    code = ErrorCode.REBALANCE_IN_PROGRESS
+    for member in group.members.values():
+        if member.is_waiting:
+            decision.schedule(group.group_id, SESSION, member.member_id, member.session_timeout_ms)
+        refusal = JoinGroupResponse(error_code=code, member_id=member.member_id, protocol_name=None)
+        decision.reply(member.awaiting_join, refusal)
+        decision.reply(member.awaiting_sync, SyncGroupResponse(error_code=code))
+        member.awaiting_join = member.awaiting_sync = None
+    group.joining.clear()
+    return decision
+
+
 def upgrade(group: ClassicGroup, image: CoordinatorMetadataImage, decision: Decision) -> ConsumerGroup:
-    """Returns the group as a consumer group. It is not registered yet; the records in `decision` do that.
+    """Returns the group, of which `check_upgrade` approves and in which nobody waits, as a consumer group. It is not
+    registered yet; the records in `decision` do that.
 
     Raises GROUP_ID_NOT_FOUND if its members' bytes do not parse, or if a custom assignor's data would be lost, and
-    UNKNOWN_SERVER_ERROR if a member does not support the protocol of the generation. The joins and syncs that wait are
-    answered all the same: Kafka ends them before it looks at the members (convertToConsumerGroup).
+    UNKNOWN_SERVER_ERROR if a member does not support the protocol of the generation.
     """
-    check_upgrade(group, image.config)
     group_id = group.group_id
-    _end_waits(group, decision)
     try:
         converted = _converted(group, image)
     except consumer_protocol.ConsumerProtocolError as error:
@@ -95,16 +110,6 @@ def upgrade(group: ClassicGroup, image: CoordinatorMetadataImage, decision: Deci
     decision.records += group.tombstones()
     decision.records += converted.all_records()
     return converted
-
-
-def _end_waits(group: ClassicGroup, decision: Decision) -> None:
-    code = ErrorCode.REBALANCE_IN_PROGRESS
-    for member in group.members.values():
-        refusal = JoinGroupResponse(error_code=code, member_id=member.member_id, protocol_name=None)
-        decision.reply(member.awaiting_join, refusal)
-        decision.reply(member.awaiting_sync, SyncGroupResponse(error_code=code))
-        member.awaiting_join = member.awaiting_sync = None
-    group.joining.clear()
 
 
 def _converted(group: ClassicGroup, image: CoordinatorMetadataImage) -> ConsumerGroup:

@@ -1,0 +1,79 @@
+"""A classic group whose upgrade to the consumer protocol does not succeed: who waits is answered, and it stays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.tests.group.harness import SESSION_MS, Node, subscription
+
+E = ErrorCode
+RANGE = (("range", subscription("four")),)
+PATIENT = {"version": 3, "protocols": RANGE, "rebalance_timeout_ms": 3 * SESSION_MS}
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[Node]:
+    made = Node(tmp_path)
+    made.topic("four", 4)
+    yield made
+    made.close()
+
+
+def refusal(node: Node, **fields: Any) -> ErrorCode:
+    """The code for a member of the consumer protocol that joins."""
+    with pytest.raises(KafkaError) as caught:
+        node.modern("g", "new", **{"subscribed_topic_names": ["four"], **fields})
+    return caught.value.code
+
+
+def rebalancing(node: Node) -> tuple[Any, Any]:
+    """A group in which one member has not joined again, and one that came waits for it."""
+    first = node.join("g", **PATIENT)
+    node.sync("g", first, {})
+    waiting = node.join("g", **PATIENT)
+    assert not waiting.is_done
+    return first, waiting
+
+
+@pytest.mark.parametrize("refused_for", ["expression", "size", "log"])
+def test_a_join_that_waits_is_told_of_the_rebalance_whatever_refuses_the_newcomer(node: Node, refused_for: str) -> None:
+    first, waiting = rebalancing(node)
+    if refused_for == "expression":
+        code = refusal(node, subscribed_topic_names=None, subscribed_topic_regex="(")
+        assert code is E.INVALID_REGULAR_EXPRESSION
+    elif refused_for == "size":
+        node.config.group_consumer_max_size = 2
+        assert refusal(node) is E.GROUP_MAX_SIZE_REACHED
+    else:
+        node.faults.arm("group.before_append", "error", "MESSAGE_TOO_LARGE")
+        assert refusal(node) is E.UNKNOWN_SERVER_ERROR
+        node.faults.disarm()
+    assert waiting.response.error_code == E.REBALANCE_IN_PROGRESS
+    assert (node.groups.find("g").TYPE, node.state("g")) == ("classic", "PreparingRebalance")
+    # Both join again, and the rebalance goes on.
+    again = node.join("g", waiting.response.member_id, **PATIENT)
+    assert not again.is_done
+    assert node.join("g", first.member_id, **PATIENT).generation_id == 2
+    assert again.response.error_code == E.NONE
+
+
+def test_a_member_whose_wait_was_ended_and_that_is_gone_is_removed_at_its_session_timeout(node: Node) -> None:
+    first, waiting = rebalancing(node)
+    first = node.join("g", first.member_id, **PATIENT)
+    parked = node.sync("g", waiting.response)
+    node.advance(SESSION_MS - 1)
+    node.beat("g", first)
+    node.advance(1)
+    assert len(node.groups.find("g").members) == 2, "a request that waits stands for heartbeats"
+    assert refusal(node, subscribed_topic_names=None, subscribed_topic_regex="(") is E.INVALID_REGULAR_EXPRESSION
+    assert parked.response.error_code == E.REBALANCE_IN_PROGRESS
+    node.advance(SESSION_MS - 2)
+    node.beat("g", first)
+    assert len(node.groups.find("g").members) == 2
+    node.advance(2)
+    assert set(node.groups.find("g").members) == {first.member_id}
