@@ -76,16 +76,14 @@ class PartitionDirectories:
         log = PartitionLog(self._services, path, topic, topic_id, partition, config)
         log.leader_epoch = leader_epoch
         try:
-            if key in partitions.to_retire:
-                self._retire(key)  # an older topic of this name
-            self._checkpoints.forget_older(key)
-            if os.path.isdir(path) and read_topic_id(path) != uuid_text(topic_id):
-                # A failed deletion left this directory; it contains data of another topic id.
-                self._loader.set_aside(data_dir, key, "it was left over where a new partition begins")
-            data_dir.make_partition(topic, partition, topic_id)
-            recovery.load(log, self._services, recovery.Start(clean=True))
+            self._make_way(data_dir, key, topic_id)
+            try:
+                data_dir.make_partition(topic, partition, topic_id)
+                recovery.load(log, self._services, recovery.Start(clean=True))
+            except OSError:
+                _remove_empty(path)
+                raise
         except OSError as err:
-            _remove_empty(path)
             error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{log.name} cannot be created: {err}")
             if partitions.to_create.get(key) is None:  # one line, whatever the number of requests
                 logger.warning("%s; its next use tries again", error.message)
@@ -97,6 +95,16 @@ class PartitionDirectories:
         self.preferred.pop(key, None)
         self.placed(key)
         return log
+
+    def _make_way(self, data_dir: DataDir, key: Partition, topic_id: bytes) -> None:
+        """Rename what an older topic of this name left. Where the system refuses that, the directory stays as it is:
+        by its topic id the next start knows that the records are not the new topic's. Raises OSError."""
+        if key in self._partitions.to_retire:
+            self._retire(key)
+        self._checkpoints.forget_older(key)
+        path = data_dir.partition_path(*key)
+        if os.path.isdir(path) and read_topic_id(path) != uuid_text(topic_id):
+            self._loader.set_aside(data_dir, key, "it was left over where a new partition begins")
 
     def prefer(self, key: Partition, data_dir: DataDir) -> None:
         """Remember the directory for a partition that does not exist yet; the oldest of too many is forgotten."""
@@ -242,8 +250,8 @@ def _partition_count(data_dir: DataDir) -> int:
 
 
 def _remove_empty(path: str) -> None:
-    """Remove the directory of a partition that could not be created. A directory with other files stays. Needs no file
-    descriptor."""
+    """Remove the directory of a partition that could not be created, whose `partition.metadata` is this partition's
+    own. A directory with other files stays, without that one. Needs no file descriptor."""
     for name in (PARTITION_METADATA, f"{PARTITION_METADATA}.tmp"):
         with suppress(OSError):
             os.unlink(f"{path}/{name}")

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import shutil
 from base64 import urlsafe_b64decode
 
@@ -18,7 +20,9 @@ from kafka_shim.protocol.records.feature_level_record import FeatureLevelRecord
 from kafka_shim.protocol.records.topic_record import TopicRecord
 from kafka_shim.storage.results import StorageError
 from kafka_shim.tests import descriptors
+from kafka_shim.tests.appends import append_as_client
 from kafka_shim.tests.metadata.opened import Opened, opened
+from kafka_shim.tests.produced import batch
 from kafka_shim.txn.producer_ids import ProducerIds
 
 
@@ -430,6 +434,30 @@ def test_logs_deleted_later_free_their_names_at_once_and_their_directories_in_sl
     with opened(tmp_path) as store:
         assert [store._logs.has("t", partition) for partition in range(3)] == [True, True, False]
     assert list(tmp_path.glob("*-stray")) == []
+
+
+@pytest.mark.parametrize("is_retried", [False, True], ids=["left over", "to be renamed again"])
+def test_records_of_a_deleted_topic_do_not_come_back_where_its_name_is_used_again(tmp_path, monkeypatch, is_retried):
+    """The system refuses to rename the old directory, and the process ends before that is tried again."""
+    broker = Opened(tmp_path).start()
+    broker.store.create_topic("t", 1)
+    append_as_client(broker.logs.get("t", 0), batch(b"old"), now_ms=broker.clock.now_ms(), version=9)
+
+    def refuse(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rename", refuse)
+        broker.store.delete_topic("t")
+        if not is_retried:
+            broker.logs.partitions.to_retire.clear()
+        with pytest.raises(KafkaError) as refusal:
+            broker.store.create_topic("t", 1)
+    assert refusal.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+    broker.crash()
+    with opened(tmp_path) as store:
+        log = store._logs.get("t", 0)
+        assert (log.topic_id, log.log_end_offset) == (store.image.topics["t"].topic_id, 0)
 
 
 def test_what_was_committed_is_on_the_disk_after_waiting(tmp_path):
