@@ -91,7 +91,7 @@ class TopicConfig:
             elif isinstance(current, tuple):
                 value = tuple(part.strip() for part in text.split(",") if part.strip())
             elif isinstance(current, str):
-                value = text
+                value = text.strip()  # the text is stored as it was given (ConfigDef.parseType)
             else:
                 return  # a Kafka option without effect here: only kept in `overrides` and shown
         except ValueError as error:

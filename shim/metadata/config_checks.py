@@ -236,8 +236,8 @@ def _is_duration(text: str) -> bool:
     """Whether the text is `by_duration:` and a non-negative ISO 8601 duration."""
     import re
 
-    form = r"by_duration:P(?=\d|T\d)(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+(\.\d+)?S)?)?"
-    return re.fullmatch(form, text, re.IGNORECASE) is not None
+    form = r"by_duration:(?i:P(?=\d|T\d)(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+(\.\d+)?S)?)?)"
+    return re.fullmatch(form, text) is not None
 
 
 def _group_value(metadata: MetadataStore, values: Mapping[str, Any], option: str) -> int:

@@ -134,7 +134,9 @@ class ShareStatePersister:
     # --- options of a group (Kafka: ShareGroupConfigProvider)
 
     def _option(self, group_id: str, name: str) -> str | None:
-        return self._metadata.image.config_of(RESOURCE_GROUP, group_id).get(name)
+        """A group's own option; it is stored as it was given, and counts without blanks around it."""
+        text = self._metadata.image.config_of(RESOURCE_GROUP, group_id).get(name)
+        return text if text is None else text.strip()
 
     def _number(self, group_id: str, name: str, default: int, least: int, most: int) -> int:
         """A group's option within the broker's bounds, which may have changed since the option was stored."""

@@ -136,6 +136,7 @@ def test_validation_changes_nothing(client):
         (METRICS, "m", ("match", SET, "nonsense"), ErrorCode.INVALID_CONFIG),
         (GROUP, "g", ("consumer.session.timeout.ms", SET, "1"), ErrorCode.INVALID_CONFIG),
         (GROUP, "g", ("share.auto.offset.reset", SET, "by_duration:soon"), ErrorCode.INVALID_CONFIG),
+        (GROUP, "g", ("share.auto.offset.reset", SET, "BY_DURATION:PT1H"), ErrorCode.INVALID_CONFIG),
         (3, "x", ("a", SET, "b"), ErrorCode.INVALID_REQUEST),
     ],
 )

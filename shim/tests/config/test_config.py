@@ -231,6 +231,13 @@ def test_a_topics_overrides_lie_over_the_brokers_options():
     assert not config.delete
 
 
+def test_blanks_around_a_topic_option_do_not_count():
+    options = {"compression.type": " gzip", "message.timestamp.type": "LogAppendTime ", "cleanup.policy": " compact "}
+    config = TopicConfig(BrokerConfig(), options)
+    assert (config.compression_type, config.message_timestamp_type) == ("gzip", "LogAppendTime")
+    assert config.cleanup_policy == ("compact",)
+
+
 def test_a_topic_option_that_cannot_be_read_is_refused():
     with pytest.raises(ConfigError, match=r"retention\.ms"):
         TopicConfig(BrokerConfig(), {"retention.ms": "soon"})

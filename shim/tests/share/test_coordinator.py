@@ -332,6 +332,18 @@ def test_choices_of_a_share_group(node: Node) -> None:
     assert (node.state.is_read_committed(G), node.state.may_renew(G)) == (True, False)
 
 
+@pytest.mark.option(
+    "group:share.isolation.level", "group:share.renew.acknowledge.enable", "group:share.auto.offset.reset"
+)
+def test_blanks_around_an_option_of_a_share_group_do_not_count(node: Node) -> None:
+    node.set_group_option(G, "share.isolation.level", " read_committed")
+    node.set_group_option(G, "share.renew.acknowledge.enable", "true ")
+    assert (node.state.is_read_committed(G), node.state.may_renew(G)) == (True, True)
+    for text, expected in ((" earliest", "earliest"), ("by_duration:PT1S ", 1000), (" by_duration:pt2s", 2000)):
+        node.set_group_option(G, "share.auto.offset.reset", text)
+        assert node.state.auto_offset_reset(G) == expected
+
+
 @pytest.mark.option("group:share.auto.offset.reset")
 def test_where_a_share_group_begins(node: Node) -> None:
     assert node.state.auto_offset_reset(G) == "latest"
