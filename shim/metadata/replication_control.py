@@ -61,6 +61,10 @@ class ReplicationControl:
         """See `MetadataStore.commit`."""
         raise NotImplementedError
 
+    async def flushed(self) -> None:
+        """See `MetadataStore.flushed`."""
+        raise NotImplementedError
+
     def topic(self, name: str) -> Topic:
         """Return the topic of this name. Raises KafkaError UNKNOWN_TOPIC_OR_PARTITION."""
         found = self.image.topics.get(name)
@@ -258,6 +262,8 @@ class ReplicationControl:
                 self._logs.delete(topic.name, partition.partition, later=later)
 
     async def await_log_changes(self) -> None:
-        """Create and rename the directories of logs that were created or deleted with `later`. Yields to the event loop
-        between slices. As in Kafka a topic exists even if no directory could be made: its next use tries again."""
-        await self._logs.finish_changes()
+        """Create and rename the directories of logs that were created or deleted with `later`. As in Kafka a directory is
+        given up only once the record of the deletion is on the disk. Yields to the event loop between slices. As in
+        Kafka a topic exists even if no directory could be made: its next use tries again. Raises KafkaError
+        KAFKA_STORAGE_ERROR if the fsync fails."""
+        await self._logs.finish_changes(self.flushed)

@@ -19,7 +19,7 @@ from kafka_shim.uuids import uuid_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from kafka_shim.config import TopicConfig
     from kafka_shim.storage.checkpoint import Partition
@@ -140,19 +140,29 @@ class PartitionDirectories:
             return None
         return self.create(key, *facts)
 
-    async def finish_changes(self) -> None:
-        """Create the directories of partitions registered by `create_later` and rename those of deleted partitions.
-        Yields to the event loop after every slice of them. What could not be created is logged: its topic exists even
-        so, and the next use of the partition tries again, or answers KAFKA_STORAGE_ERROR. The requests that wait here
-        did what they say, whichever of them the partition belongs to."""
+    async def finish_changes(self, flushed: Callable[[], Awaitable[None]] | None = None) -> None:
+        """Create the directories of partitions registered by `create_later`. With `flushed`, which waits until what is
+        committed is on the disk, rename then those of partitions that were deleted before: after a power cut no topic
+        may be there whose directory was given up. Yields to the event loop after every slice of them. What could not be
+        created is logged: its topic exists even so, and the next use of the partition tries again, or answers
+        KAFKA_STORAGE_ERROR. The requests that wait here did what they say, whichever of them the partition belongs to.
+        Raises what `flushed` does."""
+        partitions = self._partitions
+        new = [one for one, failed in partitions.to_create.items() if failed is None]
+        await self._in_slices(self.create_now, new)
+        if flushed is None or not partitions.to_retire:
+            return
+        deleted = dict(partitions.to_retire)
+        await flushed()
+        # A later topic of the name may be deleted meanwhile.
+        same = (one for one, what in deleted.items() if partitions.to_retire.get(one) is what)
+        await self._in_slices(self.retire, same)
+
+    async def _in_slices(self, step: Callable[[Partition], object], some: Iterable[Partition]) -> None:
         from asyncio import sleep
 
-        work: list[tuple[Callable[[Partition], object], Partition]] = [
-            (self.retire, one) for one in self._partitions.to_retire
-        ]
-        work += [(self.create_now, one) for one, failed in self._partitions.to_create.items() if failed is None]
         part = Slice(self._services.clock, SLICE)
-        for step, partition in work:
+        for partition in some:
             with suppress(KafkaError):
                 step(partition)
             if part.is_over():

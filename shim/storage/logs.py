@@ -27,7 +27,7 @@ from kafka_shim.storage.services import LogServices
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Awaitable, Callable, Iterable, Iterator
 
     from kafka_shim.clock import Clock
     from kafka_shim.config import BrokerConfig, TopicConfig
@@ -287,11 +287,11 @@ class Logs:
         before that, the next start creates the missing directories."""
         self._directories.create_later(partitions)
 
-    async def finish_changes(self) -> None:
-        """Create the directories of partitions registered by `create_later` and rename those of deleted partitions.
-        Yields to the event loop after each `Slice`. The next use of a partition that could not be created
-        tries again."""
-        await self._directories.finish_changes()
+    async def finish_changes(self, flushed: Callable[[], Awaitable[None]] | None = None) -> None:
+        """Create the directories of partitions registered by `create_later`, and once everything committed is `flushed`
+        rename those of deleted partitions. Yields to the event loop after each `Slice`. The next use of a partition
+        that could not be created tries again."""
+        await self._directories.finish_changes(flushed)
 
     def delete(self, topic: str, partition: int, *, later: bool = False) -> None:
         """Delete a partition: close the log, wake its readers, rename its directory to `-delete`. With `later`,
