@@ -198,4 +198,5 @@ class SocketServer:
 
             self._handshakes = TlsHandshakes(broker.clock)
         handshakes = self._handshakes
-        return lambda: TlsTransport(connect(), security.tls_context(), handshakes)
+        probe = broker.receive_memory.probe
+        return lambda: TlsTransport(connect(), security.tls_context(), handshakes, probe)

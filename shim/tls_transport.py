@@ -23,23 +23,25 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kafka_shim.connection")
 
-# The most that one read takes from the socket. All connections share the buffer: it is emptied in the turn that fills
-# it.
-RECEIVE_BYTES = 65536
 # Smaller buffers are joined, so that they share a TLS record.
 RECORD_BYTES = 16384
 # Before each record stand its type, two bytes of the version, the first of which is 3, and two of its length.
 HEAD_BYTES, HANDSHAKE, MAJOR_VERSION = 5, 0x16, 3
 
-_received = memoryview(bytearray(RECEIVE_BYTES))
-
 
 class TlsTransport(asyncio.BufferedProtocol):
-    """The protocol of one socket and the transport of its `Connection`. Event-loop thread only."""
+    """The protocol of one socket and the transport of its `Connection`. Event-loop thread only.
 
-    def __init__(self, connection: Connection, context: ssl.SSLContext, handshakes: TlsHandshakes) -> None:
+    `received` is where reads from the socket go. All connections of a loop share it, also for what is decrypted:
+    OpenSSL has a copy of the encrypted bytes by then. Another loop must have its own: `recv` runs without the GIL.
+    """
+
+    def __init__(
+        self, connection: Connection, context: ssl.SSLContext, handshakes: TlsHandshakes, received: memoryview
+    ) -> None:
         self._connection = connection
         self._handshakes = handshakes
+        self._received = received
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
@@ -66,18 +68,19 @@ class TlsTransport(asyncio.BufferedProtocol):
         connection.connection_lost(exc)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return _received
+        return self._received
 
     def buffer_updated(self, nbytes: int) -> None:
         if not self._has_begun:
             self._has_begun = True
-            if _received[0] != HANDSHAKE:
-                self._connection.foreign(bytes(_received[:4]))
+            if self._received[0] != HANDSHAKE:
+                self._connection.foreign(bytes(self._received[:4]))
                 return
-        self._incoming.write(_received[:nbytes])
+        received = self._received[:nbytes]
+        self._incoming.write(received)
         if self._is_secured:
             self._read()
-        elif self._ends_record(_received[:nbytes]):
+        elif self._ends_record(received):
             self._is_shaking = True
             self._socket.pause_reading()
             self._handshakes.take_step(self._tls, self)
