@@ -53,7 +53,11 @@ class TlsTransport(asyncio.BufferedProtocol):
         self._record_bytes = 0
         self._has_begun = False
         self._is_shaking = False
+        # Why the socket is not read beside that: the connection says so; the client has said that nothing follows;
+        # it has yet to take what TLS itself answers.
         self._is_paused = False
+        self._has_ended = False
+        self._has_unsent = False
         self._is_reading = False
 
     # --- as the socket's protocol
@@ -92,6 +96,9 @@ class TlsTransport(asyncio.BufferedProtocol):
         self._connection.pause_writing()
 
     def resume_writing(self) -> None:
+        if self._has_unsent:
+            self._has_unsent = False
+            self._follow_pauses()
         self._connection.resume_writing()
 
     # --- TLS
@@ -124,12 +131,12 @@ class TlsTransport(asyncio.BufferedProtocol):
         if error is None:
             self._flush()
             self._is_secured = True
-            self._socket.resume_reading()
+            self._follow_pauses()
             self._connection.secured(self._tls)
             self._read()
         elif isinstance(error, ssl.SSLWantReadError):
             self._flush()
-            self._socket.resume_reading()
+            self._follow_pauses()
         else:
             self._connection.close(f"the TLS handshake failed: {_reason(error)}")
             self._fail()
@@ -140,7 +147,7 @@ class TlsTransport(asyncio.BufferedProtocol):
             return
         self._is_reading = True
         try:
-            while not self._is_paused and not self._socket.is_closing():
+            while not self._is_paused and not self._has_ended and not self._socket.is_closing():
                 buffer = self._connection.get_buffer(-1)
                 try:
                     # Typeshed has the form without a buffer alone.
@@ -154,13 +161,27 @@ class TlsTransport(asyncio.BufferedProtocol):
                     self._fail()
                     break
                 if not size_bytes:  # the client's close_notify: as with its FIN, an answer under way is sent
+                    self._has_ended = True
+                    self._follow_pauses()
                     if not self._connection.eof_received():
                         self.close()
                     break
                 self._connection.buffer_updated(size_bytes)
         finally:
             self._is_reading = False
-        self._flush()
+        if self._outgoing.pending:  # what TLS itself answers, as to a KeyUpdate: nobody counts it
+            self._flush()
+            self._has_unsent = self._socket.get_write_buffer_size() > 0
+            self._follow_pauses()
+
+    def _follow_pauses(self) -> None:
+        """Read the socket unless there is a reason not to."""
+        if self._socket.is_closing() or self._is_shaking:
+            return
+        if self._is_paused or self._has_ended or self._has_unsent:
+            self._socket.pause_reading()
+        else:
+            self._socket.resume_reading()
 
     def _fail(self) -> None:
         """Send OpenSSL's alert and read no more: nothing can be encrypted after an error, also no answer under way."""
@@ -206,12 +227,12 @@ class TlsTransport(asyncio.BufferedProtocol):
     def pause_reading(self) -> None:
         if not self._is_paused:
             self._is_paused = True
-            self._socket.pause_reading()
+            self._follow_pauses()
 
     def resume_reading(self) -> None:
         if self._is_paused and not self._socket.is_closing():
             self._is_paused = False
-            self._socket.resume_reading()
+            self._follow_pauses()
             # The event loop reports no bytes that are decrypted already.
             asyncio.get_running_loop().call_soon(self._read)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import ssl
 from collections.abc import Iterator
@@ -17,6 +18,8 @@ from kafka_shim.protocol.messages.metadata_request import MetadataRequest, Metad
 from kafka_shim.protocol.messages.metadata_response import MetadataResponse
 from kafka_shim.security.tls.authority import CertificateAuthority
 from kafka_shim.tests.produced import batch, fetch_request, make_topic, produce
+from kafka_shim.tests.waiting import until
+from kafka_shim.tls_transport import TlsTransport
 from kafka_shim.wire_client import Connection
 
 MB = 1 << 20
@@ -74,19 +77,29 @@ class Client:
 
     def ask_and_half_close(self, frames: bytes) -> bytes:
         """Returns all that the broker sends from then on."""
-        answer = bytearray()
+        self.ask(frames)
+        return self.read_all()
+
+    def ask(self, frames: bytes) -> None:
+        """Send the frames, and that nothing follows."""
         if self._tls is None:
             self._socket.sendall(frames)
             self._socket.shutdown(socket.SHUT_WR)
-            while data := self._socket.recv(65536):
-                answer += data
-            return bytes(answer)
+            return
         self._tls.write(frames)
         if self._says_so:
             self._is_done(self._tls.unwrap)
         else:
             self._socket.sendall(self._outgoing.read())
             self._socket.shutdown(socket.SHUT_WR)
+
+    def read_all(self) -> bytes:
+        """Returns all that the broker sends."""
+        answer = bytearray()
+        if self._tls is None:
+            while data := self._socket.recv(65536):
+                answer += data
+            return bytes(answer)
         while data := self._socket.recv(65536):
             self._incoming.write(data)
             while True:
@@ -145,3 +158,23 @@ def test_parked_request_ends_with_its_connection(broker: Broker, tls: ssl.TLSVer
     client = Client(broker, tls, says_so)
     assert client.ask_and_half_close(encode_request_frame(parked, 12, 1, "t")) == b""
     client.close()
+
+
+@pytest.mark.parametrize("tls", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_what_follows_close_notify_is_not_read(broker: Broker, tls: ssl.TLSVersion) -> None:
+    """Nobody would take it out of memory again."""
+    client = Client(broker, tls, True)
+    client.ask(
+        encode_request_frame(fetch_request({("t", 0): 0}, max_bytes=64 * MB, partition_max_bytes=64 * MB), 12, 1, "t")
+    )
+    until(broker, lambda: not any(socket.is_reading() for socket in tls_sockets(broker)))
+    (fetched,) = frames_of(client.read_all())
+    assert len(fetched) > STORED * (MB - 1000)
+    client.close()
+
+
+def tls_sockets(broker: Broker) -> list[asyncio.Transport]:
+    transports = [connection._transport for connection in broker._server._registry.connections]
+    found = [transport._socket for transport in transports if isinstance(transport, TlsTransport)]
+    assert len(found) == 1
+    return found
