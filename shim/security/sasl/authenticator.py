@@ -147,7 +147,7 @@ class Authenticator:
         """Begin an exchange. Return (error code, the enabled mechanisms)."""
         if self.state not in (State.INITIAL, State.HANDSHAKE):
             return ErrorCode.ILLEGAL_SASL_STATE, ()
-        self._settings = settings = self._security.sasl_settings()
+        settings = self._security.sasl_settings()
         self.uses_headers = version >= 1
         if mechanism not in settings.mechanisms:
             self._log(
@@ -165,7 +165,7 @@ class Authenticator:
             self.state = State.BAD_MECHANISM
         else:
             self.mechanism_name = mechanism
-            self._mechanism = settings.make(mechanism)
+            self._mechanism = None
             self.state = State.EXCHANGE
         return ErrorCode.NONE, settings.listed
 
@@ -176,8 +176,7 @@ class Authenticator:
             raise KafkaError(
                 ErrorCode.ILLEGAL_SASL_STATE, "SaslAuthenticate request received after successful authentication"
             )
-        mechanism = self._mechanism
-        if self.state is not State.EXCHANGE or mechanism is None:
+        if self.state is not State.EXCHANGE:
             self._fail()
             raise DisconnectError("a SASL token outside an authentication exchange")
         attempt = "authentication" if self.principal is None else "re-authentication"
@@ -186,6 +185,7 @@ class Authenticator:
             f"{self.mechanism_name}"
         )
         try:
+            mechanism = self._mechanism or self._begin()
             answer = await mechanism.evaluate(token)
             lifetime_ms = self._complete(mechanism) if mechanism.is_complete else 0
         except SaslAuthenticationError as err:
@@ -207,6 +207,16 @@ class Authenticator:
             return answer, lifetime_ms
         self._fail()
         raise KafkaError(ErrorCode.SASL_AUTHENTICATION_FAILED, message)
+
+    def _begin(self) -> Mechanism:
+        """The first token begins the exchange, with the options in force: a client may wait with it after the
+        handshake, and a password that was changed meanwhile lets nobody in."""
+        settings = self._security.sasl_settings()
+        if self.mechanism_name not in settings.mechanisms:
+            raise SaslError("the listener had this mechanism at the handshake, and has it no more")
+        self._settings = settings
+        self._mechanism = mechanism = settings.make(self.mechanism_name)
+        return mechanism
 
     def _complete(self, mechanism: Mechanism) -> int:
         """Make the session. Return its lifetime in ms, 0 for no limit."""

@@ -64,7 +64,7 @@ def credentials_of(handler: Any) -> Credentials:
         found: Credential | None = handler.credential(user)
         return found
 
-    return Credentials(look_up)
+    return Credentials(look_up, are_stored=False)
 
 
 class HandledPlain(Plain):

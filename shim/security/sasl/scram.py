@@ -42,10 +42,12 @@ class TokenCredential:
 @dataclass(frozen=True, slots=True)
 class Credentials:
     """Where credentials are found, by (user or token id, code of the mechanism). `of_token` is None if there are no
-    delegation tokens."""
+    delegation tokens. `are_stored`: the same one is found until it is changed; a callback handler may make another each
+    time."""
 
     of_user: Callable[[str, int], Credential | None]
     of_token: Callable[[str, int], TokenCredential | None] | None = None
+    are_stored: bool = True
 
 
 # name -> (code in requests and records, hash)
@@ -97,6 +99,7 @@ class Scram:
         self._server_first = ""
         self._nonce = ""
         self._user = ""
+        self._is_by_token = False
         self._is_failed = False
 
     async def evaluate(self, token: bytes) -> bytes:
@@ -115,13 +118,8 @@ class Scram:
             raise SaslError(f"the client's first message is not a message of {self._mechanism}")
         user = found["name"].replace("=2C", ",").replace("=3D", "=")
         extensions = dict(part.split("=", 1) for part in found["extensions"].split(",")[1:])
-        owner_name = user
-        if extensions.get("tokenauth", "").lower() == "true":
-            token = self._token(user)
-            credential, owner_name = token.credential, token.owner_name
-            self.token_id, self.expires_at_ms = user, token.expires_at_ms
-        else:
-            credential = self._credential_of(user)
+        self._is_by_token = extensions.get("tokenauth", "").lower() == "true"
+        credential = self._find(user)
         if found["authzid"] and found["authzid"] != user:
             raise SaslAuthenticationError(
                 "Authentication failed: Client requested an authorization id that is different from username"
@@ -130,12 +128,20 @@ class Scram:
             raise SaslError(f"the credential of user {user!r} has fewer than {MIN_ITERATIONS} iterations: set it anew")
         self._credential = credential
         self._user = user
-        self.authorization_id = owner_name
         self._first_bare = found["bare"]
         self._nonce = found["nonce"] + base64.urlsafe_b64encode(self._random.bytes_of(24)).decode()
         salt = base64.b64encode(credential.salt).decode()
         self._server_first = f"r={self._nonce},s={salt},i={credential.iterations}"
         return self._server_first
+
+    def _find(self, user: str) -> Credential:
+        """Return what the client must prove to know. Takes over who it is then, and the end of a delegation token."""
+        if not self._is_by_token:
+            self.authorization_id = user
+            return self._credential_of(user)
+        token = self._token(user)
+        self.authorization_id, self.token_id, self.expires_at_ms = token.owner_name, user, token.expires_at_ms
+        return token.credential
 
     def _credential_of(self, user: str) -> Credential:
         credential = self._credentials.of_user(user, self._code)
@@ -173,6 +179,9 @@ class Scram:
         is_right = hmac.compare_digest(stored_key, credential.stored_key)
         if len(proof) != len(signature) or not is_right:
             raise SaslError(f"user {self._user!r} has another password for {self._mechanism}")
+        # It may have been changed or removed since the first message, which ended only the sessions that there were.
+        if self._credentials.are_stored and self._find(self._user) is not credential:
+            raise SaslError(f"the credential of user {self._user!r} was changed during the exchange")
         self.is_complete = True
         server_signature = hmac.digest(credential.server_key, signed, self._digest)
         return f"v={base64.b64encode(server_signature).decode()}"

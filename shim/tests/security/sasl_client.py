@@ -7,6 +7,7 @@ import hashlib
 import hmac
 import json
 import os
+from collections.abc import Callable
 from typing import Any
 
 from kafka_shim.protocol.messages.api_versions_request import ApiVersionsRequest
@@ -51,8 +52,16 @@ def log_in_plain(connection: Connection, user: str, password: str) -> Any:
     return send_token(connection, plain_token(user, password))
 
 
-def log_in_scram(connection: Connection, mechanism: str, user: str, password: str, extensions: str = "") -> Any:
-    """Returns the last response; if it is one of success, the server has proved that it has the credential."""
+def log_in_scram(
+    connection: Connection,
+    mechanism: str,
+    user: str,
+    password: str,
+    extensions: str = "",
+    meanwhile: Callable[[], object] | None = None,
+) -> Any:
+    """Returns the last response; if it is one of success, the server has proved that it has the credential.
+    `meanwhile` is called between the client's two messages."""
     assert handshake(connection, mechanism).error_code == 0
     digest = MECHANISMS[mechanism][1]
     nonce = base64.b64encode(os.urandom(18)).decode()
@@ -70,6 +79,8 @@ def log_in_scram(connection: Connection, mechanism: str, user: str, password: st
     signed = f"{bare},{server_first},{unsigned}".encode()
     signature = hmac.digest(hashlib.new(digest, client_key).digest(), signed, digest)
     proof = base64.b64encode(bytes(one ^ other for one, other in zip(client_key, signature, strict=True))).decode()
+    if meanwhile is not None:
+        meanwhile()
     final = send_token(connection, f"{unsigned},p={proof}".encode())
     if not final.error_code:
         server_key = hmac.digest(salted, b"Server Key", digest)
@@ -78,9 +89,15 @@ def log_in_scram(connection: Connection, mechanism: str, user: str, password: st
     return final
 
 
-def log_in_by_token(connection: Connection, mechanism: str, token_id: str, secret: bytes) -> Any:
+def log_in_by_token(
+    connection: Connection,
+    mechanism: str,
+    token_id: str,
+    secret: bytes,
+    meanwhile: Callable[[], object] | None = None,
+) -> Any:
     password = base64.b64encode(secret).decode()
-    return log_in_scram(connection, mechanism, token_id, password, ",tokenauth=true")
+    return log_in_scram(connection, mechanism, token_id, password, ",tokenauth=true", meanwhile)
 
 
 def unsecured_token(**claims: object) -> str:

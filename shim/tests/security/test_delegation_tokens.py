@@ -151,6 +151,25 @@ def test_a_session_by_a_token_that_is_removed_goes_on_unless_it_is_to_end(ends: 
         assert [goes_on(one) for one in (*sessions, clients["alice"])] == [not ends, not ends, True, True]
 
 
+def test_a_token_that_is_removed_during_the_exchange_lets_nobody_in(clients: Clients):
+    token, client = create(clients["alice"]), clients.new()
+
+    def remove() -> None:
+        assert expire(clients["alice"], token)[0] == 0
+
+    assert log_in_by_token(client, "SCRAM-SHA-256", token.token_id, bytes(token.hmac), remove).error_code == 58
+
+
+def test_a_token_that_ends_earlier_since_the_exchange_began_ends_the_session_earlier(clients: Clients):
+    token, client = create(clients["alice"]), clients.new()
+
+    def shorten() -> None:
+        assert expire(clients["alice"], token, 1000)[0] == 0
+
+    logged_in = log_in_by_token(client, "SCRAM-SHA-256", token.token_id, bytes(token.hmac), shorten)
+    assert (logged_in.error_code, logged_in.session_lifetime_ms) == (0, 1000)
+
+
 # --- create and describe
 
 

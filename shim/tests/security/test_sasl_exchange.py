@@ -6,6 +6,7 @@ import select
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 
 import pytest
 
@@ -549,6 +550,23 @@ def test_session_of_a_changed_user_goes_on_unless_it_is_to_end(ends: bool):
         with Connection(broker.bootstrap_servers) as admin:
             change_password(admin, plain_jaas(alice="alice-secret"))
         assert [goes_on(client) for client in clients] == [True, not ends, not ends, True]
+
+
+def test_a_password_that_is_changed_during_the_exchange_lets_nobody_in():
+    """The sessions of a changed user are closed when the change is made: a login that is under way is none yet."""
+    users = {"listener.name.sasl_plaintext.plain.sasl.jaas.config": plain_jaas(alice="alice-secret", bob="bob-secret")}
+    with Broker(listen=LISTENERS, **OPTIONS | users) as broker, ExitStack() as stack:
+        add_user(broker, "alice", "SCRAM-SHA-256", 1)
+        scram, plain_alice, plain_bob = [stack.enter_context(Connection(sasl_address(broker))) for _ in range(3)]
+        change = partial(add_user, broker, "alice", "SCRAM-SHA-256", 1, "other")
+        refused = log_in_scram(scram, "SCRAM-SHA-256", "alice", "scram-secret", meanwhile=change)
+        assert (refused.error_code, refused.error_message) == (58, f"{INVALID}SCRAM-SHA-256")
+        for client in (plain_alice, plain_bob):
+            assert handshake(client, "PLAIN").error_code == 0
+        with Connection(broker.bootstrap_servers) as admin:
+            change_password(admin, plain_jaas(alice="other", bob="bob-secret"))
+        assert send_token(plain_alice, plain_token("alice", "alice-secret")).error_code == 58
+        assert send_token(plain_bob, plain_token("bob", "bob-secret")).error_code == 0
 
 
 def test_passwords_of_one_listener_are_nothing_to_another_and_who_changes_the_own_is_told_so_first():
