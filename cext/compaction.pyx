@@ -94,6 +94,8 @@ cdef class OffsetMap:
             slot.high = high
             self.count += 1
         slot.offset_and_one = offset + 1
+        # With every record, for a map may be full inside a batch, and the next round goes on from there.
+        self.latest_offset = offset
         return 1
 
     cdef int grow(self) noexcept nogil:

@@ -254,6 +254,59 @@ def test_map_that_is_full_ends_the_round_early_and_the_next_goes_on(make_disk: C
     assert [(key, value) for _, key, value in stored(log)] == [(b"k%d" % number, b"2") for number in range(1500)]
 
 
+@pytest.mark.parametrize("codec", [0, 4])
+def test_batch_with_more_keys_than_the_map_holds_takes_a_few_rounds(make_disk: Callable[..., Disk], codec: int) -> None:
+    disk = make_disk(COMPACT, log_cleaner_dedupe_buffer_size=1)
+    log = disk.open()
+    for value in (b"1", b"2"):
+        keyed(log, *((b"k%d" % number, value) for number in range(1500)), codec=codec)
+    log.roll(NOW_MS)
+    rounds = 0
+    while disk.logs.cleaner.choose(NOW_MS) is not None:
+        disk.logs.cleaner.clean_now(log)
+        rounds += 1
+        assert rounds < 10
+    assert rounds == 4  # of 921 keys each
+    assert stored(log) == [(1500 + number, b"k%d" % number, b"2") for number in range(1500)]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rounds_of_a_small_map_agree_with_a_model(make_disk: Callable[..., Disk], seed: int) -> None:
+    dice = random.Random(seed)
+    disk = make_disk(COMPACT, log_cleaner_dedupe_buffer_size=1, log_cleaner_io_buffer_load_factor=0.01)
+    log = disk.open()
+    for _ in range(40):
+        for _ in range(dice.randrange(4)):
+            keys = [b"k%d" % dice.randrange(60) for _ in range(dice.randrange(1, 40))]
+            keyed(log, *((key, None if dice.random() < 0.2 else b"v") for key in keys), codec=dice.choice((0, 1)))
+            if dice.random() < 0.5:
+                log.roll(NOW_MS)
+        due = disk.logs.cleaner.choose(NOW_MS)
+        if due is not None:
+            end_offset = _clean_end(log, 10, due.first_dirty_offset, due.uncleanable_offset)
+            last = {key: offset for offset, key, _ in stored(log) if due.first_dirty_offset <= offset < end_offset}
+            kept = [one for one in stored(log) if one[0] >= end_offset or one[0] >= last.get(one[1], 0)]
+            assert disk.logs.cleaner.clean_now(log).end_offset == end_offset > due.first_dirty_offset
+            assert stored(log) == kept
+            assert disk.logs.dirs[0].cleaner_offsets["t", 0] == end_offset
+
+
+def _clean_end(log: PartitionLog, capacity: int, first: int, bound: int) -> int:
+    """Where a round from `first` to `bound` ends whose map takes `capacity` keys."""
+    seen: set[bytes | None] = set()
+    end_offset = first
+    for buffer, header in log.batches(0):
+        for record in iterate(buffer):
+            if first <= record.offset < bound:
+                if len(seen) == capacity:
+                    return end_offset
+                seen.add(record.key)
+                end_offset = record.offset + 1
+        if first < header.next_offset <= bound:
+            end_offset = header.next_offset
+    return bound
+
+
 def test_corrupt_log_is_not_cleaned_over(make_disk: Callable[..., Disk]) -> None:
     disk = make_disk(COMPACT)
     log = disk.open()
