@@ -90,8 +90,9 @@ def _file(folder: str, name: str) -> Path:
 
 def with_listeners(given: Mapping[str, str]) -> dict[str, str]:
     """`given` with listeners where it has none: on all addresses, at the ports that are advertised, as in Kafka's
-    image. One listener alone is reached at the image's port too, to which any port of the host can be published.
-    Raises ConfigError for advertised listeners of another form."""
+    image. One plain listener alone is reached at the image's port too, to which any port of the host can be published;
+    not one with TLS, SASL or options of its own, which that port would not have. Raises ConfigError for advertised
+    listeners of another form."""
     from kafka_shim.listeners import parse_endpoints
 
     found = dict(given)
@@ -104,17 +105,24 @@ def with_listeners(given: Mapping[str, str]) -> dict[str, str]:
         return found
     parse_endpoints(",".join(advertised), "advertised.listeners")
     bound = [f"{one.partition('://')[0]}://0.0.0.0:{one.rpartition(':')[2]}" for one in advertised]
-    mapping = found.get("listener.security.protocol.map", "")
+    name, _, address = advertised[0].partition("://")
+    mapping = found.get("listener.security.protocol.map") or f"{name}:{name}"
     if len(bound) == 1 and not bound[0].endswith(f":{EXPOSED_PORT}"):
-        name, _, address = advertised[0].partition("://")
-        mapping = mapping or f"{name}:{name}"
-        protocols = dict(pair.strip().split(":", 1) for pair in mapping.split(",") if ":" in pair)
-        bound.append(f"{EXPOSED}://0.0.0.0:{EXPOSED_PORT}")
-        advertised.append(f"{EXPOSED}://{address}")
-        found["listener.security.protocol.map"] = f"{mapping},{EXPOSED}:{protocols.get(name, name)}"
+        if _is_plain(name, mapping, found):
+            bound.append(f"{EXPOSED}://0.0.0.0:{EXPOSED_PORT}")
+            advertised.append(f"{EXPOSED}://{address}")
+            found["listener.security.protocol.map"] = f"{mapping},{EXPOSED}:PLAINTEXT"
         if "inter.broker.listener.name" not in found and "security.inter.broker.protocol" not in found:
             found["inter.broker.listener.name"] = name
     return {**found, "listeners": ",".join(bound), "advertised.listeners": ",".join(advertised)}
+
+
+def _is_plain(name: str, mapping: str, given: Mapping[str, str]) -> bool:
+    """Whether a listener is PLAINTEXT, without options of its own."""
+    protocols = dict(pair.strip().upper().split(":", 1) for pair in mapping.split(",") if ":" in pair)
+    own = f"listener.name.{name.lower()}."
+    plain = protocols.get(name.upper(), name.upper()).strip() == "PLAINTEXT"
+    return plain and not any(option.startswith(own) for option in given)
 
 
 def escaped(values: Mapping[str, str]) -> dict[str, str]:

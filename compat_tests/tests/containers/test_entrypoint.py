@@ -100,6 +100,28 @@ def test_the_advertised_ports_are_those_that_it_listens_at(tmp_path: Path) -> No
     assert written(tmp_path, own) == {"listeners": "PLAINTEXT://:19092", "log.dirs": "/data"}
 
 
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"KAFKA_ADVERTISED_LISTENERS": "SSL://localhost:19092", "KAFKA_SSL_KEYSTORE_KEY": "key"},
+        {
+            "KAFKA_ADVERTISED_LISTENERS": "MINE://localhost:19092",
+            "KAFKA_LISTENER_SECURITY_PROTOCOL_MAP": "MINE:SASL_PLAINTEXT",
+        },
+        {
+            "KAFKA_ADVERTISED_LISTENERS": "PLAINTEXT://localhost:19092",
+            "KAFKA_LISTENER_NAME_PLAINTEXT_MAX_CONNECTIONS": "5",
+        },
+    ],
+)
+def test_a_listener_with_options_of_its_own_has_no_second_port(variables: dict[str, str], tmp_path: Path) -> None:
+    """The options of one name are not those of another: a port that asks for no certificate stood beside one that
+    does."""
+    found = written(tmp_path, variables)
+    assert found["listeners"] == variables["KAFKA_ADVERTISED_LISTENERS"].replace("localhost", "0.0.0.0")
+    assert found["advertised.listeners"] == variables["KAFKA_ADVERTISED_LISTENERS"]
+
+
 @pytest.mark.parametrize("advertised", ["localhost:19092", "PLAINTEXT://localhost"])
 def test_an_advertised_address_of_another_form_is_named_as_it_was_given(advertised: str, tmp_path: Path) -> None:
     """The line spoke of a listener PLAINTEXT://0.0.0.0://localhost, made of it."""
