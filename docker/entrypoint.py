@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shlex
 import socket
 import sys
@@ -36,6 +37,8 @@ STORES = ("KEYSTORE", "TRUSTSTORE")
 LEVELS = {"ALL": "DEBUG", "TRACE": "DEBUG", "WARN": "WARNING", "FATAL": "ERROR", "OFF": "ERROR"}
 # Properties of a JVM that the broker reads in KAFKA_OPTS.
 HONOURED_PROPERTIES = ("java.security.", "org.apache.kafka.")
+# A backslash that is not escaped, at the end of a line: the line goes on in the next one, without its leading blanks.
+CONTINUATION = re.compile(r"(?<!\\)((?:\\\\)*)\\(?:\r\n|\r|\n)[ \t\f]*")
 
 
 class SetupError(Exception):
@@ -126,13 +129,16 @@ def _is_plain(name: str, mapping: str, given: Mapping[str, str]) -> bool:
 
 
 def escaped(values: Mapping[str, str]) -> dict[str, str]:
-    """Values as they stand in a properties file. Those of variables stand there as they are, as in Kafka's image."""
+    """Values as they stand in a properties file. Those of variables stand there as they are, as in Kafka's image: in
+    them a backslash is that of a properties file."""
     return {name: value.replace("\\", "\\\\") for name, value in values.items()}
 
 
 def properties_text(given: Mapping[str, str]) -> str:
-    """`given` as a properties file, each on one line."""
-    return "".join(f"{name}={value}\n".replace("\n", "\\n", value.count("\n")) for name, value in given.items())
+    """`given` as a properties file, each on one line: lines that a backslash continues are joined, other ends of lines
+    belong to the value."""
+    joined = {name: CONTINUATION.sub(r"\1", value) for name, value in given.items()}
+    return "".join(f"{name}={value}\n".replace("\n", "\\n", value.count("\n")) for name, value in joined.items())
 
 
 def configure(target: str, environment: Mapping[str, str], mounted: str = MOUNTED, folder: str = SECRETS) -> None:

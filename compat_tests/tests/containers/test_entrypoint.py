@@ -154,6 +154,20 @@ def test_variables_stand_over_the_mounted_file(tmp_path: Path) -> None:
     assert found["ssl.keystore.key"] == "one\ntwo"
 
 
+@pytest.mark.parametrize(
+    ("value", "option"),
+    [
+        ('login required \\\n  username="a" \\\r\n\tpassword="b";\n', 'login required username="a" password="b";'),
+        ("one\\\n\\\n two", "onetwo"),
+        ("one\\\\\ntwo", "one\\\ntwo"),
+        ("one\\\\\\\ntwo", "one\\two"),
+    ],
+)
+def test_a_backslash_continues_a_line_of_a_variable(value: str, option: str, tmp_path: Path) -> None:
+    """As in the file that Kafka's image writes; backslash and newline became a backslash and the letter n."""
+    assert written(tmp_path, {"KAFKA_SASL_JAAS_CONFIG": value})["sasl.jaas.config"] == option
+
+
 def test_stores_and_passwords_are_files_of_the_secrets(tmp_path: Path) -> None:
     (tmp_path / "secrets").mkdir()
     for name in ("store.p12", "trust.p12"):
