@@ -58,7 +58,11 @@ class CannotConnectError(WireClientError):
     """Nothing takes connections at the address."""
 
 
-class SilentPeerError(WireClientError):
+class NoAnswerError(WireClientError):
+    """An answer did not come in the time for it. It may come yet: the connection is of no further use."""
+
+
+class SilentPeerError(NoAnswerError):
     """What listens there has not sent one answer in the time for it."""
 
 
@@ -168,8 +172,17 @@ class Connection:
 
     # --- one request
 
-    def request(self, message: Message, version: int | None = None) -> Any:
-        """Send `message` and return its decoded response. `version` None: the highest that both sides support."""
+    def request(self, message: Message, version: int | None = None, timeout_s: float | None = None) -> Any:
+        """Send `message` and return its decoded response. `version` None: the highest that both sides support;
+        `timeout_s`: for an answer that takes longer than others."""
+        if timeout_s is not None:
+            usual_s, self._timeout_s = self._timeout_s, timeout_s
+            self._socket.settimeout(timeout_s)
+            try:
+                return self.request(message, version)
+            finally:
+                self._timeout_s = usual_s
+                self._socket.settimeout(usual_s)
         if version is None:
             version = self.version_of(message.API_KEY)
         correlation_id = self.send(message, version)
@@ -247,7 +260,7 @@ class Connection:
         if isinstance(err, TimeoutError):
             within = f"from {self._address} within {self._timeout_s:g} s"
             return (
-                WireClientError(f"no answer {within}")
+                NoAnswerError(f"no answer {within}")
                 if self._was_answered
                 else SilentPeerError(f"not one answer {within}")
             )

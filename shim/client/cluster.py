@@ -6,7 +6,16 @@ import time
 
 from kafka_shim.client.requests import make
 from kafka_shim.errors import ErrorCode
-from kafka_shim.wire_client import Connection, RequestError, WireClientError, check, parse_address
+from kafka_shim.wire_client import (
+    CannotConnectError,
+    Connection,
+    ConnectionLostError,
+    NoAnswerError,
+    RequestError,
+    WireClientError,
+    check,
+    parse_address,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +41,8 @@ PASSING = frozenset(
         ErrorCode.CONCURRENT_TRANSACTIONS,
     }
 )
+# What a new connection may mend: the broker was started again, or closed one that was idle or had to log in again.
+LOST = (ConnectionLostError, CannotConnectError, NoAnswerError)
 # Of a topic that somebody may be making.
 NOT_MADE = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
 PAUSE_S = 0.05
@@ -123,6 +134,15 @@ class Cluster:
     def _connect(self, address: str) -> Connection:
         return Connection(address, client_id=self._client_id, timeout_s=self.timeout_s, security=self._security)
 
+    def drop_lost(self, error: WireClientError) -> bool:
+        """Whether `error` is of connections to a cluster that has answered before. They are closed then, and made again
+        when they are next needed."""
+        if not self._addresses or not isinstance(error, LOST):
+            return False
+        self.close()
+        self.forget_leaders()
+        return True
+
     # --- who has what
 
     def metadata(self, topics: Iterable[str] | None = None, *, create: bool = False) -> Any:
@@ -198,10 +218,16 @@ class Cluster:
         return self.patiently(ask)
 
     def patiently(
-        self, ask: Callable[[], T], passing: frozenset[ErrorCode] = PASSING, timeout_s: float | None = None
+        self,
+        ask: Callable[[], T],
+        passing: frozenset[ErrorCode] = PASSING,
+        timeout_s: float | None = None,
+        *,
+        reconnects: bool = False,
     ) -> T:
         """Returns what `ask` returns; calls it again while it raises RequestError with a code that is passing, for
-        `timeout_s` at most, by default the cluster's."""
+        `timeout_s` at most, by default the cluster's. `reconnects`: also after a connection was lost, over a new
+        one."""
         deadline = time.monotonic() + (self.timeout_s if timeout_s is None else timeout_s)
         while True:
             try:
@@ -210,4 +236,7 @@ class Cluster:
                 if error.code not in passing or time.monotonic() > deadline:
                     raise
                 self.forget_leaders()
-                time.sleep(PAUSE_S)
+            except WireClientError as error:
+                if not reconnects or time.monotonic() > deadline or not self.drop_lost(error):
+                    raise
+            time.sleep(PAUSE_S)

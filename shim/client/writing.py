@@ -1,5 +1,5 @@
-"""`Producer`: writes records, and transactions of them. A batch is sent again only when
-its partition's leader has moved, so nothing is doubled."""
+"""`Producer`: writes records, and transactions of them. A batch is sent again only when its partition's leader has
+moved, or with a sequence by which the broker knows it, so nothing is doubled."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from kafka_shim.cext.records import build
 from kafka_shim.client.cluster import TRANSACTION
 from kafka_shim.client.partitioning import partition_for
 from kafka_shim.client.requests import NAMES, make
-from kafka_shim.wire_client import RequestError, check
+from kafka_shim.wire_client import RequestError, WireClientError, check
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
+    from collections.abc import Callable, Sequence
+    from typing import Any, TypeVar
 
     from kafka_shim.client.cluster import Cluster, TopicPartition
     from kafka_shim.wire_client import Connection
 
+    T = TypeVar("T")
     Headers = Sequence[tuple[str, bytes | None]]
     Pending = tuple[bytes | None, bytes | None, int, Headers]
 
@@ -32,6 +33,8 @@ RECORD_OVERHEAD_BYTES = 24
 # The last versions that name topics, and in which a transaction's partitions are added first.
 PRODUCE_BY_NAME, ADD_PARTITIONS_BY_CLIENT, END_BY_CLIENT = 11, 3, 4
 SEQUENCES = 1 << 31
+# How long a batch is tried over new connections (Kafka: delivery.timeout.ms).
+DELIVERY_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,9 @@ class Written:
 class Producer:
     """Writes to one cluster. `compression` is none, gzip, snappy, lz4 or zstd; `acks` is 0, 1 or -1 (all). With
     `transactional_id` every record belongs to a transaction, from `begin` to `commit` or `abort`. Records without key
-    go to a topic's partitions in turn, the others where Java's producer would put them. Not thread-safe."""
+    go to a topic's partitions in turn, the others where Java's producer would put them. With `reconnects` lost
+    connections are made again, and what had no answer is sent again: with acks=-1 the broker writes it once all the
+    same, as the producer is idempotent then. Not thread-safe."""
 
     def __init__(
         self,
@@ -57,12 +62,15 @@ class Producer:
         compression: str = "none",
         transactional_id: str | None = None,
         transaction_timeout_ms: int = 60_000,
+        reconnects: bool = False,
     ) -> None:
         """Raises WireClientError: a transactional id is taken over at once, and fences its producer."""
         if compression not in CODECS:
             raise ValueError(f"compression is one of {', '.join(CODECS)}, not {compression!r}")
         if transactional_id is not None and acks != -1:
             raise ValueError("a transaction needs acks=-1 (all)")
+        if transactional_id is not None and reconnects:
+            raise ValueError("reconnects is for records without a transaction")
         self._cluster = cluster
         self._acks = acks
         self._codec = CODECS[compression]
@@ -73,22 +81,31 @@ class Producer:
         self._room: dict[TopicPartition, int] = {}
         self._pending_bytes = 0
         self._written: list[Written] = []
+        self._reconnects = reconnects
+        self._is_idempotent = reconnects and acks == -1
         self._producer_id, self._producer_epoch = -1, -1
         self._sequences: dict[TopicPartition, int] = {}
         self._in_transaction: set[TopicPartition] = set()
         if transactional_id is not None:
-            self._initialise(transactional_id, transaction_timeout_ms)
+            self._initialise(transaction_timeout_ms)
 
-    def _initialise(self, transactional_id: str, timeout_ms: int) -> None:
+    def _initialise(self, timeout_ms: int) -> None:
+        name = self._transactional_id
+
         def ask() -> Any:
-            answer = self._coordinator().request(
-                make("InitProducerId", transactional_id=transactional_id, transaction_timeout_ms=timeout_ms), 4
-            )
-            check(answer.error_code, subject=transactional_id)
+            connection = self._cluster.any() if name is None else self._coordinator()
+            request = make("InitProducerId", transactional_id=name, transaction_timeout_ms=timeout_ms)
+            answer = connection.request(request, 4)
+            check(answer.error_code, subject=name or "")
             return answer
 
-        answer = self._cluster.patiently(ask)
+        answer = self._patiently(ask)
         self._producer_id, self._producer_epoch = answer.producer_id, answer.producer_epoch
+
+    def _patiently(self, ask: Callable[[], T]) -> T:
+        return self._cluster.patiently(
+            ask, timeout_s=DELIVERY_S if self._reconnects else None, reconnects=self._reconnects
+        )
 
     def _coordinator(self) -> Any:
         return self._cluster.coordinator(self._transactional_id or "", TRANSACTION)
@@ -128,13 +145,13 @@ class Producer:
 
     def _count(self, topic: str) -> int:
         if topic not in self._counts:
-            self._counts[topic] = len(self._cluster.partitions(topic, create=True))
+            self._counts[topic] = len(self._patiently(lambda: self._cluster.partitions(topic, create=True)))
         return self._counts[topic]
 
     def flush(self) -> list[Written]:
         """Write what waits. Returns what was written since the last flush. Raises RequestError for the first batch
-        that was refused, once all others are written; in a transaction, which has to be aborted then, those behind it
-        are dropped."""
+        that was refused, once all others are written; in a transaction, which has to be aborted then, and after a lost
+        connection those behind it are dropped."""
         self._send_all()
         written, self._written = self._written, []
         return written
@@ -149,11 +166,23 @@ class Producer:
                 if self._transactional_id is not None:
                     raise
                 refusal = refusal or error
+                # Whether the refused batch took its sequence is not known: the next ones are another producer's.
+                self._forget_sequences()
+            except WireClientError:
+                self._forget_sequences()
+                raise
             batches = {each: waiting for each, waiting in batches.items() if waiting}
         if refusal is not None:
             raise refusal
 
+    def _forget_sequences(self) -> None:
+        if self._is_idempotent:
+            self._producer_id = -1
+            self._sequences.clear()
+
     def _send_round(self, batches: dict[TopicPartition, list[Pending]]) -> None:
+        if self._is_idempotent and self._producer_id < 0:
+            self._initialise(-1)
         if self._transactional_id is not None:
             self._add_partitions(set(batches) - self._in_transaction)
         encoded = {each: self._build(each, records) for each, records in batches.items()}
@@ -181,7 +210,7 @@ class Producer:
             for topic, part in parts:
                 check(part.error_code, part.error_message, f"{topic}-{part.index}")
 
-        self._cluster.patiently(ask)
+        self._patiently(ask)
 
     def _ask(
         self, node_id: int, topics: dict[str, list[int]], encoded: dict[TopicPartition, bytearray]
@@ -205,7 +234,7 @@ class Producer:
         return connection, version
 
     def _build(self, each: TopicPartition, records: list[Pending]) -> bytearray:
-        if self._transactional_id is None:
+        if self._producer_id < 0:
             return build(records, codec=self._codec)
         sequence = self._sequences.get(each, 0)
         self._sequences[each] = (sequence + len(records)) % SEQUENCES
@@ -215,7 +244,7 @@ class Producer:
             producer_id=self._producer_id,
             producer_epoch=self._producer_epoch,
             base_sequence=sequence,
-            transactional=True,
+            transactional=self._transactional_id is not None,
         )
 
     # --- transactions

@@ -203,9 +203,22 @@ def run(given: Given) -> int:
         except WireClientError as err:
             sys.stderr.write(f"Error processing message, terminating consumer process: {message_of(err)}\n")
         finally:
-            source.close()
+            _close(cluster, source)
             sys.stderr.write(f"Processed a total of {count} messages\n")
     return 0
+
+
+def _close(cluster: Cluster, source: Source) -> None:
+    """What goes wrong here does not hide how the reading ended."""
+    try:
+        try:
+            source.close()
+        except WireClientError as err:
+            if not cluster.drop_lost(err):
+                raise
+            source.close()
+    except WireClientError as err:
+        sys.stderr.write(f"Error when closing the consumer: {message_of(err)}\n")
 
 
 def _interrupt(*_: object) -> None:
@@ -283,13 +296,18 @@ def _records(cluster: Cluster, source: Source, given: Given, properties: Mapping
     reset = EARLIEST if given.has("from-beginning") or properties.get("auto.offset.reset") == "earliest" else LATEST
     left, last = -1 if most is None else most, time.monotonic()
     while left:
-        for record in _round(cluster, source, isolation == "read_committed", reset):
-            yield record
-            source.read((record.topic, record.partition), record.offset + 1)
-            last = time.monotonic()
-            left -= 1
-            if not left:
-                return
+        try:
+            for record in _round(cluster, source, isolation == "read_committed", reset):
+                yield record
+                source.read((record.topic, record.partition), record.offset + 1)
+                last = time.monotonic()
+                left -= 1
+                if not left:
+                    return
+        except WireClientError as err:
+            if not cluster.drop_lost(err):
+                raise
+            time.sleep(WAIT_MS / 1000)
         if quiet_ms is not None and quiet_ms >= 0 and (time.monotonic() - last) * 1000 > quiet_ms:
             raise WireClientError("no message came in time (org.apache.kafka.common.errors.TimeoutException)")
 

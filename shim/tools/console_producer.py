@@ -10,7 +10,7 @@ from kafka_shim.randomness import Randomness
 from kafka_shim.tools.errors import message_of
 from kafka_shim.tools.options import FLAG, NUMBER, OPTIONAL, VALUE, Options, UsageError, connect, properties_of
 from kafka_shim.tools.running import flat_main, leave
-from kafka_shim.wire_client import RequestError, WireClientError
+from kafka_shim.wire_client import WireClientError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def run(given: Given) -> int:
             {**(read_properties(config) if config else {}), **properties_of(given.all("reader-property"))}
         )
         with connect(given, "console-producer", properties_of(given.all("command-property"))) as cluster:
-            producer = Producer(cluster, acks=ACKS[acks], compression=codec)
+            producer = Producer(cluster, acks=ACKS[acks], compression=codec, reconnects=True)
             return _send_lines(cluster, producer, reader, given)
     except (ReadError, WireClientError) as err:
         sys.stderr.write(f"{message_of(err)}\n")
@@ -182,7 +182,9 @@ class Sticky:
 
     def partition(self, size: int) -> int:
         if self._left <= 0:
-            numbers = self._cluster.partitions(self._topic, create=True)
+            numbers = self._cluster.patiently(
+                lambda: self._cluster.partitions(self._topic, create=True), reconnects=True
+            )
             self._partition = numbers[int.from_bytes(self._random.bytes_of(4)) % len(numbers)]
             self._left = self._batch_bytes
         self._left -= size
@@ -202,7 +204,7 @@ def _send_lines(cluster: Cluster, producer: Producer, reader: LineReader, given:
             partition = sticky.partition(len(value or b"")) if key is None else None
             try:
                 producer.send(topic, value, key, headers=headers, partition=partition)
-            except RequestError as err:  # of what it has sent because much was waiting
+            except WireClientError as err:  # of what it has sent because much was waiting
                 _tell(err)
             if waits:
                 _flush(producer)

@@ -13,7 +13,7 @@ from kafka_shim.client.requests import make
 from kafka_shim.client.topics import create_topic, delete_topics
 from kafka_shim.client.writing import Producer, Written
 from kafka_shim.errors import ErrorCode
-from kafka_shim.wire_client import RequestError, WireClientError
+from kafka_shim.wire_client import CannotConnectError, ConnectionLostError, RequestError, WireClientError
 
 
 @pytest.fixture
@@ -189,3 +189,44 @@ def test_bootstrap_servers_are_tried_in_turn(broker, nobody):
         Cluster(f"{nobody},{nobody}").any()
     with pytest.raises(WireClientError, match="no bootstrap server"):
         Cluster(" ").any()
+
+
+def test_what_had_no_answer_is_sent_again_and_written_once(broker, cluster):
+    create_topic(cluster, "t", partitions=1)
+    producer = Producer(cluster, reconnects=True)
+    producer.send("t", b"a")
+    assert producer.flush() == [Written("t", 0, 0, 1)]
+    broker.faults.arm("response.ready", "drop", nth=1, where={"api_key": 0})
+    producer.send("t", b"b")
+    assert producer.flush() == [Written("t", 0, 1, 1)]
+    broker.restart()
+    producer.send("t", b"c")
+    assert producer.flush() == [Written("t", 0, 2, 1)]
+    assert [one.value for one in read_all(cluster, [("t", 0)])] == [b"a", b"b", b"c"]
+
+
+def test_records_behind_a_refused_one_are_written(cluster):
+    """Whose sequence they would continue, if they were of the same producer id."""
+    create_topic(cluster, "t", partitions=1)
+    producer = Producer(cluster, reconnects=True)
+    for value in (b"a", bytes(2 << 20), b"b"):
+        producer.send("t", value)
+    with pytest.raises(RequestError):
+        producer.flush()
+    producer.send("t", b"c")
+    producer.flush()
+    assert [one.value for one in read_all(cluster, [("t", 0)])] == [b"a", b"b", b"c"]
+
+
+def test_a_connection_is_made_again_only_where_that_is_asked_for(broker, cluster):
+    create_topic(cluster, "t", partitions=1)
+    producer = Producer(cluster)
+    producer.send("t", b"a")
+    broker.restart()
+    with pytest.raises(ConnectionLostError):
+        producer.flush()
+
+
+def test_nothing_is_tried_again_where_nobody_ever_answered(nobody):
+    with Cluster(nobody) as cluster, pytest.raises(CannotConnectError):
+        Producer(cluster, reconnects=True).send("t", b"a")

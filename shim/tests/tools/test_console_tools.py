@@ -1,0 +1,81 @@
+"""The console producer and consumer as processes: what becomes of them when the broker does something."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import pytest
+
+from kafka_shim.targets.waiting import wait_until
+
+PATIENCE_S = 60
+
+
+@contextmanager
+def tool(name, broker, *words):
+    """A running tool, its streams pipes."""
+    line = [sys.executable, "-m", f"kafka_shim.tools.{name}", "--bootstrap-server", broker.bootstrap_servers, *words]
+    with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def said(process):
+    """(status, stdout, stderr) of a tool that ends."""
+    out, err = process.communicate(timeout=PATIENCE_S)
+    return process.returncode, out.decode(), err.decode()
+
+
+def write(process, text):
+    process.stdin.write(text)
+    process.stdin.flush()
+
+
+def await_values(broker, topic, *values):
+    wait_until(lambda: [one.text for one in broker.consume(topic)] == list(values), f"{topic} has {values}")
+
+
+@pytest.mark.parametrize("group", [(), ("--group", "g")])
+def test_a_consumer_goes_on_when_the_broker_is_started_again(broker, group):
+    """It ended, with 1 and without a word if it was a member of a group."""
+    broker.create_topic("t")
+    broker.produce("t", "before")
+    words = ("--topic", "t", "--from-beginning", "--max-messages", "2", *group)
+    with tool("console_consumer", broker, *words) as consumer:
+        assert consumer.stdout.readline() == b"before\n"
+        broker.restart()
+        broker.produce("t", "after")
+        assert said(consumer) == (0, "after\n", "Processed a total of 2 messages\n")
+
+
+def test_a_consumer_says_how_it_ended_when_the_broker_is_gone(broker):
+    broker.create_topic("t")
+    broker.produce("t", "a")
+    with tool("console_consumer", broker, "--topic", "t", "--from-beginning", "--group", "g") as consumer:
+        assert consumer.stdout.readline() == b"a\n"
+        broker.stop()
+        consumer.terminate()
+        status, _, err = said(consumer)
+    assert (status, err.splitlines()[-1]) == (0, "Processed a total of 1 messages")
+
+
+@pytest.mark.parametrize("acks", ["all", "1"])
+def test_a_producer_writes_on_when_the_broker_is_started_again(broker, acks):
+    """Every later line was lost, and the status was 0."""
+    broker.create_topic("t")
+    with tool("console_producer", broker, "--topic", "t", "--sync", "--request-required-acks", acks) as producer:
+        write(producer, b"before\n")
+        await_values(broker, "t", "before")
+        broker.restart()
+        assert said_after(producer, b"after\nand more\n") == (0, "", "")
+    await_values(broker, "t", "before", "after", "and more")
+
+
+def said_after(process, text):
+    """As `said`, of a tool that reads `text` before."""
+    out, err = process.communicate(text, timeout=PATIENCE_S)
+    return process.returncode, out.decode(), err.decode()
