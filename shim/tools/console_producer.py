@@ -194,7 +194,7 @@ class Sticky:
 def _send_lines(cluster: Cluster, producer: Producer, reader: LineReader, given: Given) -> int:
     sticky = Sticky(cluster, given.text("topic"), given.number("batch-size") or BATCH_BYTES)
     topic, is_console = given.text("topic"), sys.stdin.isatty()
-    waits = given.has("sync") or is_console
+    is_sync = given.has("sync")
     if is_console:
         print(">", end="", flush=True)
     try:
@@ -206,7 +206,9 @@ def _send_lines(cluster: Cluster, producer: Producer, reader: LineReader, given:
                 producer.send(topic, value, key, headers=headers, partition=partition)
             except WireClientError as err:  # of what it has sent because much was waiting
                 _tell(err)
-            if waits:
+            if is_sync:
+                producer.flush()  # a refusal is the end, as in Kafka's tool
+            elif is_console:
                 _flush(producer)
             if is_console:
                 print(">", end="", flush=True)

@@ -30,6 +30,12 @@ def said(process):
     return process.returncode, out.decode(), err.decode()
 
 
+def said_after(process, text):
+    """As `said`, of a tool that reads `text` before."""
+    out, err = process.communicate(text, timeout=PATIENCE_S)
+    return process.returncode, out.decode(), err.decode()
+
+
 def write(process, text):
     process.stdin.write(text)
     process.stdin.flush()
@@ -75,7 +81,11 @@ def test_a_producer_writes_on_when_the_broker_is_started_again(broker, acks):
     await_values(broker, "t", "before", "after", "and more")
 
 
-def said_after(process, text):
-    """As `said`, of a tool that reads `text` before."""
-    out, err = process.communicate(text, timeout=PATIENCE_S)
-    return process.returncode, out.decode(), err.decode()
+def test_a_refused_record_ends_a_producer_that_waits_for_each(broker):
+    broker.create_topic("t", max_message_bytes=100)
+    with tool("console_producer", broker, "--topic", "t", "--sync") as producer:
+        status, _, err = said_after(producer, b"first\n" + b"x" * 500 + b"\nlast\n")
+    assert (status, err) == (1, "MESSAGE_TOO_LARGE\n")
+    await_values(broker, "t", "first")
+    with tool("console_producer", broker, "--topic", "t") as producer:
+        assert said_after(producer, b"x" * 500 + b"\n")[0] == 0  # Kafka's logs it and goes on
