@@ -94,7 +94,7 @@ def upgrade(group: ClassicGroup, image: CoordinatorMetadataImage, decision: Deci
     registered yet; the records in `decision` do that.
 
     Raises GROUP_ID_NOT_FOUND if its members' bytes do not parse, or if a custom assignor's data would be lost, and
-    UNKNOWN_SERVER_ERROR if a member does not support the protocol of the generation.
+    UNKNOWN_SERVER_ERROR if a member does not support the protocol of the generation or two have the same partition.
     """
     group_id = group.group_id
     try:
@@ -129,6 +129,13 @@ def _converted(group: ClassicGroup, image: CoordinatorMetadataImage) -> Consumer
                 topic = image.metadata.topics.get(name)
                 if topic is not None:
                     assigned[topic.topic_id] = partitions
+        if any(
+            converted.owner_epoch(topic_id, partition) != -1
+            for topic_id, partitions in assigned.items()
+            for partition in partitions
+        ):
+            # Two members own it by the leader's assignment. As in Kafka, whose group has room for one.
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, None)
         if all(name != group.protocol for name, _ in member.protocols):
             # It waits in a rebalance for another protocol than that of the generation, or for the first generation.
             # As in Kafka, which does not look for this.

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.group.consumer_protocol import write_assignment
 from kafka_shim.tests.group.harness import SESSION_MS, Node, subscription
 
 E = ErrorCode
@@ -77,3 +78,28 @@ def test_a_member_whose_wait_was_ended_and_that_is_gone_is_removed_at_its_sessio
     assert len(node.groups.find("g").members) == 2
     node.advance(2)
     assert set(node.groups.find("g").members) == {first.member_id}
+
+
+@pytest.mark.parametrize(("of_second", "is_upgraded"), [([2, 3], True), ([1, 2], False)])
+def test_a_group_whose_members_share_a_partition_is_not_upgraded(
+    node: Node, of_second: list[int], is_upgraded: bool
+) -> None:
+    """As in Apache Kafka: in a consumer group a partition has one owner, and nobody could release it for the other."""
+    first, waiting = rebalancing(node)
+    first = node.join("g", first.member_id, **PATIENT)
+    second = waiting.response
+    parked = node.sync("g", second)
+    given = {
+        first.member_id: write_assignment({"four": [0, 1]}, 0),
+        second.member_id: write_assignment({"four": of_second}, 0),
+    }
+    node.sync("g", first, given)
+    assert parked.response.error_code == E.NONE
+    if is_upgraded:
+        node.modern("g", "new", subscribed_topic_names=["four"])
+        assert node.groups.find("g").TYPE == "consumer"
+    else:
+        waiting = node.join("g", **PATIENT)
+        assert refusal(node) is E.UNKNOWN_SERVER_ERROR
+        assert waiting.response.error_code == E.REBALANCE_IN_PROGRESS
+        assert node.groups.find("g").TYPE == "classic"
