@@ -339,7 +339,7 @@ def leave(
     now_ms: int,
 ) -> Decision:
     """Epoch -1: the member leaves. Epoch -2: a static member leaves temporarily, and its partitions are kept until its
-    session ends."""
+    session ends, except those that it had to revoke, for which its time no longer runs."""
     decision = Decision()
     if request.instance_id is None:
         member = group.member(request.member_id)
@@ -352,6 +352,7 @@ def leave(
             assigned={topic_id: dict.fromkeys(epochs, 0) for topic_id, epochs in member.assigned.items()},
         )
         decision.records.append(away.assignment_record(group.group_id))
+        decision.cancel(group.group_id, REBALANCE, member.member_id)
     else:
         fence_members(group, [member], image, decision, now_ms)
     decision.response = ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)

@@ -310,6 +310,20 @@ def test_a_static_member_that_stays_away_is_removed(node: Node, topic_id: bytes)
     assert node.state("g") == "Empty"
 
 
+def test_a_static_member_that_had_to_revoke_may_be_away_as_long_as_any(node: Node, topic_id: bytes) -> None:
+    join(node, "a", instance_id="one")
+    node.advance(1000)
+    join(node, "b")
+    node.modern("g", "a", 2, instance_id="one")
+    assert node.groups.find("g").members["a"].state == UNREVOKED
+    node.modern("g", "a", -2, instance_id="one")
+    node.advance(REBALANCE_MS)
+    assert set(node.groups.find("g").members) == {"a", "b"}
+    assert len((given(node.modern("g", "b", 3)) or {})[topic_id]) == 2, "what it had to revoke is free"
+    node.advance(SESSION_848_MS - REBALANCE_MS)
+    assert set(node.groups.find("g").members) == {"b"}
+
+
 # --- topics
 
 
