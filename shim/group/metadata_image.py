@@ -79,16 +79,31 @@ class CoordinatorMetadataImage:
         options = self.metadata.configs.get((RESOURCE_GROUP, group_id))
         return default if options is None or name not in options else int(options[name])
 
+    def _bounded_option(self, group_id: str, name: str, default: int, least: int, most: int) -> int:
+        """A group's option within the broker's bounds, which may have changed since the option was stored."""
+        text = self.metadata.config_of(RESOURCE_GROUP, group_id).get(name)
+        return default if text is None else min(max(int(text), least), most)
+
     def session_timeout_ms(self, group_id: str) -> int:
         """The session timeout of the consumer protocol."""
-        return self._group_option(
-            group_id, "consumer.session.timeout.ms", self.config.group_consumer_session_timeout_ms
+        config = self.config
+        return self._bounded_option(
+            group_id,
+            "consumer.session.timeout.ms",
+            config.group_consumer_session_timeout_ms,
+            config.group_consumer_min_session_timeout_ms,
+            config.group_consumer_max_session_timeout_ms,
         )
 
     def heartbeat_interval_ms(self, group_id: str) -> int:
         """The heartbeat interval of the consumer protocol."""
-        return self._group_option(
-            group_id, "consumer.heartbeat.interval.ms", self.config.group_consumer_heartbeat_interval_ms
+        config = self.config
+        return self._bounded_option(
+            group_id,
+            "consumer.heartbeat.interval.ms",
+            config.group_consumer_heartbeat_interval_ms,
+            config.group_consumer_min_heartbeat_interval_ms,
+            config.group_consumer_max_heartbeat_interval_ms,
         )
 
     def consumer_times_ms(self, group_id: str) -> tuple[int, int]:
@@ -100,14 +115,14 @@ class CoordinatorMetadataImage:
 
     def assignment_interval_ms(self, group_id: str) -> int:
         """The minimum time between two target assignments of a group (KIP-1263)."""
-        return self._group_option(
-            group_id, "consumer.assignment.interval.ms", self.config.group_consumer_assignment_interval_ms
+        config = self.config
+        return self._bounded_option(
+            group_id,
+            "consumer.assignment.interval.ms",
+            config.group_consumer_assignment_interval_ms,
+            config.group_consumer_min_assignment_interval_ms,
+            config.group_consumer_max_assignment_interval_ms,
         )
-
-    def _bounded_option(self, group_id: str, name: str, default: int, least: int, most: int) -> int:
-        """A group's option within the broker's bounds, which may have changed since the option was stored."""
-        text = self.metadata.config_of(RESOURCE_GROUP, group_id).get(name)
-        return default if text is None else min(max(int(text), least), most)
 
     def share_session_timeout_ms(self, group_id: str) -> int:
         """The session timeout of share groups."""

@@ -289,6 +289,33 @@ def test_options_of_the_group_go_before_those_of_the_broker(node: Node, topic_id
     assert node.state("g") == "Empty"
 
 
+def test_options_of_a_group_are_held_within_the_bounds_that_the_broker_has_now(tmp_path: Path) -> None:
+    """They may have been stored before an operator changed the bounds and started the broker again."""
+    node = Node(
+        tmp_path,
+        group_consumer_max_session_timeout_ms=50_000,
+        group_consumer_min_heartbeat_interval_ms=4000,
+        group_consumer_heartbeat_interval_ms=4000,
+        group_consumer_max_assignment_interval_ms=2000,
+    )
+    try:
+        stored = {"session.timeout": "60000", "heartbeat.interval": "3000", "assignment.interval": "9000"}
+        for name, value in stored.items():
+            named = {"resource_name": "g", "name": f"consumer.{name}.ms", "value": value}
+            node.metadata.commit([ConfigRecord(resource_type=RESOURCE_GROUP, **named)])
+        image = node.groups.image
+        assert image.consumer_times_ms("g") == (50_000, 4000)
+        assert image.assignment_interval_ms("g") == 2000
+        node.topic("four", 4)
+        assert join(node, "a").heartbeat_interval_ms == 4000
+        node.advance(49_999)
+        assert node.state("g") == "Stable"
+        node.advance(1)
+        assert node.state("g") == "Empty"
+    finally:
+        node.close()
+
+
 # --- static members
 
 
