@@ -117,7 +117,13 @@ class ClassicRequests(ClassicRequestsEnd):
         now_ms = runtime.clock.now_ms()
         with groups:
             decision = KINDS[group.TYPE].sync(group, request, delayed, runtime.image, now_ms)
-            flushes = runtime.carry_out_within(partition, groups, decision, now_ms)
+            try:
+                flushes = runtime.carry_out_within(partition, groups, decision, now_ms)
+            except KafkaError:
+                if group.__class__ is ClassicGroup:
+                    rebalance = classic_sync.assignment_refused(group, request, now_ms)
+                    runtime.carry_out_within(partition, groups, rebalance, now_ms)
+                raise
         if decision.response is not None:
             delayed.answer(decision.response, flushes)
 

@@ -1,7 +1,7 @@
 """SyncGroup and Heartbeat of the classic protocol, and the timers of sessions and of the sync phase (keys 14, 12).
 
 A follower's SyncGroup waits until the leader's brings the assignment. The assignment is recorded before any member gets
-it.
+it; if that fails, the members join again.
 """
 
 from __future__ import annotations
@@ -111,6 +111,19 @@ def _assign(group: ClassicGroup, request: SyncGroupRequest, token: Token, decisi
         group.enter(STABLE, now_ms)
 
     decision.changes.append(assign)
+
+
+def assignment_refused(group: ClassicGroup, request: SyncGroupRequest, now_ms: int) -> Decision:
+    """Start a rebalance after the record of the leader's assignment could not be written, and all who waited for it
+    got the error. Their sessions begin anew, because one that ends while its member waits is passed over."""
+    decision = Decision()
+    decision.replayed = False
+    # An answer may have let in a request that started one.
+    if group.state is COMPLETING and group.generation_id == request.generation_id:
+        leader = group.members[request.member_id]
+        decision.schedule(group.group_id, SESSION, leader.member_id, leader.session_timeout_ms)
+        prepare_rebalance(group, None, decision, now_ms)
+    return decision
 
 
 def heartbeat(group: ClassicGroup, request: HeartbeatRequest) -> Heartbeat:

@@ -581,13 +581,41 @@ def test_a_group_that_cannot_be_written_does_not_exist(node: Node) -> None:
     assert node.stable("g").error_code == E.NONE
 
 
-def test_an_assignment_that_cannot_be_written_is_told_to_all(node: Node) -> None:
-    joined = node.member("g")
+def test_an_assignment_that_cannot_be_written_is_told_to_all_and_starts_a_rebalance(node: Node) -> None:
+    leader = node.join("g", version=3)
+    second = node.join("g", version=3)
+    leader = node.join("g", leader.member_id, version=3)
+    follower = second.response
+    parked = node.sync("g", follower)
     node.faults.arm("group.before_append", "error", "KAFKA_STORAGE_ERROR")
-    assert node.sync("g", joined, {joined.member_id: b"a"}).error_code == E.NOT_COORDINATOR
+    assert node.sync("g", leader, {leader.member_id: b"a"}).error_code == E.NOT_COORDINATOR
     node.faults.disarm()
-    assert node.state("g") == "CompletingRebalance"
-    assert node.sync("g", joined, {joined.member_id: b"a"}).assignment == b"a"
+    assert parked.response.error_code == E.NOT_COORDINATOR
+    assert node.state("g") == "PreparingRebalance"
+    assert node.beat("g", follower).error_code == E.REBALANCE_IN_PROGRESS
+    again = node.join("g", leader.member_id, version=3)
+    assert not again.is_done
+    node.join("g", follower.member_id, version=3)
+    assert again.response.generation_id == leader.generation_id + 1
+    assert node.sync("g", again.response, {leader.member_id: b"a"}).assignment == b"a"
+
+
+def test_a_follower_that_dies_when_its_assignment_cannot_be_written_is_removed(node: Node) -> None:
+    leader = node.join("g", version=3)
+    second = node.join("g", version=3)
+    leader = node.join("g", leader.member_id, version=3)
+    node.sync("g", second.response)
+    node.advance(SESSION_MS - 1)
+    node.beat("g", leader)
+    node.advance(1)  # the follower's session ends in its wait
+    node.faults.arm("group.before_append", "error", "KAFKA_STORAGE_ERROR")
+    assert node.sync("g", leader, {}).error_code == E.NOT_COORDINATOR
+    node.faults.disarm()
+    again = node.join("g", leader.member_id, version=3)
+    node.advance(SESSION_MS - 1)
+    assert not again.is_done
+    node.advance(1)
+    assert [each.member_id for each in again.response.members] == [leader.member_id]
 
 
 def test_a_stopping_broker_answers_what_waits(node: Node) -> None:
