@@ -65,6 +65,10 @@ class ReplicationControl:
         """See `MetadataStore.flushed`."""
         raise NotImplementedError
 
+    def begin_flush(self) -> None:
+        """See `MetadataStore.begin_flush`."""
+        raise NotImplementedError
+
     def topic(self, name: str) -> Topic:
         """Return the topic of this name. Raises KafkaError UNKNOWN_TOPIC_OR_PARTITION."""
         found = self.image.topics.get(name)
@@ -194,7 +198,8 @@ class ReplicationControl:
     def auto_create_topic(self, name: str, *, quota: Callable[[int], None] | None = None) -> Topic:
         """Create an unknown topic for a Metadata request if auto-creation is enabled. Internal topics get their own
         options. The directories are created after this method returns, or at the first use of a partition. `quota` is
-        told the number of partitions before. Raises KafkaError."""
+        told the number of partitions before. Nobody waits for the fsync, but that of a record which `flush.messages`
+        demands comes after it: what is acknowledged then has its topic on the disk too. Raises KafkaError."""
         topics.check_new_name(self.image, name)
         partitions, configs = topics.internal_options(self.config, name) if name in INTERNAL_TOPICS else (-1, {})
         replicas = self.decide_replicas(partitions, 1 if configs else -1, ())
@@ -204,6 +209,7 @@ class ReplicationControl:
         if quota is not None:
             quota(len(replicas))
         (topic,) = self.create_topics([(name, replicas, configs)], later=True)
+        self.begin_flush()
         self._partition_logs.finish_soon()
         return topic
 
@@ -262,8 +268,8 @@ class ReplicationControl:
                 self._logs.delete(topic.name, partition.partition, later=later)
 
     async def await_log_changes(self) -> None:
-        """Create and rename the directories of logs that were created or deleted with `later`. As in Kafka a directory is
-        given up only once the record of the deletion is on the disk. Yields to the event loop between slices. As in
-        Kafka a topic exists even if no directory could be made: its next use tries again. Raises KafkaError
-        KAFKA_STORAGE_ERROR if the fsync fails."""
+        """Create and rename the directories of logs that were created or deleted with `later`. Yields to the event loop
+        between slices. As in Kafka a directory is given up only once the record of the deletion is on the disk, and a
+        topic exists even if no directory could be made: its next use tries again. Raises KafkaError KAFKA_STORAGE_ERROR
+        if the fsync fails."""
         await self._logs.finish_changes(self.flushed)

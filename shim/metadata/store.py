@@ -291,6 +291,11 @@ class MetadataStore(ReplicationControl, ConfigurationControl):
         """Block until no snapshot is being written."""
         self._snapshots.stop(self._clock.now_ms())
 
+    def begin_flush(self) -> None:
+        """Request an fsync of everything committed before this call, which comes before those that are requested
+        later."""
+        self._log.flushing()
+
     async def flushed(self) -> None:
         """Wait until everything committed before this call is fsynced. Raises KafkaError KAFKA_STORAGE_ERROR if the
         fsync fails."""
