@@ -21,7 +21,7 @@ from types import CoroutineType, GeneratorType
 
 from kafka_shim.api import Api, ThrottleClass
 from kafka_shim.api.authentication import hold_back_failure
-from kafka_shim.api.failures import failure
+from kafka_shim.api.failures import failure_in_steps
 from kafka_shim.authorization import require_on_cluster
 from kafka_shim.cext.headers import RequestHeaderParser
 from kafka_shim.cext.messages import encode_response_frame
@@ -31,6 +31,7 @@ from kafka_shim.large_requests import copied
 from kafka_shim.outcome import Outcome, run_follow_up, wait_for
 from kafka_shim.protocol.api_keys import API_KEYS
 from kafka_shim.storage.open_files import OUT_OF_DESCRIPTORS
+from kafka_shim.turns import at_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from kafka_shim.context import Context
     from kafka_shim.quota.quotas import Quotas
     from kafka_shim.security.sasl.authenticator import Authenticator
+    from kafka_shim.turns import Steps
 
     Parts = list[Any]
 
@@ -223,7 +225,8 @@ class Dispatcher(DispatcherEnd):
         except DisconnectError:
             raise
         except Exception as error:
-            response = self._fail(context, api, request, error)
+            steps = self._fail_in_steps(context, api, request, error)
+            response = await self.broker.turns.run(steps, context.throttle)
         if context.throttle is not None:
             self._charge(context, response)
         if response is None:
@@ -306,6 +309,9 @@ class Dispatcher(DispatcherEnd):
         return parts
 
     def _fail(self, context: Context, api: Api, request: Any, error: Exception) -> Any:
+        return at_once(self._fail_in_steps(context, api, request, error))
+
+    def _fail_in_steps(self, context: Context, api: Api, request: Any, error: Exception) -> Steps[Any]:
         if isinstance(error, KafkaError):
             code, message = error.code, error.message
         elif isinstance(error, OSError) and error.errno in OUT_OF_DESCRIPTORS:
@@ -319,7 +325,7 @@ class Dispatcher(DispatcherEnd):
             code, message = ErrorCode.UNKNOWN_SERVER_ERROR, None
             self.broker.metrics.errors_unexpected += 1
             logger.error("%s version %d failed", api.name, context.api_version, exc_info=error)
-        return failure(api, context.api_version, request, code, message)
+        return failure_in_steps(api, context.api_version, request, code, message)
 
 
 def _waits(api: Api, waiting: Coroutine[Any, Any, Parts | None]) -> Reply:

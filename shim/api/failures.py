@@ -2,15 +2,17 @@
 entry.
 
 If such a response cannot be derived from the message tables, the handler module has a function `failed(request,
-version, code, message)`. `dispatch` imports this module at the start, because a failure may be that no file
-can be opened.
+version, code, message)`. It returns the response, or the steps that make one that grows with the request. `dispatch`
+imports this module at the start, because a failure may be that no file can be opened.
 """
 
 from __future__ import annotations
 
 import sys
+from types import GeneratorType
 
 from kafka_shim.protocol.message import has_version
+from kafka_shim.turns import at_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from kafka_shim.api import Api
     from kafka_shim.errors import ErrorCode
     from kafka_shim.protocol.message import Message
+    from kafka_shim.turns import Steps
 
 # Fields that identify an entry and have different names in a request and its response.
 _NAMES = ("name", "topic", "topic_name", "resource_name", "group_id", "key", "transactional_id")
@@ -27,15 +30,21 @@ _INDEXES = ("partition_index", "partition", "index")
 
 def failure(api: Api, version: int, request: Any, code: ErrorCode, message: str | None) -> Any:
     """Returns the response to `request` with `code`, and with `message` if it has a field for one."""
+    return at_once(failure_in_steps(api, version, request, code, message))
+
+
+def failure_in_steps(api: Api, version: int, request: Any, code: ErrorCode, message: str | None) -> Steps[Any]:
+    """As `failure`, of a request that may have very many entries."""
     special = getattr(sys.modules[api.module_name], "failed", None)
     if special is not None:
-        return special(request, version, code, message)
+        made = special(request, version, code, message)
+        return (yield from made) if made.__class__ is GeneratorType else made
     response: Any = api.response()
-    _fill(response, request, version, code, message)
+    yield from _fill(response, request, version, code, message)
     return response
 
 
-def _fill(answer: Any, asked: Any, version: int, code: ErrorCode, message: str | None) -> None:
+def _fill(answer: Any, asked: Any, version: int, code: ErrorCode, message: str | None) -> Steps[None]:
     fields = {row[0] for row in answer.FIELDS if has_version(row[2], version)}
     if "error_code" in fields:
         answer.error_code = code
@@ -51,13 +60,14 @@ def _fill(answer: Any, asked: Any, version: int, code: ErrorCode, message: str |
         for entry in entries or ():
             one = struct()
             _identify(one, entry)
-            _mark(one, entry, version, code, message)
+            yield from _mark(one, entry, version, code, message)
             getattr(answer, row[0]).append(one)
+            yield
 
 
-def _mark(answer: Any, asked: Any, version: int, code: ErrorCode, message: str | None) -> None:
+def _mark(answer: Any, asked: Any, version: int, code: ErrorCode, message: str | None) -> Steps[None]:
     if hasattr(asked, "FIELDS"):
-        _fill(answer, asked, version, code, message)
+        yield from _fill(answer, asked, version, code, message)
     elif hasattr(answer, "error_code"):
         answer.error_code = code
         if any(row[0] == "error_message" and has_version(row[2], version) for row in answer.FIELDS):

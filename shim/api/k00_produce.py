@@ -102,7 +102,7 @@ def _append_transactional(
     return admit_and_append(context, request, response, batches, of_transactions)
 
 
-def failed(request: ProduceRequest, version: int, code: ErrorCode, message: str | None) -> ProduceResponse:
+def failed(request: ProduceRequest, version: int, code: ErrorCode, message: str | None) -> Steps[ProduceResponse]:
     """Every partition gets the error, once, as in ProduceRequest.getErrorResponse. With acks 0 the connection is
     closed."""
     if request.acks == 0:
@@ -116,13 +116,14 @@ def failed(request: ProduceRequest, version: int, code: ErrorCode, message: str 
             response.responses.append(TopicProduceResponse(name=topic.name, topic_id=topic.topic_id))
         for data in topic.partition_data:
             indexes[key][data.index] = None
+            yield
     for entry, of_topic in zip(response.responses, indexes.values(), strict=True):
-        entry.partition_responses = [
-            PartitionProduceResponse(
-                index=index, error_code=code, base_offset=-1, error_message=message if version >= 8 else None
-            )
-            for index in of_topic
-        ]
+        for index in of_topic:
+            answer = PartitionProduceResponse(index=index, error_code=code, base_offset=-1)
+            if version >= 8:
+                answer.error_message = message
+            entry.partition_responses.append(answer)
+            yield
     return response
 
 

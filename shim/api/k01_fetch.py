@@ -194,16 +194,19 @@ def _add(response: FetchResponse, entries: list[PartitionRead]) -> None:
 # --- any fetch
 
 
-def failed(request: FetchRequest, version: int, code: ErrorCode, message: str | None) -> FetchResponse:
+def failed(request: FetchRequest, version: int, code: ErrorCode, message: str | None) -> Steps[FetchResponse]:
     """Returns the error at the top level, and before v13, where clients may not read that, in every partition too."""
     response = FetchResponse(error_code=code, session_id=request.session_id)
     if version < FIRST_WITH_TOPIC_IDS:
         for topic in request.topics:
-            answers = [
-                PartitionData(partition_index=asked.partition, error_code=code, high_watermark=-1, records=b"")
-                for asked in topic.partitions
-            ]
-            response.responses.append(FetchableTopicResponse(topic=topic.topic, partitions=answers))
+            answer = FetchableTopicResponse(topic=topic.topic)
+            response.responses.append(answer)
+            for asked in topic.partitions:
+                number = asked.partition
+                answer.partitions.append(
+                    PartitionData(partition_index=number, error_code=code, high_watermark=-1, records=b"")
+                )
+                yield
     return response
 
 

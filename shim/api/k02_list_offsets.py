@@ -78,8 +78,7 @@ def handle(context: Context, request: ListOffsetsRequest) -> Steps[ListOffsetsRe
             except KafkaError as error:
                 answer.error_code = error.code
     for topic in denied:
-        response.topics.append(_refusal(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
-        yield
+        response.topics.append((yield from _refusal(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED)))
     return response
 
 
@@ -101,19 +100,22 @@ def _repeated(topics: list[ListOffsetsTopic], *, are_distinct: bool) -> Steps[di
     return repeated
 
 
-def failed(request: ListOffsetsRequest, version: int, code: ErrorCode, message: str | None) -> ListOffsetsResponse:
+def failed(
+    request: ListOffsetsRequest, version: int, code: ErrorCode, message: str | None
+) -> Steps[ListOffsetsResponse]:
     """Returns the error in every partition, with no offset."""
-    return ListOffsetsResponse(topics=[_refusal(topic, code) for topic in request.topics])
+    response = ListOffsetsResponse()
+    for topic in request.topics:
+        response.topics.append((yield from _refusal(topic, code)))
+    return response
 
 
-def _refusal(topic: ListOffsetsTopic, code: ErrorCode) -> ListOffsetsTopicResponse:
-    return ListOffsetsTopicResponse(
-        name=topic.name,
-        partitions=[
-            ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=code)
-            for asked in topic.partitions
-        ],
-    )
+def _refusal(topic: ListOffsetsTopic, code: ErrorCode) -> Steps[ListOffsetsTopicResponse]:
+    answer = ListOffsetsTopicResponse(name=topic.name)
+    for asked in topic.partitions:
+        answer.partitions.append(ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=code))
+        yield
+    return answer
 
 
 def _find(

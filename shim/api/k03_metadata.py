@@ -95,11 +95,12 @@ def _with_operations(context: Context, topic: MetadataResponseTopic) -> Metadata
     return topic
 
 
-def failed(request: MetadataRequest, version: int, code: ErrorCode, message: str | None) -> MetadataResponse:
+def failed(request: MetadataRequest, version: int, code: ErrorCode, message: str | None) -> Steps[MetadataResponse]:
     """Returns the error in every requested topic, and from v13 on at the top level."""
     response = MetadataResponse(error_code=code)
     for topic in request.topics or ():
         response.topics.append(MetadataResponseTopic(error_code=code, name=topic.name or "", topic_id=topic.topic_id))
+        yield
     return response
 
 

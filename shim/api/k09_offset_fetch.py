@@ -148,22 +148,25 @@ def _errors(topics: list[OffsetFetchRequestTopics], code: ErrorCode) -> list[Off
     ]
 
 
-def failed(request: OffsetFetchRequest, version: int, code: ErrorCode, message: str | None) -> OffsetFetchResponse:
+def failed(
+    request: OffsetFetchRequest, version: int, code: ErrorCode, message: str | None
+) -> Steps[OffsetFetchResponse]:
     """Returns the error in each group (v8), at the top level, or in each partition (v1)."""
+    response = OffsetFetchResponse()
     if version >= FIRST_WITH_GROUPS:
-        groups = [OffsetFetchResponseGroup(group_id=group.group_id, error_code=code) for group in request.groups]
-        return OffsetFetchResponse(groups=groups)
+        for group in request.groups:
+            response.groups.append(OffsetFetchResponseGroup(group_id=group.group_id, error_code=code))
+            yield
+        return response
     if version >= FIRST_WITH_TOP_ERROR:
-        return OffsetFetchResponse(error_code=code)
-    return OffsetFetchResponse(
-        topics=[
-            OffsetFetchResponseTopic(
-                name=topic.name,
-                partitions=[
-                    OffsetFetchResponsePartition(partition_index=each, committed_offset=-1, error_code=code)
-                    for each in topic.partition_indexes
-                ],
+        response.error_code = code
+        return response
+    for topic in request.topics or ():
+        answer = OffsetFetchResponseTopic(name=topic.name)
+        response.topics.append(answer)
+        for each in topic.partition_indexes:
+            answer.partitions.append(
+                OffsetFetchResponsePartition(partition_index=each, committed_offset=-1, error_code=code)
             )
-            for topic in request.topics or ()
-        ]
-    )
+            yield
+    return response

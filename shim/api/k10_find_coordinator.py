@@ -58,16 +58,17 @@ def handle(context: Context, request: FindCoordinatorRequest) -> Steps[FindCoord
 
 def failed(
     request: FindCoordinatorRequest, version: int, code: ErrorCode, message: str | None
-) -> FindCoordinatorResponse:
+) -> Steps[FindCoordinatorResponse]:
     """Returns no node, and the error at the top level or in each key."""
     if version < FIRST_WITH_KEYS:
         return FindCoordinatorResponse(error_code=code, error_message=message, node_id=-1, host="", port=-1)
-    return FindCoordinatorResponse(
-        coordinators=[
+    response = FindCoordinatorResponse()
+    for key in request.coordinator_keys:
+        response.coordinators.append(
             Coordinator(key=key, node_id=-1, host="", port=-1, error_code=code, error_message=message)
-            for key in request.coordinator_keys
-        ]
-    )
+        )
+        yield
+    return response
 
 
 def _check(context: Context, key_type: int, key: str) -> None:

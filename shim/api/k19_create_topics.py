@@ -160,9 +160,15 @@ def _without_configs(created: CreatableTopicResult) -> CreatableTopicResult:
     return created
 
 
-def failed(request: CreateTopicsRequest, version: int, code: ErrorCode, message: str | None) -> CreateTopicsResponse:
+def failed(
+    request: CreateTopicsRequest, version: int, code: ErrorCode, message: str | None
+) -> Steps[CreateTopicsResponse]:
     """Returns the error for each requested topic, without the details of the request."""
-    return CreateTopicsResponse(topics=[_failed(topic.name, code, message) for topic in request.topics])
+    response = CreateTopicsResponse()
+    for topic in request.topics:
+        response.topics.append(_failed(topic.name, code, message))
+        yield
+    return response
 
 
 def _failed(name: str, code: ErrorCode, message: str | None) -> CreatableTopicResult:

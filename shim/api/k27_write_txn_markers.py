@@ -57,13 +57,15 @@ def handle(
 
 def failed(
     request: WriteTxnMarkersRequest, version: int, code: ErrorCode, message: str | None
-) -> WriteTxnMarkersResponse:
+) -> Steps[WriteTxnMarkersResponse]:
     """Every partition of a producer id's last marker gets the error, as in WriteTxnMarkersRequest.getErrorResponse."""
-    codes = {
-        marker.producer_id: {topic.name: dict.fromkeys(topic.partition_indexes, code) for topic in marker.topics}
-        for marker in request.markers
-    }
-    return at_once(_response(codes))
+    codes: dict[int, dict[str, dict[int, ErrorCode]]] = {}
+    for marker in request.markers:
+        codes[marker.producer_id] = of_producer = {}
+        for topic in marker.topics:
+            of_producer[topic.name] = dict.fromkeys(topic.partition_indexes, code)
+            yield
+    return (yield from _response(codes))
 
 
 async def _after_flush(

@@ -16,6 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.context import Context
     from kafka_shim.errors import ErrorCode
+    from kafka_shim.turns import Steps
 
 KEY, MIN, MAX = 30, 1, 3
 REQUEST, RESPONSE = CreateAclsRequest, CreateAclsResponse
@@ -45,8 +46,10 @@ async def handle(context: Context, request: CreateAclsRequest) -> CreateAclsResp
     return CreateAclsResponse(results=results)
 
 
-def failed(request: CreateAclsRequest, version: int, code: ErrorCode, message: str | None) -> CreateAclsResponse:
+def failed(request: CreateAclsRequest, version: int, code: ErrorCode, message: str | None) -> Steps[CreateAclsResponse]:
     """Returns the error for each ACL."""
-    return CreateAclsResponse(
-        results=[AclCreationResult(error_code=code, error_message=message) for _ in request.creations]
-    )
+    response = CreateAclsResponse()
+    for _ in request.creations:
+        response.results.append(AclCreationResult(error_code=code, error_message=message))
+        yield
+    return response

@@ -22,6 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.context import Context
     from kafka_shim.security.acl_binding import Acl
+    from kafka_shim.turns import Steps
 
 KEY, MIN, MAX = 31, 1, 3
 REQUEST, RESPONSE = DeleteAclsRequest, DeleteAclsResponse
@@ -39,11 +40,13 @@ async def handle(context: Context, request: DeleteAclsRequest) -> DeleteAclsResp
     return DeleteAclsResponse(filter_results=[_result(one) async for one in in_slices(results)])
 
 
-def failed(request: DeleteAclsRequest, version: int, code: ErrorCode, message: str | None) -> DeleteAclsResponse:
+def failed(request: DeleteAclsRequest, version: int, code: ErrorCode, message: str | None) -> Steps[DeleteAclsResponse]:
     """Returns the error for each filter."""
-    return DeleteAclsResponse(
-        filter_results=[DeleteAclsFilterResult(error_code=code, error_message=message) for _ in request.filters]
-    )
+    response = DeleteAclsResponse()
+    for _ in request.filters:
+        response.filter_results.append(DeleteAclsFilterResult(error_code=code, error_message=message))
+        yield
+    return response
 
 
 def _result(result: list[Acl] | KafkaError) -> DeleteAclsFilterResult:

@@ -63,16 +63,16 @@ def handle(context: Context, request: AlterReplicaLogDirsRequest) -> Steps[Alter
 
 def failed(
     request: AlterReplicaLogDirsRequest, version: int, code: ErrorCode, message: str | None
-) -> AlterReplicaLogDirsResponse:
+) -> Steps[AlterReplicaLogDirsResponse]:
     """Returns the error in every partition: the response has no place for it at the top level."""
     response = AlterReplicaLogDirsResponse()
     for entry in request.dirs:
         for topic in entry.topics:
-            parts = [
-                AlterReplicaLogDirPartitionResult(partition_index=partition, error_code=code)
-                for partition in topic.partitions
-            ]
-            response.results.append(AlterReplicaLogDirTopicResult(topic_name=topic.name, partitions=parts))
+            result = AlterReplicaLogDirTopicResult(topic_name=topic.name)
+            response.results.append(result)
+            for partition in topic.partitions:
+                result.partitions.append(AlterReplicaLogDirPartitionResult(partition_index=partition, error_code=code))
+                yield
     return response
 
 

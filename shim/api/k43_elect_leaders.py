@@ -21,6 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.broker import Broker
     from kafka_shim.context import Context
+    from kafka_shim.turns import Steps
 
 KEY, MIN, MAX = 43, 0, 2
 REQUEST, RESPONSE = ElectLeadersRequest, ElectLeadersResponse
@@ -49,21 +50,18 @@ def handle(context: Context, request: ElectLeadersRequest) -> ElectLeadersRespon
     return response
 
 
-def failed(request: ElectLeadersRequest, version: int, code: ErrorCode, message: str | None) -> ElectLeadersResponse:
+def failed(
+    request: ElectLeadersRequest, version: int, code: ErrorCode, message: str | None
+) -> Steps[ElectLeadersResponse]:
     """Returns the error at the top level and in each requested partition, as Kafka's request class does."""
-    return ElectLeadersResponse(
-        error_code=code if version >= 1 else ErrorCode.NONE,
-        replica_election_results=[
-            ReplicaElectionResult(
-                topic=topic.topic,
-                partition_result=[
-                    PartitionResult(partition_id=one, error_code=code, error_message=message)
-                    for one in topic.partitions
-                ],
-            )
-            for topic in request.topic_partitions or ()
-        ],
-    )
+    response = ElectLeadersResponse(error_code=code if version >= 1 else ErrorCode.NONE)
+    for topic in request.topic_partitions or ():
+        result = ReplicaElectionResult(topic=topic.topic)
+        response.replica_election_results.append(result)
+        for one in topic.partitions:
+            result.partition_result.append(PartitionResult(partition_id=one, error_code=code, error_message=message))
+            yield
+    return response
 
 
 def _elect(broker: Broker, election_type: int, name: str, number: int) -> PartitionResult:

@@ -23,6 +23,7 @@ from kafka_shim.protocol.messages.alter_partition_reassignments_response import 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.context import Context
+    from kafka_shim.turns import Steps
 
 KEY, MIN, MAX = 45, 0, 1
 REQUEST, RESPONSE = AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse
@@ -51,24 +52,19 @@ def handle(context: Context, request: AlterPartitionReassignmentsRequest) -> Alt
 
 def failed(
     request: AlterPartitionReassignmentsRequest, version: int, code: ErrorCode, message: str | None
-) -> AlterPartitionReassignmentsResponse:
+) -> Steps[AlterPartitionReassignmentsResponse]:
     """Returns the error at the top level and in each requested partition, as Kafka's request class does."""
-    return AlterPartitionReassignmentsResponse(
-        error_code=code,
-        error_message=message,
-        responses=[
-            ReassignableTopicResponse(
-                name=topic.name,
-                partitions=[
-                    ReassignablePartitionResponse(
-                        partition_index=one.partition_index, error_code=code, error_message=message
-                    )
-                    for one in topic.partitions
-                ],
+    response = AlterPartitionReassignmentsResponse(error_code=code, error_message=message)
+    for topic in request.topics:
+        answer = ReassignableTopicResponse(name=topic.name)
+        response.responses.append(answer)
+        for one in topic.partitions:
+            number = one.partition_index
+            answer.partitions.append(
+                ReassignablePartitionResponse(partition_index=number, error_code=code, error_message=message)
             )
-            for topic in request.topics
-        ],
-    )
+            yield
+    return response
 
 
 def _check(context: Context, topic: str, wanted: ReassignablePartition, may_change_factor: bool) -> None:

@@ -127,14 +127,14 @@ async def _is_resolvable(name: str) -> bool:
 
 def failed(
     request: AlterClientQuotasRequest, version: int, code: ErrorCode, message: str | None
-) -> AlterClientQuotasResponse:
+) -> Steps[AlterClientQuotasResponse]:
     """Returns the error for each entity."""
-    entries = [
-        EntryData(
-            entity=[EntityData(entity_type=part.entity_type, entity_name=part.entity_name) for part in entry.entity],
-            error_code=code,
-            error_message=message,
-        )
-        for entry in request.entries
-    ]
-    return AlterClientQuotasResponse(entries=entries)
+    response = AlterClientQuotasResponse()
+    for entry in request.entries:
+        answer = EntryData(error_code=code, error_message=message)
+        response.entries.append(answer)
+        for part in entry.entity:
+            answer.entity.append(EntityData(entity_type=part.entity_type, entity_name=part.entity_name))
+            yield
+        yield
+    return response

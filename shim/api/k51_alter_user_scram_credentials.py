@@ -74,8 +74,10 @@ async def _committed(context: Context, response: AlterUserScramCredentialsRespon
 
 def failed(
     request: AlterUserScramCredentialsRequest, version: int, code: ErrorCode, message: str | None
-) -> AlterUserScramCredentialsResponse:
+) -> Steps[AlterUserScramCredentialsResponse]:
     users = dict.fromkeys([one.name for one in request.deletions] + [one.name for one in request.upsertions])
-    return AlterUserScramCredentialsResponse(
-        results=[AlterUserScramCredentialsResult(user=user, error_code=code, error_message=message) for user in users]
-    )
+    response = AlterUserScramCredentialsResponse()
+    for user in users:
+        response.results.append(AlterUserScramCredentialsResult(user=user, error_code=code, error_message=message))
+        yield
+    return response

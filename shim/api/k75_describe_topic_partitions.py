@@ -99,10 +99,13 @@ def _check_cursor(cursor: RequestCursor, *, is_among_named: bool) -> None:
 
 def failed(
     request: DescribeTopicPartitionsRequest, version: int, code: ErrorCode, message: str | None
-) -> DescribeTopicPartitionsResponse:
+) -> Steps[DescribeTopicPartitionsResponse]:
     """Returns the error for every requested topic."""
-    topics = [DescribeTopicPartitionsResponseTopic(error_code=code, name=topic.name) for topic in request.topics]
-    return DescribeTopicPartitionsResponse(topics=topics)
+    response = DescribeTopicPartitionsResponse()
+    for topic in request.topics:
+        response.topics.append(DescribeTopicPartitionsResponseTopic(error_code=code, name=topic.name))
+        yield
+    return response
 
 
 def _missing(context: Context, name: str) -> DescribeTopicPartitionsResponseTopic:

@@ -44,7 +44,7 @@ def handle(
 
 def failed(
     request: InitializeShareGroupStateRequest, version: int, code: ErrorCode, message: str | None
-) -> InitializeShareGroupStateResponse:
+) -> Steps[InitializeShareGroupStateResponse]:
     """Returns the error for each share partition."""
     response = InitializeShareGroupStateResponse()
     return share_states.failed(response, request, InitializeStateResult, PartitionResult, code, message)

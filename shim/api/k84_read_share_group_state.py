@@ -57,7 +57,7 @@ def handle(context: Context, request: ReadShareGroupStateRequest) -> Steps[Outco
 
 def failed(
     request: ReadShareGroupStateRequest, version: int, code: ErrorCode, message: str | None
-) -> ReadShareGroupStateResponse:
+) -> Steps[ReadShareGroupStateResponse]:
     """Returns the error for each share partition."""
     response = ReadShareGroupStateResponse()
     return share_states.failed(response, request, ReadStateResult, PartitionResult, code, message)

@@ -58,7 +58,7 @@ def handle(context: Context, request: WriteShareGroupStateRequest) -> Steps[Outc
 
 def failed(
     request: WriteShareGroupStateRequest, version: int, code: ErrorCode, message: str | None
-) -> WriteShareGroupStateResponse:
+) -> Steps[WriteShareGroupStateResponse]:
     """Returns the error for each share partition."""
     response = WriteShareGroupStateResponse()
     return share_states.failed(response, request, WriteStateResult, PartitionResult, code, message)

@@ -41,7 +41,7 @@ def handle(context: Context, request: DeleteShareGroupStateRequest) -> Steps[Out
 
 def failed(
     request: DeleteShareGroupStateRequest, version: int, code: ErrorCode, message: str | None
-) -> DeleteShareGroupStateResponse:
+) -> Steps[DeleteShareGroupStateResponse]:
     """Returns the error for each share partition."""
     response = DeleteShareGroupStateResponse()
     return share_states.failed(response, request, DeleteStateResult, PartitionResult, code, message)

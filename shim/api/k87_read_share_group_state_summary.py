@@ -44,7 +44,7 @@ def handle(context: Context, request: ReadShareGroupStateSummaryRequest) -> Step
 
 def failed(
     request: ReadShareGroupStateSummaryRequest, version: int, code: ErrorCode, message: str | None
-) -> ReadShareGroupStateSummaryResponse:
+) -> Steps[ReadShareGroupStateSummaryResponse]:
     """Returns the error for each share partition."""
     response = ReadShareGroupStateSummaryResponse()
     return share_states.failed(response, request, ReadStateSummaryResult, PartitionResult, code, message)

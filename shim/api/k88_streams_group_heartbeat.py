@@ -21,6 +21,7 @@ from kafka_shim.protocol.messages.create_topics_request import CreatableTopic, C
 from kafka_shim.protocol.messages.streams_group_heartbeat_request import StreamsGroupHeartbeatRequest
 from kafka_shim.protocol.messages.streams_group_heartbeat_response import StreamsGroupHeartbeatResponse
 from kafka_shim.security.acl import AclOperation, ResourceType
+from kafka_shim.turns import at_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ async def _with_topics(context: Context, group_id: str, topics: list[InternalTop
     try:
         created = (await create_topics.handle(context, request)).topics
     except KafkaError as error:
-        created = create_topics.failed(request, create_topics.MAX, error.code, error.message).topics
+        created = at_once(create_topics.failed(request, create_topics.MAX, error.code, error.message)).topics
     groups = context.broker.groups
     now_ms = context.broker.clock.now_ms()
     keep_ms = 2 * groups.image.streams_heartbeat_interval_ms(group_id)

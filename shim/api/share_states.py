@@ -52,7 +52,7 @@ def failed(
     partition_result: Callable[..., Any],
     code: ErrorCode,
     message: str | None,
-) -> _R:
+) -> Steps[_R]:
     """Returns the response with this error for each share partition."""
     for topic in request.topics:
         result = topic_result(topic_id=topic.topic_id)
@@ -60,5 +60,6 @@ def failed(
             result.partitions.append(
                 partition_result(partition=wanted.partition, error_code=code, error_message=message)
             )
+            yield
         response.results.append(result)
     return response

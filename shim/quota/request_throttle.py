@@ -53,8 +53,9 @@ class RequestThrottle:
 
     def resume(self) -> None:
         """The broker works on the request again, until the next `wait`. The time of all its turns counts."""
-        self._began_ns = perf_counter_ns() - (self._spent_ns or 0)
-        self._spent_ns = None
+        if self._spent_ns is not None:
+            self._began_ns = perf_counter_ns() - self._spent_ns
+            self._spent_ns = None
 
     def worked(self, spent_ns: int) -> None:
         """A thread has worked on the request while it waited."""

@@ -199,6 +199,14 @@ def test_steps_that_change_nothing_end_with_their_client() -> None:
 # --- how long others wait
 
 
+def refused_as_a_whole() -> ProduceRequest:
+    """It has a transactional batch, and no transactional id."""
+    data = [PartitionProduceData(index=number + 10, records=b"") for number in range(MANY)]
+    records = batch(b"x", producer_id=5, producer_epoch=0, base_sequence=0, transactional=True)
+    data.append(PartitionProduceData(index=0, records=records))
+    return ProduceRequest(acks=-1, topic_data=[TopicProduceData(name="t", partition_data=data)])
+
+
 def turns_s(work: Callable[[Broker], object], monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The CPU time of each turn of a broker's loop, in this process, while `work` is done in another."""
     monkeypatch.setitem(sys.modules, "uvloop", None)
@@ -239,8 +247,9 @@ def turns_s(work: Callable[[Broker], object], monkeypatch: pytest.MonkeyPatch) -
         (FindCoordinatorRequest(key_type=0, coordinator_keys=NAMES), 4),
         (ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=unknown_partitions())]), 7),
         (commit({name: [0] for name in NAMES}), 8),
+        (refused_as_a_whole(), 9),
     ],
-    ids=["metadata", "coordinators", "offsets", "commit"],
+    ids=["metadata", "coordinators", "offsets", "commit", "refused"],
 )
 def test_no_turn_is_long(request_: Any, version: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each took one turn of 60 to 150 ms of CPU. How long a turn is, the machine decides; its share of all is ours."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from kafka_shim.api import APIS, Api
-from kafka_shim.api.failures import failure
+from kafka_shim.api.failures import failure, failure_in_steps
 from kafka_shim.cext.messages import encode
 from kafka_shim.errors import DisconnectError, ErrorCode
 from kafka_shim.protocol.message import has_version
@@ -104,3 +105,47 @@ def test_old_versions_of_offset_fetch_have_the_error_in_each_partition():
     told = answer(9, 1, offset_fetch_request.OffsetFetchRequest(group_id="g", topics=topics))
     found = [(topic.name, part.partition_index, part.error_code) for topic in told.topics for part in topic.partitions]
     assert found == [("t", 0, ErrorCode.UNKNOWN_SERVER_ERROR), ("t", 3, ErrorCode.UNKNOWN_SERVER_ERROR)]
+
+
+ENTRIES = 30
+
+
+def filled(message: Any, version: int) -> Any:
+    """The message with `ENTRIES` entries in each array that the version has, and so on inside of these."""
+    module = sys.modules[message.__class__.__module__]
+    for name, kind, versions, *rest in message.FIELDS:
+        if not kind.startswith("[]") or not has_version(versions, version) or len(rest) > 3:
+            continue
+        struct = getattr(module, kind[2:], None)
+        if struct is not None:
+            setattr(message, name, [filled(struct(), version) for _ in range(ENTRIES)])
+        elif kind in NAMES:
+            setattr(message, name, [one(kind, number) for number in range(ENTRIES)])
+    return message
+
+
+def one(kind: str, number: int) -> object:
+    return {"[]string": f"t{number}", "[]int32": number, "[]uuid": number.to_bytes(16)}[kind]
+
+
+def messages_in(answer: Any) -> int:
+    found = 0
+    for name, kind, *_ in answer.FIELDS:
+        if kind.startswith("[]"):
+            entries = [entry for entry in getattr(answer, name) or () if hasattr(entry, "FIELDS")]
+            found += len(entries) + sum(map(messages_in, entries))
+    return found
+
+
+@pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
+def test_an_answer_with_many_entries_is_made_in_as_many_steps(api: Api):
+    """One step for each of the innermost entries at least, so that a turn makes few of very many."""
+    for version, request in empty_requests(api):
+        steps = failure_in_steps(api, version, filled(request, version), ErrorCode.UNKNOWN_SERVER_ERROR, "why")
+        taken = 0
+        try:
+            while True:
+                next(steps)
+                taken += 1
+        except StopIteration as end:
+            assert taken >= messages_in(end.value) * ENTRIES // (ENTRIES + 1)
