@@ -46,7 +46,7 @@ DOCS = {
     "sasl.oauthbearer.clock.skew.seconds": "By how much the clocks of this broker and of an issuer may differ.",
     "sasl.oauthbearer.expected.audience": "The audiences of which a token must name one.",
     "sasl.oauthbearer.expected.issuer": "The issuer that a token must name; unset for any.",
-    "sasl.oauthbearer.jwks.endpoint.refresh.ms": "How often keys are read again from the URL.",
+    "sasl.oauthbearer.jwks.endpoint.refresh.ms": "How old keys get: the first token after that has the URL read again.",
     "sasl.oauthbearer.jwks.endpoint.url": "Where the keys are that sign tokens: a file: or an https: URL.",
     "sasl.oauthbearer.scope.claim.name": "The claim with a token's scope.",
     "sasl.oauthbearer.sub.claim.name": "The claim with a token's principal.",

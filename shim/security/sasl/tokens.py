@@ -1,8 +1,8 @@
 """Signed JSON Web Tokens, checked with the keys of a JWKS document (Kafka: BrokerJwtValidator, RefreshingHttpsJwks).
 
 PyJWT checks signatures; claims are checked here, by the broker's clock. A document from a URL is read by a thread,
-at the first token, after `sasl.oauthbearer.jwks.endpoint.refresh.ms`, and for a key that it does not have. A document
-in a file is read again when the file changes.
+at the first token, at the first one after `sasl.oauthbearer.jwks.endpoint.refresh.ms`, which waits for it a short
+while, and for a key that it does not have. A document in a file is read again when the file changes.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ ALLOWED_URLS = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
 # How long the reading of a document may be silent, and how long it may take in all.
 FETCH_SECONDS = 10.0
 LONGEST_FETCH_SECONDS = 20.0
+# How long tokens with a key that is known wait for the document that is due: the key may have been withdrawn.
+REFRESH_WAIT_SECONDS = 2.0
 CHUNK_BYTES = 1 << 16
 LARGEST_DOCUMENT_BYTES = 1 << 20
 # An unknown key makes the document be read again, but not more often than this.
@@ -226,19 +228,28 @@ class _UrlKeys:
         self._read_at_ms: float | None = None
         self._has_failed = False
         self._reading: asyncio.Task[None] | None = None
+        # Until when, by the event loop's clock, tokens with a known key wait for the reading.
+        self._wait_ends_s = 0.0
 
     async def find(self, key_id: str | None) -> list[_Key]:
         found = _matching(self._keys, key_id)
         age_ms = None if self._read_at_ms is None else self._clock.monotonic_ms() - self._read_at_ms
         wait_ms = RETRY_MS if self._has_failed or not found else self._refresh_ms
         is_due = age_ms is None or age_ms >= min(wait_ms, self._refresh_ms)
+        loop = asyncio.get_running_loop()
         if is_due and self._reading is None:
-            self._reading = asyncio.get_running_loop().create_task(self._read())
-        if not found and self._reading is not None:
-            # A known key does not wait: a document that cannot be read must not hold up every login.
-            await asyncio.shield(self._reading)
-            found = _matching(self._keys, key_id)
-        return found
+            is_refresh = age_ms is not None and age_ms >= self._refresh_ms
+            self._wait_ends_s = loop.time() + REFRESH_WAIT_SECONDS if is_refresh else 0.0
+            self._reading = loop.create_task(self._read())
+        reading = self._reading
+        if reading is None:
+            return found
+        if not found:
+            await asyncio.shield(reading)
+        elif loop.time() < self._wait_ends_s:
+            # No longer: a document that cannot be read must not hold up every login.
+            await asyncio.wait({reading}, timeout=self._wait_ends_s - loop.time())
+        return _matching(self._keys, key_id)
 
     async def _read(self) -> None:
         self._clock.begin_work()

@@ -216,6 +216,35 @@ def test_keys_of_a_url_are_read_once_and_again_for_a_key_that_is_new(tmp_path: P
         server.shutdown()
 
 
+@pytest.mark.option("sasl.oauthbearer.jwks.endpoint.refresh.ms")
+def test_a_key_that_was_withdrawn_lets_nobody_in_once_the_keys_are_due(tmp_path: Path, monkeypatch):
+    jwks(tmp_path / "keys.json", KEY)
+    monkeypatch.setattr(Keys, "document", (tmp_path / "keys.json").read_bytes())
+    with HTTPServer(("127.0.0.1", 0), Keys) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/keys"
+        monkeypatch.setenv("KAFKA_OPTS", f"-D{ALLOWED_URLS}={url}")
+        clock = VirtualClock()
+        given = options(url) | {"sasl.oauthbearer.jwks.endpoint.refresh.ms": "60000"}
+        tokens = SignedTokens(ListenerOptions(BrokerConfig.parse(given), "SASL_PLAINTEXT"), clock, [])
+        now = clock.now_ms() // 1000
+        claims = {"sub": "carol", "iat": now, "exp": now + 600, "iss": "https://issuer", "aud": "kafka"}
+        withdrawn, other = [jwt.encode(claims, KEY, "ES256", headers={"kid": kid}) for kid in ("0", "1")]
+
+        async def log_in() -> None:
+            assert (await tokens.validate(withdrawn))[0] == "carol"
+            Keys.document = Keys.document.replace(b'"kid": "0"', b'"kid": "1"')
+            clock.advance(59_000)
+            assert (await tokens.validate(withdrawn))[0] == "carol"
+            clock.advance(1000)
+            with pytest.raises(InvalidTokenError, match="no key of"):
+                await tokens.validate(withdrawn)
+            assert (await tokens.validate(other))[0] == "carol"
+
+        asyncio.run(log_in())
+        server.shutdown()
+
+
 class Hangs(BaseHTTPRequestHandler):
     """Serves a JWKS document once. Then it answers nothing until the test lets it, and then no HTTP."""
 
@@ -238,6 +267,8 @@ class Hangs(BaseHTTPRequestHandler):
 
 @pytest.mark.option("sasl.oauthbearer.jwks.endpoint.refresh.ms")
 def test_a_login_with_a_known_key_does_not_wait_for_a_url_that_does_not_answer(tmp_path: Path, monkeypatch, caplog):
+    """It waits a moment once the keys are too old, and after a reading that failed not at all."""
+    monkeypatch.setattr("kafka_shim.security.sasl.tokens.REFRESH_WAIT_SECONDS", 0.01)
     jwks(tmp_path / "keys.json", KEY)
     Hangs.document = (tmp_path / "keys.json").read_bytes()
     with HTTPServer(("127.0.0.1", 0), Hangs) as server:
