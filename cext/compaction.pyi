@@ -15,8 +15,8 @@ class OffsetMap:
     capacity: int
     """Keys that fit when it has grown to its limit."""
     latest_offset: int
-    """Up to here the log was put in; -1: nothing was. Each key that is added raises it, and the caller does after what has
-    no keys."""
+    """Up to here the log was put in; -1: nothing was. Each key that is added raises it; after what has
+    no keys the caller does."""
 
     def __init__(self, limit_bytes: int, load_factor: float, secret: bytes) -> None: ...
     def find(self, key: bytes) -> int:
