@@ -173,9 +173,10 @@ class Cleaner:
         pause_ms = min(max(2 * pause_ms, self._services.config.log_cleaner_backoff_ms, 1000), LONGEST_PAUSE_MS)
         self._pauses = {other: pause for other, pause in self._pauses.items() if not other.is_closed}
         self._pauses[log] = self._services.clock.monotonic_ms() + pause_ms, pause_ms
-        known = isinstance(err, OSError)
+        # One without a traceback comes from a round, whose thread has logged it.
+        trace = None if isinstance(err, OSError) or err.__traceback__ is None else err
         logger.warning(
-            "%s: compaction failed and is tried again in %d s: %s", log.name, pause_ms // 1000, err, exc_info=not known
+            "%s: compaction failed and is tried again in %d s: %s", log.name, pause_ms // 1000, err, exc_info=trace
         )
 
     def clean_now(self, log: PartitionLog) -> Round:

@@ -23,6 +23,7 @@ from kafka_shim.cext.batch import HEADER_SIZE, BatchError
 from kafka_shim.cext.compaction import OffsetMap, copy_kept, index_records, seal, survey
 from kafka_shim.cext.compression import compress, decompress
 from kafka_shim.cext.segment import Walk, read
+from kafka_shim.config import MAX_INT64
 from kafka_shim.storage import names, validation
 from kafka_shim.storage.cleaned_transactions import Transactions
 from kafka_shim.storage.durable import fsync
@@ -109,6 +110,9 @@ class Round:
         # a copy of the state that the thread needs
         self._directory = log.directory
         self._config: TopicConfig = log.config
+        # None beyond the greatest timestamp: then nothing gets a horizon, as in Kafka, where the sum wraps around.
+        horizon_ms = now_ms + log.config.delete_retention_ms
+        self._horizon_ms = horizon_ms if horizon_ms <= MAX_INT64 else None
         self._sources = [Source(segment) for segment in log.segments if segment.base_offset < uncleanable_offset]
         self._aborted: list[Aborted] = sorted(
             (entry for segment in log.segments for entry in segment.txn_index.entries()), key=_first_offset
@@ -242,18 +246,18 @@ class Round:
         if batch.is_control:
             if batch.record_count == 0:
                 return empty_batch(batch) if retain_empty else None
-            if may_go and not batch.has_delete_horizon:
-                return self._rewrite(batch, content, None, batch.record_count, batch.max_timestamp, horizon=True)
+            if may_go and not batch.has_delete_horizon and self._horizon_ms is not None:
+                return self._rewrite(batch, content, None, batch.record_count, batch.max_timestamp, self._horizon_ms)
             return content
         keep_tombstones = not batch.has_delete_horizon or self.now_ms < batch.base_timestamp
         found = survey(self._map, records_of(batch, content), batch, keep_tombstones)
         if found.kept_count == 0:
             return empty_batch(batch) if retain_empty else None
-        set_horizon = found.has_tombstones and not batch.has_delete_horizon
-        if found.kept_count == found.read_count and not set_horizon:
+        horizon_ms = self._horizon_ms if found.has_tombstones and not batch.has_delete_horizon else None
+        if found.kept_count == found.read_count and horizon_ms is None:
             return content
         max_timestamp = batch.max_timestamp if batch.is_log_append_time else found.max_timestamp
-        return self._rewrite(batch, content, keep_tombstones, found.kept_count, max_timestamp, horizon=set_horizon)
+        return self._rewrite(batch, content, keep_tombstones, found.kept_count, max_timestamp, horizon_ms)
 
     def _rewrite(
         self,
@@ -262,16 +266,15 @@ class Round:
         keep_tombstones: bool | None,
         count: int,
         max_timestamp: int,
-        *,
-        horizon: bool,
+        horizon_ms: int | None,
     ) -> bytearray:
         """Return a batch of the kept records (all if `keep_tombstones` is None), compressed with the batch's own codec.
-        With `horizon` it gets a new delete horizon, which is stored in place of the base timestamp."""
+        A new delete horizon is stored in place of the base timestamp."""
         attributes = batch.attributes
         base_timestamp = batch.base_timestamp
-        if horizon:
+        if horizon_ms is not None:
             attributes |= HORIZON_BIT
-            base_timestamp = self.now_ms + self._config.delete_retention_ms
+            base_timestamp = horizon_ms
         offsets = None if keep_tombstones is None else self._map
         kept = copy_kept(offsets, records_of(batch, content), batch, bool(keep_tombstones), base_timestamp)
         codec = batch.compression

@@ -147,6 +147,28 @@ def test_pause_of_a_partition_that_cannot_be_cleaned_grows(
     assert max(pauses) <= 3600_000 + 15_000
 
 
+@pytest.mark.parametrize("in_round", [True, False])
+def test_error_that_nobody_foresaw_is_logged_with_its_place(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, in_round: bool
+) -> None:
+    disk = make_disk(COMPACT)
+    log = disk.open()
+    keyed(log, (b"a", b"1"))
+    log.roll(NOW_MS)
+
+    def broken(*_: object) -> Any:
+        raise ValueError("a damaged index")
+
+    monkeypatch.setattr(f"kafka_shim.storage.{'compaction.survey' if in_round else 'cleaner.examine'}", broken)
+    if in_round:
+        with pytest.raises(RuntimeError):
+            disk.logs.cleaner.clean_now(log)
+    else:
+        disk.logs.cleaner.choose(NOW_MS)
+    assert caplog.text.count("in broken") == 1
+    assert "NoneType" not in caplog.text
+
+
 def test_a_look_at_very_many_partitions_lets_other_work_in(
     make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch
 ) -> None:

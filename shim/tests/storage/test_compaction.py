@@ -81,6 +81,31 @@ def test_tombstones_stay_until_their_horizon(make_disk: Callable[..., Disk]) -> 
     assert (2, b"a", None) not in stored(log)
 
 
+def test_horizon_may_be_the_greatest_timestamp(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk({**COMPACT, "delete.retention.ms": str(2**63 - 1 - NOW_MS)})
+    log = disk.open()
+    keyed(log, (b"a", None))
+    clean(disk, log)
+    assert [(header.has_delete_horizon, header.base_timestamp) for header in headers(log)] == [(True, 2**63 - 1)]
+    assert [record.timestamp for buffer, _ in log.batches(0) for record in iterate(buffer)] == [NOW_MS]
+
+
+def test_what_is_retained_beyond_the_greatest_timestamp_gets_no_horizon(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk({**COMPACT, "delete.retention.ms": str(2**63 - 1)})
+    log = disk.open()
+    keyed(log, (b"a", b"1"), (b"b", b"1"))
+    keyed(log, (b"a", b"2"), (b"b", None))
+    keyed(log, (b"a", b"3"))
+    keyed(log, (b"c", b"aborted"), pid=1, seq=0, txn=True)
+    end(log, 1, 0, commit=False)
+    for _ in range(2):
+        clean(disk, log)
+        assert stored(log) == [(3, b"b", None), (4, b"a", b"3")]
+        assert [header.base_offset for header in headers(log) if header.is_control] == [6]
+        assert not any(header.has_delete_horizon for header in headers(log))
+        disk.clock.advance(DAY_MS)
+
+
 def test_nothing_from_the_segment_of_the_stable_offset_on_is_touched(make_disk: Callable[..., Disk]) -> None:
     """As in Kafka, only whole segments are cleaned: what is below the bound in its segment stays too."""
     disk = make_disk(COMPACT)
