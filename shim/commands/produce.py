@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import click
 
+from kafka_shim.client.lines import Lines
 from kafka_shim.client.writing import CODECS, Producer
 from kafka_shim.commands.options import bootstrap_option, cluster_of, json_option, show_rows
 from kafka_shim.wire_client import WireClientError
@@ -32,6 +33,8 @@ Examples:
 Exit status: 0 all is stored; 1 the broker refused or was not reached; 2 wrong options or input.
 """
 ACKS = {"0": 0, "1": 1, "all": -1, "-1": -1}
+# What waits is sent when no line has come for so long.
+PAUSE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +89,7 @@ def group(
         written = _write(
             cluster,
             topic,
-            (_with(line, added, partition) for line in reader.lines(source)),
+            (line and _with(line, added, partition) for line in reader.lines(source)),
             Producer(cluster, acks=ACKS[acks], compression=compression, transactional_id=transactional_id),
             transactional_id is not None,
         )
@@ -94,13 +97,16 @@ def group(
 
 
 def _write(
-    cluster: Cluster, topic: str, lines: Iterator[Line], producer: Producer, is_transaction: bool
+    cluster: Cluster, topic: str, lines: Iterator[Line | None], producer: Producer, is_transaction: bool
 ) -> list[Written]:
     interactive = sys.stdin.isatty()
     written: list[Written] = []
     producer.begin()
     try:
         for line in lines:
+            if line is None:
+                written += producer.flush()
+                continue
             producer.send(
                 topic,
                 line.value,
@@ -155,10 +161,16 @@ class Reader:
         self._null_value = None if null_value is None else null_value.encode()
         self._is_json = is_json
 
-    def lines(self, source: BinaryIO) -> Iterator[Line]:
-        """Raises click.ClickException with the number of a line that is not one."""
-        for number, raw in enumerate(source, start=1):
-            text = raw.removesuffix(b"\n").removesuffix(b"\r")
+    def lines(self, source: BinaryIO) -> Iterator[Line | None]:
+        """And None where no line has come for a while. Raises click.ClickException with the number of a line that is
+        not one."""
+        number = 0
+        for raw in Lines(source, PAUSE_S):
+            if raw is None:
+                yield None
+                continue
+            number += 1
+            text = raw.removesuffix(b"\r")
             if self._is_json:
                 if text.strip():
                     yield _json_line(number, text)

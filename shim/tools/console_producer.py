@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import time
 from dataclasses import dataclass
 
+from kafka_shim.client.lines import Lines
 from kafka_shim.client.writing import CODECS, Producer
 from kafka_shim.randomness import Randomness
 from kafka_shim.tools.errors import message_of
@@ -15,6 +18,7 @@ from kafka_shim.wire_client import WireClientError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from types import FrameType
 
     from kafka_shim.client.cluster import Cluster
     from kafka_shim.tools.options import Given
@@ -39,6 +43,9 @@ RENAMED = (
     ("property", "reader-property"),
 )
 BATCH_BYTES = 16 << 10
+# How long a record waits for others, and at least.
+LINGER_MS, LEAST_LINGER_MS = 1000, 50
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
 LINE_READER = "org.apache.kafka.tools.LineMessageReader"
 ACKS = {"all": -1, "-1": -1, "0": 0, "1": 1}
 SEPARATORS = (
@@ -100,12 +107,16 @@ class LineReader:
         headers, rest = self._cut(self.parse_headers, line, self.headers_delimiter, "headers delimiter", line)
         key, value = self._cut(self.parse_key, rest, self.key_separator, "key separator", line)
         is_plain = headers is None or headers == self.null_marker
-        found = (
-            []
-            if is_plain or headers is None
-            else [self._header(pair) for pair in headers.split(self.headers_separator)]
-        )
+        found = [] if is_plain or headers is None else [self._header(pair) for pair in self._pairs(headers)]
         return self._bytes(key), self._bytes(value), found
+
+    def _pairs(self, headers: str) -> list[str]:
+        """As Java's split, which drops what is empty at the end."""
+        found = headers.split(self.headers_separator)
+        if len(found) > 1:
+            while found and not found[-1]:
+                found.pop()
+        return found
 
     def _cut(self, is_wanted: bool, text: str, mark: str, name: str, line: str) -> tuple[str | None, str]:
         if not is_wanted:
@@ -191,32 +202,60 @@ class Sticky:
         return self._partition
 
 
+class Stop:
+    """SIGTERM and Ctrl-C end the lines, so that what waits is sent, and `status` is what a shell makes of them. The
+    second one ends the process."""
+
+    def __init__(self, lines: Lines) -> None:
+        self._lines = lines
+        self.status = 0
+        for number in SIGNALS:
+            signal.signal(number, self._stop)
+
+    def _stop(self, number: int, _: FrameType | None) -> None:
+        self.status = 128 + number
+        for each in SIGNALS:
+            signal.signal(each, signal.SIG_DFL)
+        self._lines.stop()
+
+
 def _send_lines(cluster: Cluster, producer: Producer, reader: LineReader, given: Given) -> int:
     sticky = Sticky(cluster, given.text("topic"), given.number("batch-size") or BATCH_BYTES)
-    topic, is_console = given.text("topic"), sys.stdin.isatty()
-    is_sync = given.has("sync")
+    topic, is_console, is_sync = given.text("topic"), sys.stdin.isatty(), given.has("sync")
+    linger_ms = given.number("timeout")
+    linger_s = max(LEAST_LINGER_MS, LINGER_MS if linger_ms is None else linger_ms) / 1000
+    lines = Lines(sys.stdin.buffer, linger_s, with_returns=True)
+    stop, due_s = Stop(lines), 0.0
     if is_console:
         print(">", end="", flush=True)
     try:
-        for raw in sys.stdin.buffer:
-            line = raw.decode("utf-8", "replace").removesuffix("\n").removesuffix("\r")
-            key, value, headers = reader.record(line)
+        for raw in lines:
+            if raw is None:
+                _flush(producer)
+                due_s = 0.0
+                continue
+            key, value, headers = reader.record(raw.decode("utf-8", "replace"))
             partition = sticky.partition(len(value or b"")) if key is None else None
             try:
                 producer.send(topic, value, key, headers=headers, partition=partition)
             except WireClientError as err:  # of what it has sent because much was waiting
+                if is_sync:
+                    raise
                 _tell(err)
+            now_s = time.monotonic()
+            due_s = due_s or now_s + linger_s
             if is_sync:
                 producer.flush()  # a refusal is the end, as in Kafka's tool
-            elif is_console:
+            elif is_console or now_s >= due_s:
                 _flush(producer)
+                due_s = 0.0
             if is_console:
                 print(">", end="", flush=True)
     except ReadError:
         _flush(producer)  # Kafka's tool sends what came before, too
         raise
     _flush(producer)
-    return 0
+    return stop.status
 
 
 def _flush(producer: Producer) -> None:

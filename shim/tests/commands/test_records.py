@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -58,9 +59,10 @@ def test_lines_become_records(run, broker):
 class Interrupted(io.BytesIO):
     """Lines of a keyboard at which Ctrl-C is pressed where the input would end."""
 
-    def __next__(self) -> bytes:
-        if line := self.readline():
-            return line
+    def read(self, size: int | None = -1, /) -> bytes:
+        found = super().read(size)
+        if found or size == 0:
+            return found
         raise KeyboardInterrupt
 
 
@@ -76,6 +78,28 @@ def test_ctrl_c_ends_what_is_typed_and_says_what_is_written(broker, capsys, monk
     assert main([*words, "--transactional-id", "billing"]) == 130
     assert "the transaction is aborted\n" in capsys.readouterr().err
     assert len(values(broker, "t")) == 2
+
+
+def test_what_waits_is_written_when_no_line_comes(broker, monkeypatch):
+    """A slow pipe's lines waited for its end."""
+    broker.create_topic("t")
+    reader, writer = os.pipe()
+    monkeypatch.setattr("kafka_shim.commands.produce.PAUSE_S", 0.01)
+    with open(reader, "rb") as source, open(writer, "wb", buffering=0) as sink:
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=source, isatty=lambda: False))
+        sink.write(b"one\n")
+
+        def end_once_written():
+            try:
+                broker.consume("t", 1)
+            finally:
+                sink.close()
+
+        ending = threading.Thread(target=end_once_written)
+        ending.start()
+        assert main(["produce", "t", "--bootstrap-server", broker.bootstrap_servers]) == 0
+        ending.join()
+    assert values(broker, "t") == [(None, b"one")]
 
 
 def test_nothing_that_listens_is_told_before_the_first_line_is_read(run):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
+import signal
 import subprocess
 import sys
+import termios
 from contextlib import contextmanager
 
 import pytest
@@ -89,3 +92,29 @@ def test_a_refused_record_ends_a_producer_that_waits_for_each(broker):
     await_values(broker, "t", "first")
     with tool("console_producer", broker, "--topic", "t") as producer:
         assert said_after(producer, b"x" * 500 + b"\n")[0] == 0  # Kafka's logs it and goes on
+
+
+def test_what_waits_is_sent_when_no_line_comes(broker):
+    """The lines waited for the end of the input."""
+    broker.create_topic("t")
+    with tool("console_producer", broker, "--topic", "t") as producer:
+        write(producer, b"a\rb\r\n")
+        await_values(broker, "t", "a", "b")
+        assert said_after(producer, b"c") == (0, "", "")
+    await_values(broker, "t", "a", "b", "c")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_what_waits_is_sent_at_a_signal(broker, number):
+    broker.create_topic("t")
+    with tool("console_producer", broker, "--topic", "t", "--timeout", "600000") as producer:
+        write(producer, b"a\nb\n")
+        wait_until(lambda: unread_bytes(producer.stdin) == 0, "the lines are read")
+        producer.send_signal(number)
+        wait_until(lambda: producer.poll() is not None, "it ends")
+        assert said(producer) == (128 + number, "", "")
+    await_values(broker, "t", "a", "b")
+
+
+def unread_bytes(pipe):
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)

@@ -349,7 +349,9 @@ def test_lines_become_records():
     reader = LineReader.of({"parse.key": "true", "parse.headers": "true", "null.marker": "NIL"})
     assert reader.record("h:1,i:NIL\tk\tv\tw") == (b"k", b"v\tw", [("h", b"1"), ("i", None)])
     assert reader.record("NIL\tNIL\tNIL") == (None, None, [])
-    for line in ("no tabs", "h:1\tno key", "h\tk\tv", "NIL:1\tk\tv"):
+    assert reader.record("h:1,,\tk\tv") == (b"k", b"v", [("h", b"1")])
+    assert reader.record(",\tk\tv") == (b"k", b"v", [])
+    for line in ("no tabs", "h:1\tno key", "h\tk\tv", "NIL:1\tk\tv", ",h:1\tk\tv", "\tk\tv"):
         with pytest.raises(ReadError):
             reader.record(line)
     lenient = LineReader.of({"parse.key": "true", "parse.headers": "true", "ignore.error": "true"})
