@@ -25,6 +25,9 @@ SESSION_TIMEOUT_MS, REBALANCE_TIMEOUT_MS = 45_000, 300_000
 HEARTBEAT_S, COMMIT_S = 3.0, 5.0
 ASSIGNOR = "range"
 SUBSCRIPTION_VERSION = 1
+# The answer to a join comes when the last member has joined, or its time for that is over (Kafka:
+# JOIN_GROUP_TIMEOUT_LAPSE).
+JOIN_S = REBALANCE_TIMEOUT_MS / 1000 + 5
 # The member has to join again, with its member id or without.
 REJOIN = frozenset({ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID})
 
@@ -33,10 +36,20 @@ class ClassicMember:
     """Joins at the first call of `positions`, and leaves with `close`. Commits what was read every few seconds, before
     it gives partitions away, and when it leaves. Not thread-safe; call `positions` at least every few seconds."""
 
-    def __init__(self, cluster: Cluster, group: str, topics: Callable[[], list[str]], start: int = EARLIEST) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        group: str,
+        topics: Callable[[], list[str]],
+        start: int = EARLIEST,
+        *,
+        join_s: float = JOIN_S,
+    ) -> None:
         """`topics` returns what the member wants now; `start`, EARLIEST or LATEST, is where a partition without
-        committed offset begins. Raises WireClientError, as every method."""
+        committed offset begins; `join_s`: how long it waits for the other members to join. Raises WireClientError, as
+        every method."""
         self._cluster = cluster
+        self._join_s = join_s
         self._group = group
         self._topics = topics
         self._start = start
@@ -142,7 +155,11 @@ class ClassicMember:
                 protocol_type=PROTOCOL_TYPE,
                 protocols=[{"name": ASSIGNOR, "metadata": metadata}],
             )
-            answer = self._coordinator().request(request)
+            try:
+                answer = self._coordinator().request(request, timeout_s=self._join_s)
+            except BaseException:
+                self._cluster.close()  # the broker answers nothing else there before
+                raise
             if answer.error_code != ErrorCode.MEMBER_ID_REQUIRED:
                 check(answer.error_code, subject=self._group)
                 return answer

@@ -52,6 +52,8 @@ FORMATTER_RENAMED = (("property", "formatter-property"),)
 SAID = "Option --{old} is deprecated and will be removed in a future version. Use --{new} instead."
 OFFSETS = {"earliest": EARLIEST, "latest": LATEST}
 WAIT_MS = 200
+# How long a group is joined at least, however short the time without messages may be.
+LEAST_JOIN_S = 1.0
 # Java's deserializers by the end of their names; what they make of bytes is printed as Java prints it.
 DESERIALIZERS: dict[str, Callable[[bytes], str]] = {
     "StringDeserializer": lambda data: data.decode("utf-8", "replace"),
@@ -197,7 +199,7 @@ def run(given: Given) -> int:
                 sys.stdout.buffer.write(formatter.line(record))
                 sys.stdout.buffer.flush()
         except (Interrupted, KeyboardInterrupt):
-            pass
+            cluster.close()  # an answer may be under way
         except BrokenPipeError:
             sys.stderr.write("Unable to write to standard out, closing consumer.\n")
         except WireClientError as err:
@@ -278,9 +280,11 @@ def _source(cluster: Cluster, given: Given, groups: set[str], start: int) -> Sou
 
     if not groups:
         return Fixed(cluster, topics, given.number("partition"), start)
-    from kafka_shim.client.classic_membership import ClassicMember
+    from kafka_shim.client.classic_membership import JOIN_S, ClassicMember
 
-    return ClassicMember(cluster, groups.pop(), topics, start)
+    quiet_ms = given.number("timeout-ms")
+    join_s = JOIN_S if quiet_ms is None or quiet_ms < 0 else min(JOIN_S, max(LEAST_JOIN_S, quiet_ms / 1000))
+    return ClassicMember(cluster, groups.pop(), topics, start, join_s=join_s)
 
 
 def _exists(cluster: Cluster, topic: str) -> bool:

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import socket
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from kafka_shim.client.classic_membership import ClassicMember
 from kafka_shim.client.cluster import Cluster
 from kafka_shim.client.groups import describe_group, list_groups, share_offsets
 from kafka_shim.client.offsets import commit_offsets, committed_offsets
@@ -230,3 +232,20 @@ def test_a_connection_is_made_again_only_where_that_is_asked_for(broker, cluster
 def test_nothing_is_tried_again_where_nobody_ever_answered(nobody):
     with Cluster(nobody) as cluster, pytest.raises(CannotConnectError):
         Producer(cluster, reconnects=True).send("t", b"a")
+
+
+def test_a_member_waits_for_slow_ones_longer_than_for_other_answers(broker, cluster):
+    """It gave up after the time for any answer, and so ended kafka-console-consumer."""
+    create_topic(cluster, "t", partitions=2)
+    first = ClassicMember(cluster, "g", lambda: ["t"])
+    assert len(first.positions()) == 2
+    with Cluster(broker.bootstrap_servers, timeout_s=1) as impatient, ThreadPoolExecutor(1) as pool:
+        second = ClassicMember(impatient, "g", lambda: ["t"])
+        joined = pool.submit(second.positions)
+        try:
+            with pytest.raises(TimeoutError):
+                joined.result(1.5)
+        finally:
+            first.close()
+        assert len(joined.result(60)) == 2
+        second.close()

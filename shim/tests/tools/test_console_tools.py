@@ -11,6 +11,8 @@ from contextlib import contextmanager
 
 import pytest
 
+from kafka_shim.client.classic_membership import ClassicMember
+from kafka_shim.client.groups import describe_group
 from kafka_shim.targets.waiting import wait_until
 
 PATIENCE_S = 60
@@ -70,6 +72,17 @@ def test_a_consumer_says_how_it_ended_when_the_broker_is_gone(broker):
         consumer.terminate()
         status, _, err = said(consumer)
     assert (status, err.splitlines()[-1]) == (0, "Processed a total of 1 messages")
+
+
+def test_a_consumer_waits_for_slow_members_only_as_long_as_for_messages(broker):
+    broker.create_topic("t")
+    with broker.cluster() as cluster:
+        slow = ClassicMember(cluster, "g", lambda: ["t"])
+        slow.positions()
+        with tool("console_consumer", broker, "--topic", "t", "--group", "g", "--timeout-ms", "1000") as consumer:
+            status, out, err = said(consumer)
+        assert (status, out, err.splitlines()[-1]) == (0, "", "Processed a total of 0 messages")
+        assert len(describe_group(cluster, "g").members) == 1
 
 
 @pytest.mark.parametrize("acks", ["all", "1"])
