@@ -37,9 +37,11 @@ class Given:
         return self.values_of.get(name, [])
 
     def one(self, name: str, default: str | None = None) -> str | None:
-        """The value of an option, of several the last."""
+        """The value of an option. Raises UsageError if it is given several times."""
         values = self.values_of.get(name)
-        return values[-1] if values else default
+        if values and len(values) > 1:
+            raise UsageError(f"Found multiple arguments for option {name}, but you asked for only one")
+        return values[0] if values else default
 
     def text(self, name: str, default: str = "") -> str:
         return self.one(name) or default

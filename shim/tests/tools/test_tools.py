@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import io
+import re
 import subprocess
 import sys
 from importlib import import_module
@@ -343,6 +344,25 @@ def test_options_are_read_as_there():
     with pytest.raises(SystemExit) as ended:
         options.parse(["--version"])
     assert ended.value.code == 0
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "topics --create --topic a --topic b",
+        "topics --create --topic a --partitions 1 --partitions 2",
+        "console-consumer --topic a --topic b --from-beginning --timeout-ms 0",
+        "console-producer --topic a --topic b",
+        "configs --alter --topic a --add-config retention.ms=5 --add-config max.message.bytes=1000",
+        "get-offsets --topic a --topic b",
+        "groups --list --bootstrap-server 127.0.0.1:1",
+    ],
+)
+def test_an_option_given_twice_is_refused(line, run, capfd):
+    """The last one won."""
+    assert run(line) == (1, "")
+    said = "Found multiple arguments for option [a-z-]+, but you asked for only one\n"
+    assert re.match(said, capfd.readouterr().err)
 
 
 def test_lines_become_records():
