@@ -26,7 +26,7 @@ class CheckpointError(Exception):
     """A checkpoint file is malformed. The message says where and why."""
 
 
-def replace_file(path: str, content: bytes, *, sync: bool) -> None:
+def replace_file(path: str, content: bytes | bytearray, *, sync: bool) -> None:
     """Replace a file: write `content` to a temporary file and rename it to `path`, so that a crash leaves either the
     old or the new file. Raises OSError."""
     temporary = path + ".tmp"

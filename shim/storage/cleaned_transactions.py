@@ -10,9 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.cext.batch import Batch
     from kafka_shim.storage.segments import Segment
-
-# (producer id, first offset, offset of the marker, last stable offset)
-Aborted = tuple[int, int, int, int]
+    from kafka_shim.storage.txn_index import Aborted
 
 
 class Transactions:

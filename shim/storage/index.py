@@ -13,6 +13,7 @@ from struct import Struct
 from struct import error as StructError
 
 from kafka_shim.cext.segment import IndexEnd, Mapping, lookup_offset, lookup_time
+from kafka_shim.storage.checkpoint import replace_file
 from kafka_shim.storage.open_files import OpenFiles
 
 TYPE_CHECKING = False
@@ -97,6 +98,10 @@ class IndexFile(IndexEnd):
             self._map = self._files.map(self.path, self.stored_bytes, self)
         return self._map
 
+    def hold(self, first: int, second: int) -> None:
+        """As `add`, in memory whatever the number of entries: the file is there only when it has all of them."""
+        self.tail += self.entry.pack(first, second)
+
     def add(self, first: int, second: int) -> None:
         """Append an entry. The caller keeps the entries in order."""
         self.tail += self.entry.pack(first, second)
@@ -118,6 +123,12 @@ class IndexFile(IndexEnd):
         finally:
             os.close(fd)
         self.stored_bytes = self.file_bytes = end_bytes
+        self.tail = bytearray()
+
+    def replace(self) -> None:
+        """As `store`, for an index that is in memory as a whole: its file is written whole or not at all."""
+        replace_file(self.path, self.tail, sync=False)
+        self.stored_bytes = self.file_bytes = len(self.tail)
         self.tail = bytearray()
 
     def first_where(self, is_beyond: Callable[[tuple[int, ...]], bool]) -> int:

@@ -16,6 +16,7 @@ from kafka_shim.cext.batch import BatchError
 from kafka_shim.cext.records import iterate, parse_marker
 from kafka_shim.storage import names, producer_snapshot
 from kafka_shim.storage.checkpoint import CheckpointError
+from kafka_shim.storage.index import WRITE_CHUNK_BYTES
 from kafka_shim.storage.producers import Marker
 from kafka_shim.storage.regular_files import not_regular
 from kafka_shim.storage.segments import Segment
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from kafka_shim.cext.batch import Batch
     from kafka_shim.storage.local_log import LocalLog
     from kafka_shim.storage.services import LogServices
+    from kafka_shim.storage.txn_index import Aborted
 
 logger = logging.getLogger(__name__)
 
@@ -115,7 +117,7 @@ class _Loader:
 
     def has_damaged_txn_index(self, number: int, segment: Segment, files: dict[str, int]) -> bool:
         """Whether a `.txnindex` lacks entries that it had, after a clean stop too: read_committed would show what was
-        aborted. There is no file without an entry."""
+        aborted. A file without an entry is one that lost them, or whose first one was refused."""
         if names.file_name(segment.base_offset, names.TXN_INDEX) not in files:
             return False
         segments = self.log.segments
@@ -138,12 +140,13 @@ class _Loader:
             self.rewritten_from = min(self.rewritten_from, segment.base_offset)
         self.producers_at(segment.base_offset)
 
-        def on_batch(batch: Batch) -> None:
+        def on_batch(batch: Batch) -> Aborted | None:
             if batch.leader_epoch > log.epochs.latest:
                 log.epochs.assign(batch.leader_epoch, batch.base_offset)
-            replay_batch(log, segment, batch)
+            return replay_batch(log, segment, batch)
 
-        cut_bytes = segment.rebuild(log.config.index_interval_bytes, on_batch)
+        # Below the recovery point nothing but the indexes themselves tells the next start that they are not whole.
+        cut_bytes = segment.rebuild(log.config.index_interval_bytes, on_batch, sync=number < self.torn_from)
         if cut_bytes:
             logger.warning(
                 "%s: cut %d bytes at position %d of segment %d, where no whole batch follows",
@@ -152,8 +155,8 @@ class _Loader:
                 segment.size_bytes,
                 segment.base_offset,
             )
-        if number + 1 < len(log.segments):
-            segment.store_indexes()  # those of the active segment are stored when it is rolled or closed
+        if number + 1 < len(log.segments) or len(segment.offset_index.tail) >= WRITE_CHUNK_BYTES:
+            segment.store_rebuilt()  # small ones of the active segment are stored when it is rolled or closed
         later = log.segments[number + 1].base_offset if number + 1 < len(log.segments) else 0
         self.state_offset = log.producers.next_offset if cut_bytes else max(later, log.producers.next_offset)
         return cut_bytes
@@ -270,18 +273,20 @@ def _replay(log: LocalLog, end_offset: int) -> None:
                 break
             # The log start offset may be inside a batch (DeleteRecords). The whole batch is applied.
             if batch.last_offset >= first:
-                replay_batch(log, segment, batch, index=False)
+                replay_batch(log, segment, batch)
 
 
-def replay_batch(log: LocalLog, segment: Segment, batch: Batch, *, index: bool = True) -> None:
-    """Apply a stored batch to the producer state. With `index`, an abort marker is also added to the `.txnindex`."""
+def replay_batch(log: LocalLog, segment: Segment, batch: Batch) -> Aborted | None:
+    """Apply a stored batch to the producer state. Returns the aborted transaction that it ends, if it is a marker."""
     producers = log.producers
+    aborted = None
     if batch.producer_id >= 0:
         marker = _marker_of(segment, batch) if batch.is_control and batch.record_count > 0 else None
         ended = producers.replay(batch, marker)
-        if ended is not None and marker is not None and not marker.commit and index:
-            segment.txn_index.append(batch.producer_id, ended[0], batch.base_offset, ended[1])
+        if ended is not None and marker is not None and not marker.commit:
+            aborted = (batch.producer_id, ended[0], batch.base_offset, ended[1])
     producers.next_offset = batch.next_offset
+    return aborted
 
 
 def _marker_of(segment: Segment, batch: Batch) -> Marker | None:

@@ -13,6 +13,7 @@ from kafka_shim.cext.segment import Walk, find_batch, read
 from kafka_shim.storage import names
 from kafka_shim.storage.index import MAX_RELATIVE_OFFSET, OFFSET_ENTRY, TIME_ENTRY, OffsetIndex, TimeIndex
 from kafka_shim.storage.segment_files import SegmentFiles
+from kafka_shim.storage.txn_index import TxnIndex
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from kafka_shim.cext.batch import Batch
     from kafka_shim.config import TopicConfig
     from kafka_shim.storage.open_files import OpenFiles
+    from kafka_shim.storage.txn_index import Aborted
 
 NO_TIMESTAMP = -1
 # Where the header of a batch has its greatest timestamp.
@@ -242,17 +244,20 @@ class Segment(SegmentFiles):
 
     # --- repair
 
-    def rebuild(self, interval_bytes: int, on_batch: Callable[[Batch], None]) -> int:
+    def rebuild(self, interval_bytes: int, on_batch: Callable[[Batch], Aborted | None], *, sync: bool) -> int:
         """Scan all batches and verify their CRCs, truncate the file at the first invalid batch, rebuild the indexes.
-        `on_batch` is called with each valid batch before the next one is read. Returns the number of bytes cut. Raises
-        OSError."""
+        `on_batch` is called with each valid batch before the next one is read, and returns the aborted transaction
+        that it ends. The caller stores the other two indexes (`store_rebuilt`). `sync`: the index of aborted
+        transactions is on the disk before they are. Returns the number of bytes cut. Raises OSError."""
         self._limits_of = None
+        # A start rebuilds a segment without .index. So it goes first and is written last, and whatever comes between
+        # leaves the sign that the others are not done.
+        with suppress(FileNotFoundError):
+            os.unlink(self.path(names.INDEX))
         # The old index entries are discarded, damaged or not.
         self._offset_index = OffsetIndex.empty(self.path(names.INDEX), self._files)
         self._time_index = TimeIndex.empty(self.path(names.TIME_INDEX), self._files)
-        self._txn_index = None
-        with suppress(FileNotFoundError):
-            os.unlink(self.path(names.TXN_INDEX))
+        aborted: list[Aborted] = []
         self.max_timestamp_ms, self.max_timestamp_offset = NO_TIMESTAMP, self.base_offset
         self.bytes_since_index = 0
         last_entry = 0
@@ -266,15 +271,24 @@ class Segment(SegmentFiles):
                 batch.position - last_entry > interval_bytes
                 and batch.last_offset - self.base_offset <= MAX_RELATIVE_OFFSET
             ):
-                self.offset_index.add(batch.last_offset - self.base_offset, batch.position)
+                self.offset_index.hold(batch.last_offset - self.base_offset, batch.position)
                 self.time_index.maybe_add(self.max_timestamp()[0], self.max_timestamp_offset - self.base_offset)
                 last_entry = batch.position
-            on_batch(batch)
+            if (ended := on_batch(batch)) is not None:
+                aborted.append(ended)
         cut_bytes = self.size_bytes - walk.position
         if cut_bytes:
             self.cut(walk.position)
+        self._txn_index = TxnIndex.rebuilt(self.path(names.TXN_INDEX), self._files, aborted, sync=sync)
         self.bytes_since_index = self.size_bytes - last_entry
         return cut_bytes
+
+    def store_rebuilt(self) -> None:
+        """Write the indexes that `rebuild` has left in memory, .index last. Raises OSError."""
+        timestamp_ms, offset = self.max_timestamp()
+        self.time_index.maybe_add(timestamp_ms, offset - self.base_offset)
+        self.time_index.store()
+        self.offset_index.replace()
 
     def cut(self, position: int) -> None:
         """Truncate the .log file to `position` bytes. The caller truncates the indexes."""

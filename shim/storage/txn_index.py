@@ -12,9 +12,17 @@ from array import array
 from bisect import bisect_left
 from struct import Struct
 
+from kafka_shim.storage.checkpoint import replace_file
 from kafka_shim.storage.open_files import OpenFiles
 from kafka_shim.storage.regular_files import read_and_close
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Self
+
+# (producer id, first offset, offset of the marker, last stable offset)
+Aborted = tuple[int, int, int, int]
 ENTRY = Struct(">hqqqq")
 VERSION = 0
 
@@ -49,6 +57,22 @@ class TxnIndex:
             if version != VERSION:
                 raise OSError(errno.EIO, f"aborted transaction of version {version}, expected {VERSION}", self.path)
             self._add(producer_id, first, last, stable)
+
+    @classmethod
+    def rebuilt(cls, path: str, files: OpenFiles, aborted: Iterable[Aborted], *, sync: bool) -> Self:
+        """Return the index that has these entries alone, in place of what the file had. A failure or a kill leaves the
+        old file: a part of the entries would look like all of them. Raises OSError."""
+        content = b"".join(ENTRY.pack(VERSION, *entry) for entry in aborted)
+        try:
+            before = read_and_close(files.open_briefly(path, os.O_RDONLY | os.O_CLOEXEC))
+        except FileNotFoundError:
+            before = b""
+        else:
+            if not content:
+                os.unlink(path)
+        if content and content != before:  # most are as they were, and a full disk has no room for another
+            replace_file(path, content, sync=sync)
+        return cls(path, files)
 
     def _add(self, producer_id: int, first_offset: int, last_offset: int, last_stable_offset: int) -> None:
         self.producer_ids.append(producer_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import shutil
@@ -11,14 +12,19 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kafka_shim.cext.batch import Batch
 from kafka_shim.config import BrokerConfig, TopicConfig
-from kafka_shim.errors import ErrorCode
+from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.storage import names
+from kafka_shim.storage.index import OFFSET_ENTRY, WRITE_CHUNK_BYTES
+from kafka_shim.storage.local_log import LocalLog
 from kafka_shim.storage.logs import Logs
-from kafka_shim.storage.recovery import finish_swaps, list_files
+from kafka_shim.storage.recovery import finish_swaps, list_files, replay_batch
+from kafka_shim.storage.segments import Segment
 from kafka_shim.tests.storage.conftest import NOW_MS, TOPIC_ID, Disk, batch, end, put, records, refused
 
 SEGMENT = {"segment.bytes": "1048576"}
@@ -151,6 +157,43 @@ def test_a_transaction_index_that_lost_its_entries_is_made_anew_at_any_start(
     (disk.partition / f"{1:020d}{names.TXN_INDEX}").write_bytes(content)
     log = disk.open()
     assert records(log, isolation=1) == seen
+    assert state_of(disk) == before
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "no space"), KeyboardInterrupt()])
+@pytest.mark.parametrize("suffix", [names.INDEX, names.TXN_INDEX])
+def test_a_rebuild_of_indexes_that_was_not_finished_is_done_anew(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch, suffix: str, error: BaseException
+) -> None:
+    """Below the recovery point nothing else says that an index lacks entries. A consumer would read what was
+    aborted."""
+    disk = make_disk({"segment.bytes": "1048576", "index.interval.bytes": "1"})
+    log = disk.open()
+    put(log, b"aborted", pid=6, seq=0, txn=True)
+    end(log, 6, 0, commit=False)
+    for number in range(WRITE_CHUNK_BYTES // OFFSET_ENTRY.size + 10):
+        put(log, b"%d" % number)
+    for sequence in (1, 2):
+        put(log, b"aborted", pid=6, seq=sequence, txn=True)
+        last_marker = end(log, 6, 0, commit=False)
+    log.roll(NOW_MS)
+    put(log, b"last")
+    seen, before = records(log, isolation=1), state_of(disk)
+    disk.stop()
+    index = disk.partition / f"{BASE}{suffix}"
+    index.unlink() if suffix == names.INDEX else os.truncate(index, 90)
+
+    def interrupted(log: LocalLog, segment: Segment, batch: Batch, **options: Any) -> object:
+        if batch.base_offset == last_marker:
+            raise error
+        return replay_batch(log, segment, batch, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("kafka_shim.storage.recovery.replay_batch", interrupted)
+        with pytest.raises((KafkaError, KeyboardInterrupt)):
+            disk.open()
+    disk.stop() if isinstance(error, OSError) else disk.crash()
+    assert records(disk.open(), isolation=1) == seen
     assert state_of(disk) == before
 
 
