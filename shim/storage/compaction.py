@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
     from kafka_shim.cext.batch import Batch
     from kafka_shim.config import TopicConfig
-    from kafka_shim.storage.cleaned_transactions import Aborted
     from kafka_shim.storage.log import PartitionLog
     from kafka_shim.storage.throttle import Throttle
+    from kafka_shim.storage.txn_index import Aborted
 
 logger = logging.getLogger(__name__)
 

@@ -191,17 +191,6 @@ class LocalLog(LogEnd):
         self.producers.snapshot_offset = offset
         return path
 
-    def index_aborted(self, producer_id: int, first_offset: int, last_offset: int, last_stable_offset: int) -> None:
-        """Add an aborted transaction to the index of the active segment. Raises KAFKA_STORAGE_ERROR."""
-        try:
-            self.active.txn_index.append(producer_id, first_offset, last_offset, last_stable_offset)
-        except (OSError, ValueError) as err:
-            # The marker is already in the log, and recovery will rebuild the index. Until then read_committed consumers
-            # would see aborted records, so the partition must go offline after every error: EIO stands for EMFILE and
-            # the like too.
-            self.log_end_offset = self.producers.next_offset = last_offset + 1
-            raise self.fail(OSError(errno.EIO, f"the aborted transaction cannot be indexed: {err}")) from err
-
     # --- fsync
 
     def flush(self) -> None:

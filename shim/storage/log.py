@@ -11,6 +11,7 @@ from kafka_shim.cext.batch import scan, stamp
 from kafka_shim.cext.log_end import Appended
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.storage import lookup, validation
+from kafka_shim.storage.abort_markers import indexed
 from kafka_shim.storage.plain_log import LOG_APPEND_TIME, PlainLog
 from kafka_shim.storage.producers import ProducerRefusal
 from kafka_shim.storage.results import Buffer, Fetched, FoundOffset, ProducerStatus
@@ -173,11 +174,15 @@ class PartitionLog(PlainLog):
         if self.config.message_timestamp_type == LOG_APPEND_TIME:
             batch, append_time_ms = bytearray(batch), now_ms  # the other partitions of the transaction get the same one
         stamp(batch, 0, offset, self.leader_epoch, append_time_ms)
+        aborted = None if marker.commit else self.producers.aborted_by(marker.producer_id, offset)
         try:
-            self._write(batch, len(batch), offset, offset, now_ms, now_ms)
-            ended = self.producers.apply_marker(marker, offset) if is_known else None
-            if ended is not None and not marker.commit:
-                self.index_aborted(marker.producer_id, ended[0], offset, ended[1])
+            if aborted is None:
+                self._write(batch, len(batch), offset, offset, now_ms, now_ms)
+            else:
+                with indexed(self, aborted, len(batch), now_ms):
+                    self._write(batch, len(batch), offset, offset, now_ms, now_ms)
+            if is_known:
+                self.producers.apply_marker(marker, offset)
             return self._advance(offset, offset, -1, len(batch), now_ms)
         except MemoryError as err:
             raise self._refuse_half_done(offset) from err

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from kafka_shim.cext.batch import Batch
+    from kafka_shim.storage.txn_index import Aborted
 
 NO_EPOCH = -1
 NO_OFFSET = -1
@@ -129,6 +130,16 @@ class Producers(ProducersEnd):
             )
             for entry in self.entries.values()
         ]
+
+    def aborted_by(self, producer_id: int, offset: int) -> Aborted | None:
+        """Return the transaction that an abort marker of the producer at `offset` would end, or None if none is
+        open."""
+        entry = self.entries.get(producer_id)
+        if entry is None or entry.txn_first_offset == NO_OFFSET:
+            return None
+        first_offset = entry.txn_first_offset
+        stable_offset = next((each for each in self._open if each != first_offset), offset + 1)
+        return producer_id, first_offset, offset, stable_offset
 
     def open_transactions(self) -> dict[int, int]:
         """Return a map from first offset to producer id of the open transactions, ascending."""

@@ -10,6 +10,7 @@ import errno
 import os
 from array import array
 from bisect import bisect_left
+from contextlib import suppress
 from struct import Struct
 
 from kafka_shim.storage.checkpoint import replace_file
@@ -104,13 +105,29 @@ class TxnIndex:
         entry = ENTRY.pack(VERSION, producer_id, first_offset, last_offset, last_stable_offset)
         position = len(self) * ENTRY.size
         fd = self._files.open_briefly(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC)
+        written = 0
         try:
-            if os.pwrite(fd, entry, position) != len(entry):
-                os.ftruncate(fd, position)
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self.path)
+            written = os.pwrite(fd, entry, position)
         finally:
             os.close(fd)
+            if written != len(entry):
+                with suppress(OSError):  # a start rebuilds a file that ends inside an entry, or has none
+                    self._cut(position)
+        if written != len(entry):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self.path)
         self._add(producer_id, first_offset, last_offset, last_stable_offset)
+
+    def take_back(self) -> None:
+        """Remove the last entry, whose marker was not written. Raises OSError."""
+        self._cut((len(self) - 1) * ENTRY.size)
+        for column in (self.producer_ids, self.first_offsets, self.last_offsets, self.last_stable_offsets):
+            column.pop()
+
+    def _cut(self, position: int) -> None:
+        if position:
+            os.truncate(self.path, position)
+        else:
+            os.unlink(self.path)
 
     def collect(self, fetch_offset: int, end_offset: int) -> tuple[list[tuple[int, int]], bool]:
         """Return (producer_id, first_offset) of the aborted transactions that overlap [fetch_offset, end_offset), and

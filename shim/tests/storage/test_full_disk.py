@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from kafka_shim.errors import ErrorCode
 from kafka_shim.line_limit import MAX_LINES, PERIOD_MS
-from kafka_shim.tests.storage.conftest import Disk, batch, put, records, refused
+from kafka_shim.tests.storage.conftest import Disk, batch, end, put, records, refused
 
 
 @pytest.mark.parametrize("number", ["ENOSPC", "EDQUOT", "EFBIG", "ENOMEM"])
@@ -151,3 +152,34 @@ def test_deleted_records_that_could_not_be_stored_are_deleted_by_the_retry(
     assert log.delete_records_before(2) == 2
     disk.crash()
     assert disk.open().log_start_offset == 2
+
+
+@pytest.fixture
+def small_disk(full_disk: Path) -> Iterator[Disk]:
+    disk = Disk(full_disk, {}, {})
+    yield disk
+    disk.stop()
+
+
+def test_abort_on_a_full_disk_is_refused_and_reading_goes_on(small_disk: Disk) -> None:
+    """The page of the log has room for the marker, and there is none for the first entry of the index."""
+    disk = small_disk
+    log = disk.open()
+    put(log, b"committed", pid=1, seq=0, txn=True)
+    end(log, 1, 0, commit=True)
+    put(log, b"aborted", pid=1, seq=1, txn=True)
+    fill = disk.path / "fill"
+    with contextlib.suppress(OSError), fill.open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(4096))
+    with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+        end(log, 1, 0, commit=False)
+    assert records(log, isolation=1) == [(0, b"committed")]
+    assert (log.log_end_offset, log.last_stable_offset) == (3, 2)
+    fill.unlink()
+    end(log, 1, 0, commit=False)
+    for _ in range(2):
+        assert records(log, isolation=1) == [(0, b"committed")]
+        assert log.last_stable_offset == 4
+        disk.stop()
+        log = disk.open()

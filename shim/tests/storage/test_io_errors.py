@@ -116,36 +116,91 @@ def test_failed_store_of_the_aborted_index_takes_the_partition_offline(make_disk
     (disk.partition / f"{0:020d}.txnindex").mkdir()
     with refused(ErrorCode.KAFKA_STORAGE_ERROR):
         log.append_marker(1, 0, 0, False, 1, NOW_MS)
+    assert log.is_offline
     disk.stop()
     (disk.partition / f"{0:020d}.txnindex").rmdir()
     log = disk.open()
-    assert (log.log_end_offset, log.last_stable_offset) == (2, 2)
+    assert (log.log_end_offset, log.last_stable_offset) == (1, 0), "the marker is to come"
+    log.append_marker(1, 0, 0, False, 1, NOW_MS)
     assert log.read(0, 100, isolation_level=1).aborted == [(1, 0)]
 
 
-@pytest.mark.parametrize("flaw", ["descriptors", "content"])
-def test_aborted_data_is_not_shown_when_its_index_cannot_be_opened(
-    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch, flaw: str
-) -> None:
+def test_aborted_data_is_not_shown_when_its_index_is_damaged(make_disk: Callable[..., Disk]) -> None:
     disk = make_disk()
     log = disk.open()
+    disk.logs.run_periodically()
     put(log, b"a", pid=1, seq=0, txn=True)
-    index = disk.partition / f"{0:020d}.txnindex"
-
-    if flaw == "content":
-        index.write_bytes(b"\xff" * 34)
-    else:
-        monkeypatch.setattr("kafka_shim.storage.txn_index.TxnIndex.append", no_descriptor_left)
+    (disk.partition / f"{0:020d}.txnindex").write_bytes(b"\xff" * 34)
     with refused(ErrorCode.KAFKA_STORAGE_ERROR):
         log.append_marker(1, 0, 0, False, 1, NOW_MS)
     with refused(ErrorCode.KAFKA_STORAGE_ERROR):
         log.read(0, 100, isolation_level=1)
-    monkeypatch.undo()
-    disk.stop()
-    if flaw == "content":
-        index.unlink()
+    disk.clock.advance(1000)
+    assert (log.log_end_offset, log.last_stable_offset) == (1, 0), "the marker is to come"
+    log.append_marker(1, 0, 0, False, 1, NOW_MS)
+    assert log.read(0, 100, isolation_level=1).aborted == [(1, 0)]
+
+
+def test_an_abort_that_finds_no_descriptor_for_its_index_is_refused_and_changes_nothing(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = make_disk()
     log = disk.open()
-    assert (log.log_end_offset, log.last_stable_offset) == (2, 2)
+    put(log, b"a", pid=1, seq=0, txn=True)
+    with monkeypatch.context() as patch, refused(ErrorCode.KAFKA_STORAGE_ERROR):
+        patch.setattr("kafka_shim.storage.txn_index.TxnIndex.append", no_descriptor_left)
+        log.append_marker(1, 0, 0, False, 1, NOW_MS)
+    assert (log.log_end_offset, log.last_stable_offset) == (1, 0)
+    log.append_marker(1, 0, 0, False, 1, NOW_MS)
+    assert log.read(0, 100, isolation_level=1).aborted == [(1, 0)]
+
+
+@pytest.mark.parametrize("before", [0, 1])
+def test_an_abort_whose_marker_cannot_be_written_leaves_no_entry_in_the_index(
+    make_disk: Callable[..., Disk], before: int
+) -> None:
+    """Nor an empty file, which a start would take for one that lost its entries."""
+    disk = make_disk()
+    log = disk.open()
+    for pid in range(before + 1):
+        put(log, b"a", pid=pid, seq=0, txn=True)
+    for pid in range(before):
+        log.append_marker(pid, 0, 0, False, 1, NOW_MS)
+    index = disk.partition / f"{0:020d}.txnindex"
+    disk.faults.arm("log.before_write", "oserror", "ENOSPC", nth=1)
+    with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+        log.append_marker(before, 0, 0, False, 1, NOW_MS)
+    assert (index.stat().st_size if before else index.exists()) == before * 34
+    assert len(log.active.txn_index) == before
+    put(log, b"other")
+    log.append_marker(before, 0, 0, False, 1, NOW_MS)
+    aborted = log.read(0, 1000, isolation_level=1).aborted
+    assert aborted == [(pid, pid) for pid in range(before + 1)]
+    disk.stop()
+    assert disk.open().read(0, 1000, isolation_level=1).aborted == aborted
+
+
+def test_an_entry_of_an_aborted_transaction_whose_marker_a_crash_prevented_is_gone(
+    make_disk: Callable[..., Disk],
+) -> None:
+    disk = make_disk()
+    log = disk.open()
+    put(log, b"a", pid=1, seq=0, txn=True)
+
+    def crash(**_: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("kafka_shim.storage.txn_index.TxnIndex.take_back", lambda _: None)
+        disk.faults.arm("log.before_write", crash)
+        log.append_marker(1, 0, 0, False, 1, NOW_MS)
+    assert (disk.partition / f"{0:020d}.txnindex").stat().st_size == 34
+    disk.crash()
+    log = disk.open()
+    assert (log.last_stable_offset, len(log.active.txn_index)) == (0, 0)
+    disk.faults.disarm()
+    put(log, b"b", pid=1, seq=1, txn=True)
+    log.append_marker(1, 0, 0, False, 1, NOW_MS)
     assert log.read(0, 100, isolation_level=1).aborted == [(1, 0)]
 
 

@@ -1,0 +1,41 @@
+"""The write of a marker that aborts a transaction (Kafka: LocalLog.append and LogSegment.updateTxnIndex, which index
+after the write)."""
+
+from __future__ import annotations
+
+import errno
+from contextlib import contextmanager
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kafka_shim.storage.local_log import LocalLog
+    from kafka_shim.storage.txn_index import Aborted
+
+
+@contextmanager
+def indexed(log: LocalLog, aborted: Aborted, size_bytes: int, now_ms: int) -> Iterator[None]:
+    """Add an aborted transaction to the index of the active segment, in which the caller then writes its marker of
+    `size_bytes`; if that fails, the entry is taken back. Raises KAFKA_STORAGE_ERROR.
+
+    In this order a full disk refuses the marker and changes nothing, and no reader finds a marker without its entry.
+    An entry whose marker a crash prevented is gone with the next start, which rebuilds the active segment."""
+    try:
+        segment = log.active
+        if segment.is_full(size_bytes, now_ms, log.log_end_offset, log.config, now_ms):
+            segment = log.roll(now_ms)
+        segment.txn_index.append(*aborted)
+    except OSError as err:
+        raise log.fail(err) from err
+    except ValueError as err:
+        raise log.fail(OSError(errno.EIO, f"the aborted transaction cannot be indexed: {err}")) from err
+    try:
+        yield
+    except BaseException:
+        if not log.is_offline:  # else the reopening rebuilds the index
+            try:
+                segment.txn_index.take_back()
+            except OSError as err:
+                log.fail(err, torn=True)
+        raise
