@@ -66,9 +66,18 @@ class _Plan:
             self.done_count += share.count_from_start(first_offset, last_offset)
 
     def stored(self) -> list[StateBatch]:
-        return [
-            StateBatch(one.first_offset, one.last_offset, one.target, one.state.delivery_count) for one in self.changes
-        ]
+        """Returns what becomes of the offsets, in order. The offsets of a batch that was split are one again as far as
+        the same happens to them: the share coordinator would merge them, for much more than it costs here."""
+        batches: list[StateBatch] = []
+        end_offset, before = -1, (-1, -1)
+        for one in self.changes:
+            priority = one.state.delivery_count, one.target
+            if one.first_offset == end_offset and priority == before:
+                batches[-1].last_offset = one.last_offset
+            else:
+                batches.append(StateBatch(one.first_offset, one.last_offset, one.target, one.state.delivery_count))
+            end_offset, before = one.last_offset + 1, priority
+        return batches
 
     def apply(self) -> None:
         share = self._share

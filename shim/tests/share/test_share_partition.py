@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.share import acquisition_locks
 from kafka_shim.share.record_state import TERMINAL, TRANSITIONS, RecordState
 from kafka_shim.share.share_partition import PartitionState
+from kafka_shim.share.share_sessions import CachedSharePartition
 from kafka_shim.share.state import StateBatch
 from kafka_shim.tests.share.share_node import GROUP, ShareNode
 
@@ -235,3 +237,33 @@ def test_what_was_deleted_is_not_delivered_once_all_before_it_is_done(node: Shar
     assert (node.share.start_offset, node.share.batches) == (8, [])
     assert node.acknowledge("a", (10, 11, [1])) is ErrorCode.INVALID_RECORD_STATE
     assert node.acquire("b") == [(8, 13, 1)]
+
+
+def test_what_happens_alike_to_offsets_of_a_batch_that_was_split_is_stored_as_one_piece(
+    node: ShareNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node.produce(1000)
+    node.acquire("a", 1000)
+    assert node.acknowledge("a", (500, 500, [1])) is ErrorCode.NONE
+    stored: list[list[StateBatch]] = []
+    write = node.state.write_state
+
+    def seen(*args: Any) -> Any:
+        stored.append(list(args[-1]))
+        return write(*args)
+
+    monkeypatch.setattr(node.state, "write_state", seen)
+    node.acknowledge("a", (100, 102, [1, 1, 3]), (104, 104, [3]))
+    node.shares.sessions.open((GROUP, "a"), {node.key[1:]: CachedSharePartition(*node.key[1:], None)}, "connection")
+    node.shares.end_session(GROUP, "a")
+    assert stored == [
+        [StateBatch(100, 101, 2, 1), StateBatch(102, 102, 4, 1), StateBatch(104, 104, 4, 1)],
+        [
+            StateBatch(0, 99, 0, 1),
+            StateBatch(103, 103, 0, 1),
+            StateBatch(105, 499, 0, 1),
+            StateBatch(501, 999, 0, 1),
+        ],
+    ]
+    node.crash()
+    assert [one[:2] for one in node.acquire("b", 1000)] == [(0, 99), (103, 103), (105, 499), (501, 999)]
