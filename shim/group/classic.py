@@ -40,7 +40,7 @@ class ClassicGroup(ClassicGroupEnd):
 
     TYPE: Literal["classic"] = "classic"
 
-    __slots__ = ("group_id", "state_ms", "subscribed_topics")
+    __slots__ = ("gathering_ends_ms", "group_id", "state_ms", "subscribed_topics")
 
     if TYPE_CHECKING:
         state: State
@@ -69,8 +69,10 @@ class ClassicGroup(ClassicGroupEnd):
         self.pending_joins: dict[str, None] = {}
         # Members of this generation that have not sent SyncGroup.
         self.pending_syncs: set[str] = set()
-        # Whether a member joined since the initial delay was last extended.
+        # Whether a member joined since the initial delay was last extended, and until when it can be: for the rebalance
+        # timeout of those that joined first.
         self.new_member_added = False
+        self.gathering_ends_ms = 0
         # None: not a consumer group, or the subscriptions cannot be parsed. Then `is_subscribed` depends on the
         # protocol type.
         self.subscribed_topics: frozenset[str] | None = None

@@ -244,6 +244,7 @@ def prepare_rebalance(group: ClassicGroup, config: BrokerConfig | None, decision
     group.enter(PREPARING, now_ms)
     if is_initial:
         assert config is not None
+        group.gathering_ends_ms = now_ms + group.rebalance_timeout_ms
         decision.schedule(group.group_id, JOIN, "", config.group_initial_rebalance_delay_ms)
     elif group.has_all_joined:
         complete(group, decision, now_ms)
@@ -294,7 +295,7 @@ def joined(group: ClassicGroup, member_id: str, with_members: bool) -> JoinGroup
 
 def join_phase_over(group: ClassicGroup, image: CoordinatorMetadataImage, now_ms: int) -> Decision:
     """Handle the timer JOIN: the rebalance timeout, or the initial delay, which is extended as long as members keep
-    joining. A delay of 0 is a turn of the event loop."""
+    joining, at most to the rebalance timeout of the first. A delay of 0 is a turn of the event loop."""
     decision = Decision()
     decision.replayed = False
     if group.state is not PREPARING:
@@ -302,8 +303,7 @@ def join_phase_over(group: ClassicGroup, image: CoordinatorMetadataImage, now_ms
     if group.previous_state is EMPTY:
         delay_ms = image.config.group_initial_rebalance_delay_ms
         waited_ms = now_ms - group.state_ms
-        # At most the rebalance timeout, counted from the first join.
-        remaining_ms = group.rebalance_timeout_ms - waited_ms
+        remaining_ms = group.gathering_ends_ms - now_ms
         was_added, group.new_member_added = group.new_member_added, False
         if was_added and remaining_ms > 0:
             decision.schedule(group.group_id, JOIN, "", min(delay_ms, remaining_ms))

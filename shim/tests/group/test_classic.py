@@ -266,6 +266,21 @@ def test_the_initial_delay_ends_at_the_rebalance_timeout(tmp_path: Path) -> None
         node.close()
 
 
+def test_a_later_member_with_a_longer_timeout_does_not_extend_the_initial_delay(tmp_path: Path) -> None:
+    node = Node(tmp_path, group_initial_rebalance_delay_ms=3000)
+    try:
+        first = node.join("g", version=3, rebalance_timeout_ms=7000)
+        for _ in range(3):
+            node.advance(2000)
+            node.join("g", version=3, rebalance_timeout_ms=60_000)
+        node.advance(999)
+        assert not first.is_done
+        node.advance(1)
+        assert len(first.response.members) == 4
+    finally:
+        node.close()
+
+
 # --- without an initial delay
 
 
