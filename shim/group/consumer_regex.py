@@ -10,8 +10,8 @@ match is bounded (`kafka_shim.patterns`).
 from __future__ import annotations
 
 from kafka_shim.errors import KafkaError
-from kafka_shim.group.consumer import MAX_INT64, ConsumerGroup, Resolved
-from kafka_shim.group.consumer_target import REFRESH_INTERVAL_MS, Subscriptions
+from kafka_shim.group.consumer import MAX_INT64, ConsumerGroup, Resolved, add_count
+from kafka_shim.group.consumer_target import REFRESH_INTERVAL_MS
 from kafka_shim.group.decision import REGEX, Decision
 from kafka_shim.group.records import Record
 from kafka_shim.patterns import compile_pattern
@@ -72,10 +72,10 @@ def update_regex(group: ConsumerGroup, old: ConsumerMember, new: ConsumerMember,
     last_refresh_ms = -MAX_INT64 if newest is None else newest.timestamp_ms
     if now_ms <= last_refresh_ms + MIN_REFRESH_INTERVAL_MS:
         return status
-    wanted = Subscriptions(group, group.replaced_by(old, new), (new,)).regexes
+    wanted = _count_wanted(group, old, new)
     is_due = (
         is_due
-        or len(wanted) != len(group.resolved)
+        or wanted != len(group.resolved)
         or (0 if newest is None else newest.version) < image.newest_topics_version
         or now_ms > last_refresh_ms + image.config.group_consumer_regex_refresh_interval_ms
     )
@@ -83,6 +83,20 @@ def update_regex(group: ConsumerGroup, old: ConsumerMember, new: ConsumerMember,
         decision.describers.append((group.group_id, context.client.may_describe))
         decision.schedule_if_absent(group.group_id, REGEX, "", 0)
     return status
+
+
+def _count_wanted(group: ConsumerGroup, old: ConsumerMember, new: ConsumerMember) -> int:
+    """Returns the number of expressions that have members once `new` has replaced `old`."""
+    changes: dict[str, int] = {}
+    for member in group.replaced_by(old, new):
+        if member.regex is not None:
+            add_count(changes, member.regex, -1)
+    if new.regex is not None:
+        add_count(changes, new.regex, 1)
+    counts = group.regexes
+    return len(counts) + sum(
+        (counts.get(regex, 0) + change > 0) - (regex in counts) for regex, change in changes.items()
+    )
 
 
 def resolve(group: ConsumerGroup, image: CoordinatorMetadataImage, now_ms: int) -> Decision:

@@ -10,6 +10,7 @@ import pytest
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group import consumer_regex
 from kafka_shim.group.client import Client
+from kafka_shim.group.consumer import Resolved
 from kafka_shim.group.consumer_member import UNRELEASED, UNREVOKED
 from kafka_shim.group.decision import REGEX
 from kafka_shim.metadata.image import RESOURCE_GROUP
@@ -388,6 +389,44 @@ def test_an_expression_follows_the_topics(node: Node) -> None:
     assert set(node.groups.find("g").resolved["log-.*"].topics) == {"log-1", "log-2"}
     node.modern("g", "a", answer.member_epoch, subscribed_topic_regex="")
     assert not node.groups.find("g").resolved
+
+
+def test_a_heartbeat_costs_the_same_however_many_topics_an_expression_matches(node: Node) -> None:
+    said = {"subscribed_topic_names": [], "subscribed_topic_regex": "log-.*"}
+    epoch = node.modern("g", "a", **said).member_epoch
+    node.advance(10_001)  # late enough to look whether the topics are known
+    group = node.groups.find("g")
+    request = ConsumerGroupHeartbeatRequest(
+        group_id="g", member_id="a", member_epoch=node.modern("g", "a", epoch).member_epoch
+    )
+    costs = []
+    for count in (0, 1000):
+        found = frozenset(f"log-{number}" for number in range(count))
+        group.resolved["log-.*"] = Resolved(
+            found, node.groups.image.metadata.last_offset, group.resolved["log-.*"].timestamp_ms
+        )
+        costs.append(calls_of(node.groups.consumer.heartbeat, request, 1, Client("c", "/127.0.0.1"))[1])
+    assert costs[0] == costs[1]
+
+
+@pytest.mark.parametrize(
+    ("said_first", "said_then", "is_due"),
+    [("log-1", "log-1", False), ("log-1", "log-2", True), ("log-2", "log-1", True), ("", "log-1", False)],
+)
+def test_expressions_are_matched_again_when_one_comes_or_goes(
+    node: Node, said_first: str, said_then: str, is_due: bool
+) -> None:
+    """`other` has log-1 all the time, so that only log-2 comes and goes."""
+    node.modern("g", "other", subscribed_topic_names=[], subscribed_topic_regex="log-1")
+    node.advance(10_001)
+    epoch = node.modern("g", "a", subscribed_topic_names=[], subscribed_topic_regex=said_first or None).member_epoch
+    node.advance(10_001)
+    group = node.groups.find("g")
+    before = {each.timestamp_ms for each in group.resolved.values()}
+    node.modern("g", "a", epoch, subscribed_topic_regex=said_then)
+    node.advance(0)
+    assert ({each.timestamp_ms for each in group.resolved.values()} != before) is is_due
+    assert group.resolved.keys() == group.regexes.keys()
 
 
 def test_many_expressions_are_matched_a_step_at_a_time(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
