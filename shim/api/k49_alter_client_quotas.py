@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 
 from kafka_shim.api.quota_order import entity_hash, order_altered, order_new_values, order_types
+from kafka_shim.metadata.after_commit import Rest
 from kafka_shim.metadata.client_quotas import IP, decide_in_steps
 from kafka_shim.metadata.large_changes import TRIES, check_count, decide, flushed, let_go
 from kafka_shim.protocol.messages.alter_client_quotas_request import AlterClientQuotasRequest
@@ -82,8 +83,13 @@ def _alter(
     records, prepared = yield from decide(metadata, decided)
     is_changed = bool(records) and not request.validate_only
     if is_changed:
-        metadata.commit(records, prepared)
-        yield from _apply(broker)
+        rest = Rest(lambda: at_once(_apply(broker)))
+        try:
+            metadata.commit(records, prepared)
+            yield from _apply(broker)
+        except MemoryError:
+            metadata.leave(rest)
+            raise
         yield from let_go(records)
     response = AlterClientQuotasResponse()
     for names, error in results:

@@ -79,11 +79,11 @@ class Replayer:
         """Called before a commit. Raises NOT_CONTROLLER, which the client tries again, if it was decided without what
         was in the log alone."""
         is_late = bool(self.rest)
-        self._resume()
+        self.resume()
         if is_late:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, "the change before this one had no memory, and is made now")
 
-    def _resume(self) -> None:
+    def resume(self) -> None:
         """Do what found no memory."""
         self.apply_rest()
         self.after.run()
@@ -91,7 +91,7 @@ class Replayer:
     def run_periodically(self) -> None:
         """Look now and then for what is left. With the real clock it needs a running event loop."""
         if self._scheduler is not None:
-            self._scheduler.every("look", RECOVER_EVERY_MS, self._resume)
+            self._scheduler.every("look", RECOVER_EVERY_MS, self.resume)
 
     def stop(self) -> None:
         """Stop the timers. What is left in the log alone is applied by the next start."""
@@ -101,7 +101,7 @@ class Replayer:
     def try_later(self) -> None:
         """Have done later what found no memory."""
         if self._scheduler is not None:
-            self._scheduler.after("recovery", APPLY_RETRY_MS, self._resume)
+            self._scheduler.after("recovery", APPLY_RETRY_MS, self.resume)
 
     def apply_rest(self) -> None:
         """Apply what is in the log alone. What finds no memory is tried again: at once, later, and before the next

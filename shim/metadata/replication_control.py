@@ -142,10 +142,16 @@ class ReplicationControl:
         return [self.image.topics[name] for name in names]
 
     def _commit_and_follow(self, records: Sequence[Any], then: Sequence[Callable[[], object]]) -> None:
-        """Commit these records, and do what comes then."""
+        """As `commit_and_follow`, of records that may be options without effect."""
+        self.commit_and_follow(records, [partial(warn_of_idle, records), *then])
+
+    def commit_and_follow(
+        self, records: Sequence[Any], then: Sequence[Callable[[], object]], prepared: PreparedChange | None = None
+    ) -> None:
+        """Commit these records, and do what comes then: later where memory ends on the way. A step may be called again
+        after it failed half-way. `prepared` as for `commit`."""
         try:
-            self.commit(records, then=then)
-            warn_of_idle(records)
+            self.commit(records, prepared, then)
             self._after.run()
         except MemoryError:
             self._after.try_later()

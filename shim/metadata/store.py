@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from kafka_shim.clock import Clock
     from kafka_shim.config import BrokerConfig, TopicConfig
     from kafka_shim.faults import Faults
+    from kafka_shim.metadata.after_commit import Rest
     from kafka_shim.metadata.policies import Policies
     from kafka_shim.outcome import Flush
     from kafka_shim.protocol.records.voters_record import Voter
@@ -261,6 +262,14 @@ class MetadataStore(ReplicationControl, ConfigurationControl):
         if replayer.is_whole:
             self._snapshots.committed(self.image, now_ms)
         return self._log.flushing
+
+    def resume(self) -> None:
+        """Do what an earlier change found no memory for, before a decision by what that makes. Raises MemoryError."""
+        self._replayer.resume()
+
+    def leave(self, rest: Rest) -> None:
+        """Have the rest of a change done later, for which its request found no memory."""
+        self._after.leave(rest)
 
     def upgrade_kraft_version(self) -> None:
         """Make the static quorum of this node a dynamic one with this node as its voter: kraft.version 1 (KIP-853). As

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.protocol.records.access_control_entry_record import AccessControlEntryRecord
@@ -53,7 +54,7 @@ class AclControl:
         self._take_index = getattr(listener, "take_index", None)
         self._changing = asyncio.Lock()
         self._after_many: Callable[[], object] | None = None
-        self._ids: dict[Acl, bytes] = {acl_of(record): key for key, record in metadata.image.acls.items()}
+        self._ids = _stored(metadata)
         listener.change_acls(self._ids, ())
 
     def call_after_many(self, function: Callable[[], object]) -> None:
@@ -69,6 +70,7 @@ class AclControl:
         results: list[KafkaError | None] = []
         ids: dict[Acl, bytes] = {}
         async with self._changing:
+            self._metadata.resume()  # else an ACL could be stored twice, and its deletion would remove one of them
             async for acl in in_slices(acls):
                 _require_binding(acl)
                 error = _error_of(acl)
@@ -91,6 +93,7 @@ class AclControl:
         deleted: dict[Acl, bytes] = {}
         looked = 0
         async with self._changing:
+            self._metadata.resume()
             async for one in in_slices(filters):
                 error = _filter_error(one)
                 if error is not None:
@@ -132,31 +135,63 @@ class AclControl:
         """Commit a change and let the authorizer take it over, both in one turn of the event loop."""
         prepared = await self._prepared(records)
         if len(records) <= SLICE or self._take_index is None:
-            self._metadata.commit(records, prepared)
-            self._ids.update(added)
-            for acl in removed:
-                del self._ids[acl]
-            self._listener.change_acls(added, removed)
+            self._commit(records, prepared, partial(self._take_over, added, removed))
             return
         ids = {acl: acl_id async for acl, acl_id in in_slices(self._ids.items()) if acl not in removed}
         ids.update(added)
         index = AclIndex()
         async for acl in in_slices(ids):
             index.add(acl)
-        self._metadata.commit(records, prepared)
-        self._ids = ids
-        old = self._take_index(index)
+        old: list[AclIndex] = []
+        self._commit(records, prepared, lambda: old.append(self._replace(ids, index)))
         # To free the old index takes its time, too.
-        async for _ in in_slices(old.dismantle()):
-            pass
+        for one in old:
+            async for _ in in_slices(one.dismantle()):
+                pass
         if self._after_many is not None:
             self._after_many()
+
+    def _commit(self, records: list[Any], prepared: PreparedChange, take_over: Callable[[], None]) -> None:
+        """Commit a change and let it be taken over: if memory ends on the way, later."""
+        self._metadata.commit_and_follow(records, [partial(self._follow, [take_over])], prepared)
+
+    def _follow(self, first: list[Callable[[], None]]) -> None:
+        """Take over a change. Half of it may be taken over after a MemoryError: then all ACLs are taken over anew."""
+        if first:
+            first.pop()()
+            return
+        ids = _stored(self._metadata)
+        if self._take_index is None:
+            self._listener.change_acls(ids.keys() - self._ids.keys(), self._ids.keys() - ids.keys())
+            self._ids = ids
+            return
+        index = AclIndex()
+        for acl in ids:
+            index.add(acl)
+        self._replace(ids, index)
+
+    def _take_over(self, added: dict[Acl, bytes], removed: dict[Acl, bytes]) -> None:
+        self._listener.change_acls(added, removed)
+        self._ids.update(added)
+        for acl in removed:
+            del self._ids[acl]
+
+    def _replace(self, ids: dict[Acl, bytes], index: AclIndex) -> AclIndex:
+        """Returns the index that was in force."""
+        assert self._take_index is not None
+        self._ids = ids
+        old: AclIndex = self._take_index(index)
+        return old
 
     def _new_id(self) -> bytes:
         acl_id = self._clock.random.uuid()
         while acl_id in self._metadata.image.acls:
             acl_id = self._clock.random.uuid()
         return acl_id
+
+
+def _stored(metadata: MetadataStore) -> dict[Acl, bytes]:
+    return {acl_of(record): key for key, record in metadata.image.acls.items()}
 
 
 async def in_slices(many: Iterable[T]) -> AsyncIterator[T]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import hmac
 import logging
+from functools import partial
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.metadata.features import DELEGATION_TOKENS, METADATA_VERSION
@@ -86,9 +87,8 @@ class DelegationTokens:
             expiration_timestamp=min(max_timestamp_ms, _later(now_ms, self._config.delegation_token_expiry_time_ms)),
             token_id=self._clock.random.uuid_text(),
         )
-        self._metadata.commit([token])
         secret = self.hmac_of(token.token_id)
-        self._ids[secret] = token.token_id
+        self._metadata.commit_and_follow([token], [partial(self._ids.__setitem__, secret, token.token_id)])
         return token, secret
 
     def renew(self, principal: str, secret: bytes, period_ms: int) -> int:
@@ -133,7 +133,10 @@ class DelegationTokens:
             self._scheduler.after(SWEEP + ".rest", 0, self.remove_expired)
 
     def _remove(self, tokens: Sequence[DelegationTokenRecord]) -> None:
-        self._metadata.commit([RemoveDelegationTokenRecord(token_id=token.token_id) for token in tokens])
+        records = [RemoveDelegationTokenRecord(token_id=token.token_id) for token in tokens]
+        self._metadata.commit_and_follow(records, [partial(self._removed, tokens)])
+
+    def _removed(self, tokens: Sequence[DelegationTokenRecord]) -> None:
         for token in tokens:
             self._ids.pop(self.hmac_of(token.token_id), None)
             for mechanism in NAME_OF:
