@@ -7,6 +7,7 @@ effect) are loaded when one of their names is first used, so that they do not sl
 | File | Holds |
 | --- | --- |
 | `defaults.py`, `broker.py`, `topic.py` | the attributes and Kafka's defaults; `BrokerConfig`; `TopicConfig` |
+| `doubles.py` | options of the type DOUBLE as text |
 | `table.py` | `Option` and the four tables of options |
 | `generated_rows.py`, `docs.py` | facts, transcribed from Kafka's jars; documentation, this project's own |
 | `properties.py` | Java properties files |
@@ -27,6 +28,7 @@ from kafka_shim.config.topic import TopicConfig
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.config.consistency import check_local_retention, check_values
+    from kafka_shim.config.doubles import double_text
     from kafka_shim.config.dynamic import (
         dynamic_option,
         in_force,
@@ -89,6 +91,7 @@ __all__ = [
     "check_local_retention",
     "check_topic_options",
     "check_values",
+    "double_text",
     "dynamic_option",
     "has_reference",
     "in_force",

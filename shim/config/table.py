@@ -12,6 +12,7 @@ import re
 from kafka_shim.config import effects, generated_rows
 from kafka_shim.config.defaults import BrokerDefaults, ConfigError
 from kafka_shim.config.docs import DOCS
+from kafka_shim.config.doubles import double_text, parse_double
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ def refusal(name: str) -> str | None:
 
 
 class Option:
-    """One option: its facts, its documentation, and `parse`, which validates a text as Kafka does."""
+    """One option: its facts, its documentation, and `parse`, which reads a text as Kafka's ConfigDef does."""
 
     __slots__ = (
         "check",
@@ -185,7 +186,7 @@ class Option:
                 raise self._error(text, f"Not a number of type {self.kind}")
         elif self.kind == "DOUBLE":
             try:
-                value = float(text)
+                value = parse_double(text)
             except ValueError:
                 raise self._error(text, "Not a number of type DOUBLE") from None
         elif self.kind == "LIST":
@@ -252,10 +253,11 @@ class Option:
         highest = highest.removeprefix(",")
         if exception and not int(lowest) <= value <= int(highest):
             raise self._error(text, f"Value must be between {lowest} and {highest} or equal to {exception}")
+        shown = double_text(value) if isinstance(value, float) else str(value)
         if value < float(lowest):
-            raise self._error(str(value), f"Value must be at least {lowest}")
+            raise self._error(shown, f"Value must be at least {lowest}")
         if highest and value > float(highest):
-            raise self._error(str(value), f"Value must be no more than {highest}")
+            raise self._error(shown, f"Value must be no more than {highest}")
 
     def _throttled(self, text: str, value: tuple[str, ...]) -> None:
         for part in value:

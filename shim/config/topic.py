@@ -87,7 +87,9 @@ class TopicConfig:
             elif isinstance(current, int):
                 value = int(text)
             elif isinstance(current, float):
-                value = float(text)
+                from kafka_shim.config.doubles import parse_double
+
+                value = parse_double(text)
             elif isinstance(current, tuple):
                 value = tuple(part.strip() for part in text.split(",") if part.strip())
             elif isinstance(current, str):

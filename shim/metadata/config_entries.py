@@ -17,6 +17,7 @@ from kafka_shim.config import (
     ConfigError,
     TopicConfig,
     base_name,
+    double_text,
 )
 from kafka_shim.metadata import option_order
 from kafka_shim.metadata.image import (
@@ -98,20 +99,7 @@ def text_of(value: Any) -> str | None:
         return "true" if value else "false"
     if isinstance(value, tuple):
         return ",".join(value)
-    return _double_text(value) if isinstance(value, float) else str(value)
-
-
-def _double_text(value: float) -> str:
-    """Java's Double.toString: 0.5, 1.0E-5, 1.7976931348623157E308."""
-    if value == 0 or 1e-3 <= abs(value) < 1e7:
-        return repr(float(value))
-    digits, _, exponent = f"{value!r}".partition("e")
-    if not exponent:
-        digits, _, exponent = f"{value:.17e}".partition("e")
-        digits = repr(float(digits))
-    if "." not in digits:
-        digits += ".0"
-    return f"{digits}E{int(exponent)}"
+    return double_text(value) if isinstance(value, float) else str(value)
 
 
 def _canonical(option: Option, text: str) -> str | None:

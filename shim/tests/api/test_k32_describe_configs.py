@@ -7,6 +7,7 @@ from kafka_shim.metadata import config_entries
 from kafka_shim.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from kafka_shim.tests.api.admin import (
     BROKER,
+    DELETE,
     GROUP,
     LOGGER,
     METRICS,
@@ -31,6 +32,14 @@ def test_a_topics_options_have_types_sources_and_synonyms(client, version):
     assert [(one.name, one.value, one.source) for one in entry.synonyms] == [("message.max.bytes", "1048588", 5)]
     if version >= 3:
         assert entry.config_type == 3
+
+
+@pytest.mark.parametrize("text", ["NaN", "Infinity"])
+def test_a_number_that_is_none_is_described_as_java_writes_it(client, text):
+    rate = "log.cleaner.io.max.bytes.per.second"
+    assert alter(client, BROKER, "", (rate, SET, text)) == (0, None)
+    assert option(client, BROKER, "1", rate) == (text, 3)
+    assert alter(client, BROKER, "", (rate, DELETE, None)) == (0, None)
 
 
 def test_named_options_only_and_words_on_request(client):
