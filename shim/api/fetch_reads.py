@@ -71,12 +71,15 @@ class PartitionRead:
 class FetchReads:
     """One pass over the partitions of a fetch: the result of each, and whether the response can be sent now."""
 
-    __slots__ = ("entries", "has_news", "size_bytes")
+    __slots__ = ("entries", "erroneous", "has_news", "size_bytes")
 
     def __init__(self) -> None:
         self.entries: list[PartitionRead] = []
         self.size_bytes = 0
-        # True after an error or a diverging epoch: the fetch does not wait.
+        # How many partitions have errors that are found before a log is read. The fetch waits for the others, if there
+        # are any.
+        self.erroneous = 0
+        # True after another error or a diverging epoch: the fetch does not wait.
         self.has_news = False
 
 
@@ -84,9 +87,12 @@ def read_again(
     context: Context, request: FetchRequest, fetch: FetchContext, reads: FetchReads, changed: list[PartitionRead]
 ) -> Steps[FetchReads]:
     """Returns the current result of the fetch. Reads only the changed partitions, unless a partition had data before:
-    then all are read, because the size limits may cut elsewhere."""
+    then all are read, because the size limits may cut elsewhere. A partition that is gone since ends the wait."""
+    erroneous = reads.erroneous
     if reads.size_bytes:
-        return (yield from read_in_steps(context, request, fetch))
+        reads = yield from read_in_steps(context, request, fetch)
+        reads.has_news = reads.has_news or reads.erroneous > erroneous
+        return reads
     left_bytes = _limit_bytes(context, request)
     for entry in changed:
         if entry.log is None:  # it changed while the fetch waited
@@ -94,6 +100,7 @@ def read_again(
         entry.answer = PartitionData(partition_index=entry.asked.partition)
         _read_entry(context, request, entry, reads, left_bytes)
         yield
+    reads.has_news = reads.has_news or reads.erroneous > erroneous
     reads.entries.sort(key=_turn_of)
     return reads
 
@@ -146,7 +153,10 @@ def _read_entry(
         reads.size_bytes += entry.size_bytes
     except KafkaError as error:
         _fail(entry.answer, error.code, context.api_version)
-        reads.has_news = True
+        if error.code in UNKNOWN:
+            reads.erroneous += 1
+        else:
+            reads.has_news = True
 
 
 def _read_one(context: Context, request: FetchRequest, entry: PartitionRead, reads: FetchReads, left_bytes: int) -> int:

@@ -3,10 +3,11 @@
 Returns stored batches, unchanged, for each requested partition: up to `max_bytes` in all and `partition_max_bytes`
 each; the last batch of a partition may be cut there. The first batch of all is returned whole whatever its size. If
 less than `min_bytes` is available and there is no error, the request waits in purgatory for an append or until
-`max_wait_ms`. read_committed stops at the last stable offset and returns the aborted transactions (B14, B15). v5 log
-start offset. v7 sessions (KIP-227). v9 leader epochs. v11 rack, preferred replica (none here). v12 is flexible, last
-fetched epoch and diverging epochs (KIP-595). v13 topic ids in place of names. v15 replica state, v17 directory id,
-v18 high watermark of followers: ignored, because there are no followers. v16 node endpoints (never sent here).
+`max_wait_ms`; partitions that do not exist or that the client may not read end no wait for others. read_committed stops
+at the last stable offset and returns the aborted transactions (B14, B15). v5 log start offset. v7 sessions (KIP-227).
+v9 leader epochs. v11 rack, preferred replica (none here). v12 is flexible, last fetched epoch and diverging epochs
+(KIP-595). v13 topic ids in place of names. v15 replica state, v17 directory id, v18 high watermark of followers:
+ignored, because there are no followers. v16 node endpoints (never sent here).
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def handle(
         or reads.size_bytes >= request.min_bytes
         or reads.size_bytes >= request.max_bytes
         or request.max_wait_ms <= 0
-        or not fetch.partitions
+        or reads.erroneous >= len(fetch.partitions)
         or broker.stopping
     ):
         return answer(context, request, fetch, reads)
@@ -166,7 +167,7 @@ def _answer_in_steps(
         if opened is not None:
             opened.join({(entry.asked.topic, entry.asked.partition): entry.asked for entry in some})
             opened.mark_read(some, request.isolation_level)
-        if reads.has_news:
+        if reads.erroneous:
             last += [entry for entry in shown if _is_unknown(entry)]
             shown = [entry for entry in shown if not _is_unknown(entry)]
         _add(response, shown)
@@ -253,7 +254,7 @@ def _answer(context: Context, request: FetchRequest, fetch: FetchContext, reads:
             session_id = session.session_id
             session.read_by(_reader(context, request))
             session.mark_read(entries, request.isolation_level)
-    return _response(session_id, entries, reads.has_news)
+    return _response(session_id, entries, reads.erroneous > 0)
 
 
 def _refusal(context: Context, fetch: FetchContext, reads: FetchReads) -> Steps[FetchResponse | None]:
@@ -267,7 +268,7 @@ def _refusal(context: Context, fetch: FetchContext, reads: FetchReads) -> Steps[
     size, last = FetchSize(context.api_version), []
     for number, entry in enumerate(reads.entries):
         if fetch.must_respond(entry):
-            if reads.has_news and _is_unknown(entry):
+            if reads.erroneous and _is_unknown(entry):
                 last.append(entry)
             else:
                 size.add(entry)
@@ -285,10 +286,10 @@ def _duplicate(fetch: FetchContext) -> FetchResponse:
     return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=fetch.session_id)
 
 
-def _response(session_id: int, entries: list[PartitionRead], has_news: bool) -> FetchResponse:
+def _response(session_id: int, entries: list[PartitionRead], has_unknown: bool) -> FetchResponse:
     response = FetchResponse()
     response.session_id = session_id
-    if has_news:
+    if has_unknown:
         entries = sorted(entries, key=_is_unknown)  # Kafka lists unknown partitions last
     topic: str | bytes | None = None
     partitions: list[PartitionData] = []

@@ -220,8 +220,59 @@ def test_a_parked_fetch_hears_that_its_topic_is_deleted(broker, client):
 
 def test_an_error_in_one_partition_answers_the_rest_at_once(client):
     make_topic(client, "t")
-    response = client.request(fetch_request({("t", 0): 0, ("t", 9): 0}, max_wait_ms=60_000), 12)
+    response = client.request(fetch_request({("t", 0): 0, ("t", 1): 9}, max_wait_ms=60_000), 12)
     assert sum(len(topic.partitions) for topic in response.responses) == 2
+
+
+@pytest.mark.parametrize("missing", ["partition", "topic", "id"])
+def test_what_does_not_exist_ends_no_wait_for_others(broker, client, missing):
+    topic_id = make_topic(client, "t")
+    topic, version = (topic_id, 13) if missing == "id" else ("t", 12)
+    unknown = {"partition": ("t", 9), "topic": ("nowhere", 0), "id": (b"\x07" * 16, 0)}[missing]
+    for wanted in ({unknown: 0, (topic, 0): 0}, {(topic, 0): 0, unknown: 0}):
+        client.send(fetch_request(wanted, max_wait_ms=500), version)
+        while not broker.call(lambda: len(broker.state.parked)):
+            pass
+        broker.clock.advance(500)
+        _, response = client.receive(1, version)
+        codes = [one.error_code for topic in response.responses for one in topic.partitions]
+        assert codes == [0, ErrorCode.UNKNOWN_TOPIC_ID if missing == "id" else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    alone = client.request(fetch_request({unknown: 0}, max_wait_ms=60_000), version)
+    assert alone.responses[0].partitions[0].error_code == codes[1]
+
+
+def test_a_session_of_something_that_does_not_exist_waits_for_the_rest(broker, client):
+    make_topic(client, "t")
+    opened = session_fetch(client, 0, 0, {("t", 0): 0, ("nowhere", 0): 0})
+    request = fetch_request({}, session_id=opened.session_id, session_epoch=1, max_wait_ms=60_000)
+    with Connection(broker.bootstrap_servers, timeout_s=60) as reader:
+        reader.send(request, 12)
+        while not broker.call(lambda: len(broker.state.parked)):
+            pass
+        produce(client, "t", 0, batch(b"a"))
+        _, response = reader.receive(1, 12)
+    assert [topic.topic for topic in response.responses] == ["t", "nowhere"]
+    alone = session_fetch(client, 0, 0, {("nowhere", 0): 0}, max_wait_ms=60_000)
+    assert session_fetch(client, alone.session_id, 1, {}, max_wait_ms=60_000).responses[0].topic == "nowhere"
+
+
+@pytest.mark.parametrize("min_bytes", [1, 1000])
+def test_a_topic_that_goes_beside_one_that_never_was_ends_the_wait(broker, client, min_bytes):
+    """With something to give already, everything is read again."""
+    make_topic(client, "t")
+    make_topic(client, "gone")
+    if min_bytes > 1:
+        produce(client, "t", 0, batch(b"a"))
+    wanted = {("nowhere", 0): 0, ("gone", 0): 0, ("t", 0): 0}
+    with Connection(broker.bootstrap_servers, timeout_s=60) as reader:
+        reader.send(fetch_request(wanted, max_wait_ms=60_000, min_bytes=min_bytes), 12)
+        while not broker.call(lambda: len(broker.state.parked)):
+            pass
+        client.request(DeleteTopicsRequest(topics=[DeleteTopicState(name="gone")], timeout_ms=1000), 6)
+        _, response = reader.receive(1, 12)
+    codes = {topic.topic: topic.partitions[0].error_code for topic in response.responses}
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert codes == {"t": 0, "gone": unknown, "nowhere": unknown}
 
 
 def test_a_parked_fetch_of_a_client_that_left_is_forgotten(broker, client):
