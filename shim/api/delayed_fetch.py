@@ -85,14 +85,16 @@ def _changed(entries: list[PartitionRead]) -> Steps[list[PartitionRead]]:
 
 
 def _can_fill(request: FetchRequest, reads: FetchReads, changed: list[PartitionRead], min_bytes: int) -> bool:
-    """Returns whether the bytes appended since the last read may reach `min_bytes`. This avoids reading the same bytes
-    again at each append."""
+    """Returns whether the bytes appended since the last read may reach `min_bytes`, or begin a new segment. This avoids
+    reading the same bytes again at each append."""
     if min_bytes <= 1 or request.isolation_level != READ_UNCOMMITTED:
         return True
     grown_bytes = reads.size_bytes
     for entry in changed:
         log = entry.log
         if log is None or log.is_closed or log.is_offline or log.log_start_offset != entry.start_offset:
+            return True
+        if entry.is_in_another_segment(request.isolation_level):
             return True
         grown_bytes += log.size_bytes - entry.log_bytes
     return grown_bytes >= min_bytes

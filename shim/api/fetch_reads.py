@@ -36,7 +36,7 @@ UNKNOWN = frozenset(
 class PartitionRead:
     """One partition of a fetch: the result of the last read, and the log's offsets at that time."""
 
-    __slots__ = ("answer", "asked", "end_offset", "log", "log_bytes", "size_bytes", "start_offset")
+    __slots__ = ("answer", "asked", "end_offset", "log", "log_bytes", "segment_base", "size_bytes", "start_offset")
 
     def __init__(self, asked: CachedPartition) -> None:
         self.asked = asked
@@ -45,8 +45,10 @@ class PartitionRead:
         self.log: PartitionLog | None = None
         self.end_offset = -1
         self.start_offset = -1
-        # Only set if `min_bytes` may make the fetch wait.
+        # Only set if `min_bytes` may make the fetch wait; the second is the base offset of the segment of the first
+        # record to read.
         self.log_bytes = 0
+        self.segment_base = -1
 
     def has_changed(self) -> bool:
         """Returns whether another read could give a different result. Transaction markers take offsets, so they count
@@ -58,6 +60,15 @@ class PartitionRead:
             or log.is_closed
             or log.is_offline
         )
+
+    def is_in_another_segment(self, isolation_level: int) -> bool:
+        """Returns whether the reader was in another segment than what it may read ends in now. Then Kafka's reader does
+        not wait (DelayedFetch.tryComplete: onOlderSegment)."""
+        log = self.log
+        if self.segment_base < 0 or log is None or log.is_closed or log.is_offline:
+            return False
+        end = log.last_stable_offset if isolation_level == READ_COMMITTED else log.high_watermark
+        return self.asked.fetch_offset != end and segment_base(log, end) != self.segment_base
 
     def is_at_end(self, isolation_level: int) -> bool:
         """Returns whether another read gives nothing until the log changes or the reader moves."""
@@ -79,7 +90,8 @@ class FetchReads:
         # How many partitions have errors that are found before a log is read. The fetch waits for the others, if there
         # are any.
         self.erroneous = 0
-        # True after another error or a diverging epoch: the fetch does not wait.
+        # True after another error or a diverging epoch, or if `min_bytes` are not in the segment that is read: the
+        # fetch does not wait.
         self.has_news = False
 
 
@@ -89,9 +101,10 @@ def read_again(
     """Returns the current result of the fetch. Reads only the changed partitions, unless a partition had data before:
     then all are read, because the size limits may cut elsewhere. A partition that is gone since ends the wait."""
     erroneous = reads.erroneous
+    has_news = request.min_bytes > 1 and any(one.is_in_another_segment(request.isolation_level) for one in changed)
     if reads.size_bytes:
         reads = yield from read_in_steps(context, request, fetch)
-        reads.has_news = reads.has_news or reads.erroneous > erroneous
+        reads.has_news = reads.has_news or has_news or reads.erroneous > erroneous
         return reads
     left_bytes = _limit_bytes(context, request)
     for entry in changed:
@@ -100,7 +113,7 @@ def read_again(
         entry.answer = PartitionData(partition_index=entry.asked.partition)
         _read_entry(context, request, entry, reads, left_bytes)
         yield
-    reads.has_news = reads.has_news or reads.erroneous > erroneous
+    reads.has_news = reads.has_news or has_news or reads.erroneous > erroneous
     reads.entries.sort(key=_turn_of)
     return reads
 
@@ -128,6 +141,11 @@ def read_in_steps(context: Context, request: FetchRequest, fetch: FetchContext) 
         _read_entry(context, request, entry, reads, left_bytes)
         yield
     return reads
+
+
+def segment_base(log: PartitionLog, offset: int) -> int:
+    """Returns the base offset of the segment in which the offset is."""
+    return log.segments[max(log.segment_at(offset), 0)].base_offset  # type: ignore[no-any-return]
 
 
 def _turn_of(entry: PartitionRead) -> int:
@@ -199,6 +217,10 @@ def _read_one(context: Context, request: FetchRequest, entry: PartitionRead, rea
         at_least_one=not reads.size_bytes,
         copy_bytes=COPY_BYTES - reads.size_bytes,
     )
+    if request.min_bytes > 1:
+        entry.segment_base = segment_base(log, asked.fetch_offset)
+        if entry.is_in_another_segment(request.isolation_level):
+            reads.has_news = True
     answer.high_watermark = fetched.high_watermark
     answer.last_stable_offset = fetched.last_stable_offset
     answer.log_start_offset = fetched.log_start_offset

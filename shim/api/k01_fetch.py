@@ -3,11 +3,12 @@
 Returns stored batches, unchanged, for each requested partition: up to `max_bytes` in all and `partition_max_bytes`
 each; the last batch of a partition may be cut there. The first batch of all is returned whole whatever its size. If
 less than `min_bytes` is available and there is no error, the request waits in purgatory for an append or until
-`max_wait_ms`; partitions that do not exist or that the client may not read end no wait for others. read_committed stops
-at the last stable offset and returns the aborted transactions (B14, B15). v5 log start offset. v7 sessions (KIP-227).
-v9 leader epochs. v11 rack, preferred replica (none here). v12 is flexible, last fetched epoch and diverging epochs
-(KIP-595). v13 topic ids in place of names. v15 replica state, v17 directory id, v18 high watermark of followers:
-ignored, because there are no followers. v16 node endpoints (never sent here).
+`max_wait_ms`; partitions that do not exist or that the client may not read end no wait for others, and nobody waits in
+a segment that is not the last. read_committed stops at the last stable offset and returns the aborted transactions
+(B14, B15). v5 log start offset. v7 sessions (KIP-227). v9 leader epochs. v11 rack, preferred replica (none here). v12
+is flexible, last fetched epoch and diverging epochs (KIP-595). v13 topic ids in place of names. v15 replica state, v17
+directory id, v18 high watermark of followers: ignored, because there are no followers. v16 node endpoints (never sent
+here).
 """
 
 from __future__ import annotations

@@ -193,6 +193,44 @@ def test_a_fetch_waits_for_min_bytes_over_several_appends(broker, client):
     assert len(response.responses[0].partitions[0].records) == 3 * len(one)
 
 
+def test_nobody_waits_for_min_bytes_in_a_segment_that_is_not_the_last(client):
+    """The rest of the segment does not grow."""
+    one = fill_segments(client)
+    for isolation_level in (0, 1):
+        how = {"min_bytes": 100 * len(one), "partition_max_bytes": len(one), "isolation_level": isolation_level}
+        for offset in range(IN_SEGMENT):
+            told = fetch(client, "t", 0, offset, max_wait_ms=60_000, **how)
+            assert len(told.records) == len(one)
+
+
+@pytest.mark.parametrize("behind", [0, 1])
+def test_a_new_segment_ends_the_wait_for_min_bytes(broker, client, behind):
+    one = fill_segments(client)
+    end = IN_SEGMENT + 1
+    with Connection(broker.bootstrap_servers, timeout_s=60) as reader:
+        reader.send(fetch_request({("t", 0): end - behind}, max_wait_ms=60_000, min_bytes=100 * len(one)), 12)
+        while not broker.call(lambda: len(broker.state.parked)):
+            pass
+        for _ in range(IN_SEGMENT - 1):
+            produce(client, "t", 0, one)
+        assert broker.call(lambda: len(broker.state.parked)) == 1
+        produce(client, "t", 0, one)
+        _, response = reader.receive(1, 12)
+    assert response.responses[0].partitions[0].high_watermark == end + IN_SEGMENT
+
+
+IN_SEGMENT = 3
+
+
+def fill_segments(client: Connection) -> bytes:
+    """Fill one segment of topic t, and begin the next with one of these batches."""
+    one = batch(bytes(400_000))
+    make_topic(client, "t", segment_bytes=str(1 << 20 | 1 << 18))
+    for _ in range(IN_SEGMENT + 1):
+        produce(client, "t", 0, one)
+    return one
+
+
 def test_what_came_by_the_deadline_is_given_even_if_it_is_less_than_min_bytes(broker, client):
     make_topic(client, "t")
     one = batch(bytes(100))
