@@ -206,9 +206,11 @@ class FrameReceiver(FrameEnd, asyncio.BufferedProtocol):
         is_uncounted = self._is_uncounted
         end = self._frame_bytes
         following = bytes(frame[end : self._filled_bytes]) if self._filled_bytes > end else b""
-        self._handle(frame[LENGTH_BYTES:end])
-        if not is_uncounted:
-            self._memory.give_back(frame)
+        try:
+            self._handle(frame[LENGTH_BYTES:end])
+        finally:
+            if not is_uncounted:
+                self._memory.give_back(frame)
         if following and not self.is_closing:
             self._consume(memoryview(following), len(following))
 

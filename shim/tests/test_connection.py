@@ -16,6 +16,7 @@ import pytest
 
 from kafka_shim import turns
 from kafka_shim.embedded import Broker
+from kafka_shim.login_turns import LoginTurns
 from kafka_shim.memory_pool import LARGE_BYTES, PROBE_BYTES, ReceiveMemory
 from kafka_shim.protocol.headers import encode_request_frame
 from kafka_shim.protocol.messages.api_versions_request import ApiVersionsRequest
@@ -240,6 +241,23 @@ def test_half_a_frame_costs_what_arrived_and_nobody_else(looped):
             assert int.from_bytes(read_answer(sock)[:4]) == 1
         # Mapped, but never touched: the count is of address space.
         assert looped.call(lambda: memory_of(looped).used_bytes) <= 51 * LARGE_BYTES
+    until(looped, lambda: memory_of(looped).used_bytes == 0)
+
+
+def test_a_frame_that_is_not_handled_for_lack_of_memory_gives_its_buffer_back(looped, monkeypatch):
+    """Where the error is no request's, but comes from what is before it."""
+    def no_turn(turns: LoginTurns) -> bool:
+        raise MemoryError
+
+    with raw(looped) as sock:
+        frame = versions_frame(1)
+        sock.sendall(frame[:-1])
+        until(looped, lambda: memory_of(looped).used_bytes)
+        (connection,) = looped.call(lambda: list(looped._server._registry.connections))
+        connection._must_log_in = True
+        monkeypatch.setattr(LoginTurns, "take", no_turn)
+        sock.sendall(frame[-1:])
+        assert is_closed(sock)
     until(looped, lambda: memory_of(looped).used_bytes == 0)
 
 
