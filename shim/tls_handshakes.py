@@ -67,6 +67,7 @@ class TlsHandshakes:
                 self._room.release()
             else:
                 self._take(tls, step)
+            del taken, tls, step  # else the thread keeps the last connection until the next
             self._clock.end_work()
 
     def _take(self, tls: SSLObject, step: Step) -> None:

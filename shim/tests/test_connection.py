@@ -246,6 +246,7 @@ def test_half_a_frame_costs_what_arrived_and_nobody_else(looped):
 
 def test_a_frame_that_is_not_handled_for_lack_of_memory_gives_its_buffer_back(looped, monkeypatch):
     """Where the error is no request's, but comes from what is before it."""
+
     def no_turn(turns: LoginTurns) -> bool:
         raise MemoryError
 

@@ -8,6 +8,7 @@ import socket
 import ssl
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 
 import pytest
@@ -229,3 +230,22 @@ def test_a_thread_that_cannot_be_started_is_started_by_the_next_handshake(monkey
             assert first.recv(1) == b""
         with socket.create_connection(where, timeout=60) as second:
             client_context().wrap_socket(second).close()
+
+
+def test_the_thread_keeps_nobody_whose_step_is_taken():
+    """It waits for the next one, maybe for hours."""
+
+    async def main() -> None:
+        one = Waiting(server_context())
+        handshakes = TlsHandshakes(RealClock())
+        handshakes.take_step(one.tls, one)
+        await asyncio.wait_for(one.taken, 60)
+        gone = weakref.ref(one)
+        del one
+        deadline = time.monotonic() + 60
+        while gone() is not None:
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0)
+        handshakes.stop()
+
+    asyncio.run(main())
