@@ -17,14 +17,14 @@ import logging
 from functools import partial
 
 from kafka_shim.closing import Closing
-from kafka_shim.java_address import java_address
+from kafka_shim.host_names import HostNames
 from kafka_shim.line_limit import LineLimit
 from kafka_shim.login_turns import LoginTurns
 from kafka_shim.security.printable import MAX_NAME, printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterator
     from typing import Any
 
     from kafka_shim.connection import Connection
@@ -47,6 +47,7 @@ class Registry:
         "_broker",
         "_by_listener",
         "_freed",
+        "_host_names",
         "_limits",
         "_login_bytes",
         "_login_timer",
@@ -83,6 +84,7 @@ class Registry:
         self.login_turns = LoginTurns()
         # From one change of options to the next.
         self._overrides: dict[str, int] = {}
+        self._host_names = HostNames()
         self._limits: dict[str, tuple[int | None, int | None]] = {}
         self._protected: str | None = None
         self.reconfigure()
@@ -90,11 +92,8 @@ class Registry:
     def reconfigure(self) -> None:
         """Take over changed options."""
         config = self._broker.config
-        self._overrides = {}
-        for entry in config.max_connections_per_ip_overrides.split(","):
-            host, colon, count = entry.strip().rpartition(":")
-            if colon:
-                self._overrides[java_address(host)] = int(count)
+        address_of = self._host_names.address_of
+        self._overrides = {address_of(host): count for host, count in self._counts_by_host()}
         self._limits = {}
         listeners = self._broker.listeners
         inter_broker = config.inter_broker_listener_name or config.security_inter_broker_protocol
@@ -107,6 +106,21 @@ class Registry:
                 most, rate = options.own_text("max.connections"), options.own_text("max.connection.creation.rate")
                 self._limits[listener.name] = (int(most) if most else None, int(rate) if rate else None)
         self._wake()
+
+    def _counts_by_host(self) -> Iterator[tuple[str, int]]:
+        for entry in self._broker.config.max_connections_per_ip_overrides.split(","):
+            host, colon, count = entry.strip().rpartition(":")
+            if colon:
+                yield host, int(count)
+
+    async def look_up_hosts(self) -> list[str]:
+        """Find the addresses of the hosts in `max.connections.per.ip.overrides`: until then their limits do not hold.
+        Return those that have none."""
+        named = dict(self._counts_by_host())
+        self._host_names.forget_unless(named.__contains__)
+        lost = await self._host_names.look_up(named)
+        self.reconfigure()
+        return lost
 
     # --- the end of sessions whose credentials are gone (`kafka.shim.disconnect.changed.users`)
 

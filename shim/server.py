@@ -95,8 +95,9 @@ class Server:
             undo.append(metadata.stop)
             self._secure(undo)
             self._issue_tokens(undo)
-            self._limit_clients()
+            await self._limit_clients()
             self._socket_server.secure()
+            await self._socket_server.look_up_hosts(is_start=True)
             metadata.on_config_changed.append(self._config_changed)
             logs.start(metadata.lookup)
             metadata.create_missing_logs()
@@ -158,13 +159,15 @@ class Server:
             broker.tokens.run_periodically()
             undo.append(broker.tokens.stop)
 
-    def _limit_clients(self) -> None:
+    async def _limit_clients(self) -> None:
         """Take over the stored client quotas. A start without any imports nothing for them."""
         broker = self.broker
         if broker.metadata.image.quotas:
             from kafka_shim.quota.quotas import quotas_of
 
             broker.quotas = quotas_of(None, broker.config, broker.clock, broker.metadata.image.quotas)
+            if broker.quotas is not None:
+                await broker.quotas.look_up_hosts(broker.metadata.image.quotas)
 
     def _start_telemetry(self, undo: list[Callable[[], None]]) -> None:
         """Make the receivers of clients' metrics. A start without any imports nothing for them. Raises ConfigError."""

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from functools import partial
 
 from kafka_shim.acceptor import Acceptor, ConnectionBudget, budget_line
+from kafka_shim.config import ConfigError
 from kafka_shim.connection import Connection
 from kafka_shim.dispatch import Dispatcher
 from kafka_shim.listeners import (
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kafka_shim.server")
 
+OVERRIDES = "max.connections.per.ip.overrides"
+
 
 class SocketServer:
     """Owned by the server; event-loop thread only. `secure`, then `start`, at the end `close`, and `stop` once all
@@ -50,6 +54,8 @@ class SocketServer:
         self._dynamic: DynamicListeners | None = None
         # Made for the first listener with TLS.
         self._handshakes: TlsHandshakes | None = None
+        # The latest look-up of hosts that a changed option names.
+        self._look_up: asyncio.Task[None] | None = None
 
     @property
     def listeners(self) -> list[Listener]:
@@ -67,6 +73,18 @@ class SocketServer:
             if broker.tokens is not None:
                 broker.tokens.on_removed = self._registry.disconnect_tokens
         broker.metadata.check_broker_options.append(self._check)
+
+    async def look_up_hosts(self, *, is_start: bool = False) -> None:
+        """Find the addresses of the hosts that have a limit of their own. Raises ConfigError at the start, as in Kafka,
+        for one of the configuration file that has none."""
+        config = self._broker.config
+        if not config.max_connections_per_ip_overrides:
+            return
+        if lost := await self._registry.look_up_hosts():
+            what = f"{OVERRIDES}: no address is known of {', '.join(lost)}"
+            if is_start and OVERRIDES not in config.dynamic:
+                raise ConfigError(what)
+            logger.warning("%s: no limit of its own holds for it", what)
 
     def start(self, dispatcher: Dispatcher) -> None:
         """Bind, register, accept. Raises OSError."""
@@ -98,12 +116,16 @@ class SocketServer:
         """Take over changed options of the broker."""
         self._follow_options()
         self._registry.reconfigure()
+        if self._broker.config.max_connections_per_ip_overrides:
+            self._look_up = asyncio.get_running_loop().create_task(self.look_up_hosts())
         reload_listeners(self.listeners, self._broker.config)
 
     def close(self) -> None:
         """Stop accepting connections. Those that are open stay. Listeners that one of them asks for now are opened by
         the next start."""
         self._is_closed = True
+        if self._look_up is not None:
+            self._look_up.cancel()
         if self._dynamic is not None:
             self._dynamic.stop()
         for acceptor in self._acceptors.values():

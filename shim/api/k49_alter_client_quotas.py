@@ -8,9 +8,8 @@ entity succeeds or fails by itself; all that succeed are one batch of the metada
 
 from __future__ import annotations
 
-import asyncio
-
 from kafka_shim.api.quota_order import entity_hash, order_altered, order_new_values, order_types
+from kafka_shim.host_names import addresses_of
 from kafka_shim.metadata.after_commit import Rest
 from kafka_shim.metadata.client_quotas import IP, decide_in_steps
 from kafka_shim.metadata.large_changes import TRIES, check_count, decide, flushed, let_go
@@ -25,7 +24,7 @@ from kafka_shim.turns import at_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Coroutine, Iterable
+    from collections.abc import Coroutine, Iterable, Mapping
     from typing import Any
 
     from kafka_shim.broker import Broker
@@ -58,35 +57,35 @@ def handle(context: Context, request: AlterClientQuotasRequest) -> Steps[Answer]
     alterations = yield from order_altered(pairs)
     if named:
         return _resolve_and_alter(context, request, alterations, named)
-    return (yield from _alter(context, request, alterations, ()))
+    return (yield from _alter(context, request, alterations, {}))
 
 
 async def _resolve_and_alter(
     context: Context, request: AlterClientQuotasRequest, alterations: list[Alteration], named: Iterable[str]
 ) -> AlterClientQuotasResponse:
-    resolvable = {name for name in named if await _is_resolvable(name)}
-    return await context.broker.turns.run(_alter(context, request, alterations, resolvable), context.throttle)
+    addresses = await addresses_of(named)
+    return await context.broker.turns.run(_alter(context, request, alterations, addresses), context.throttle)
 
 
 def _alter(
-    context: Context, request: AlterClientQuotasRequest, alterations: list[Alteration], resolvable: Collection[str]
+    context: Context, request: AlterClientQuotasRequest, alterations: list[Alteration], addresses: Mapping[str, str]
 ) -> Steps[Answer]:
     broker = context.broker
     metadata = broker.metadata
     results: list[tuple[EntityNames, KafkaError | None]] = []
 
     def decided() -> Steps[list[Any]]:
-        records, results[:] = yield from decide_in_steps(metadata.image, alterations, resolvable)
+        records, results[:] = yield from decide_in_steps(metadata.image, alterations, addresses)
         check_count(records, "Request parameters do not satisfy the configured policy.")  # Kafka's words for this API
         return records
 
     records, prepared = yield from decide(metadata, decided)
     is_changed = bool(records) and not request.validate_only
     if is_changed:
-        rest = Rest(lambda: at_once(_apply(broker)))
+        rest = Rest(lambda: at_once(_apply(broker, addresses)))
         try:
             metadata.commit(records, prepared)
-            yield from _apply(broker)
+            yield from _apply(broker, addresses)
         except MemoryError:
             metadata.leave(rest)
             raise
@@ -106,29 +105,24 @@ def _alter(
     return flushed(metadata, response) if is_changed else response
 
 
-def _apply(broker: Broker) -> Steps[None]:
+def _apply(broker: Broker, addresses: Mapping[str, str]) -> Steps[None]:
     """Let the stored quotas hold. Whoever changes them meanwhile does the same with what he made of them."""
     image = broker.metadata.image
+    quotas = broker.quotas
+    if quotas is None:
+        if not image.quotas:
+            return
+        broker.quotas = quotas = Quotas(broker.config, broker.clock)
+    quotas.hosts.learn(addresses)
+    quotas.hosts.forget_unless(lambda name: ((IP, name),) in image.quotas)
     for _ in range(TRIES):
         offset = image.last_offset
-        bounds = yield from bounds_in_steps(image.quotas)
+        bounds = yield from bounds_in_steps(image.quotas, quotas.hosts)
         if image.last_offset == offset:
             break
     else:
-        bounds = at_once(bounds_in_steps(image.quotas))
-    if broker.quotas is None and image.quotas:
-        broker.quotas = Quotas(broker.config, broker.clock)
-    if broker.quotas is not None:
-        broker.quotas.set_bounds(bounds)
-
-
-async def _is_resolvable(name: str) -> bool:
-    """Returns whether this is an address or the name of a host. A thread asks the resolver, which may take seconds."""
-    try:
-        await asyncio.get_running_loop().getaddrinfo(name, None)
-    except (OSError, UnicodeError):
-        return False
-    return True
+        bounds = at_once(bounds_in_steps(image.quotas, quotas.hosts))
+    quotas.set_bounds(bounds)
 
 
 def failed(

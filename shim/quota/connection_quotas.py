@@ -18,8 +18,7 @@ MOST_ADDRESSES = 10_000
 
 
 class ConnectionQuotas:
-    """The quotas of all addresses. An entity that is the name of a host holds for no connection. Event-loop thread
-    only."""
+    """The quotas of all addresses. Event-loop thread only."""
 
     def __init__(self, clock: Clock, window_count: int, window_s: int) -> None:
         self._clock = clock

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from kafka_shim.java_address import java_address
+import logging
+
+from kafka_shim.host_names import HostNames
 from kafka_shim.quota.client_quota_manager import ClientQuotaManager
 from kafka_shim.quota.connection_quotas import ConnectionQuotas
 from kafka_shim.quota.entities import IP, entity_of
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     Stored = Mapping[tuple[tuple[str, str | None], ...], Mapping[str, float]]
     Bounds = Mapping[str, Mapping[Any, float]]
 
+logger = logging.getLogger("kafka_shim.quota")
+
 PRODUCER_BYTE_RATE = "producer_byte_rate"
 CONSUMER_BYTE_RATE = "consumer_byte_rate"
 REQUEST_PERCENTAGE = "request_percentage"
@@ -39,6 +43,7 @@ class Quotas:
         "connections",
         "controller_mutation",
         "fetch",
+        "hosts",
         "is_enabled",
         "longest_request_throttle_ms",
         "produce",
@@ -56,6 +61,8 @@ class Quotas:
             clock, TokenBucket, config.controller_quota_window_num, config.controller_quota_window_size_seconds
         )
         self.connections = ConnectionQuotas(clock, *windows)
+        # The addresses of the hosts that have a quota of connections.
+        self.hosts = HostNames()
         # Kafka never throttles longer than one window for time of request threads.
         self.longest_request_throttle_ms = config.quota_window_size_seconds * 1000
         self.is_enabled = False
@@ -72,7 +79,16 @@ class Quotas:
 
     def set_quotas(self, stored: Stored) -> None:
         """Take over the quotas of the metadata image, at the start."""
-        self.set_bounds(at_once(bounds_in_steps(stored)))
+        self.set_bounds(at_once(bounds_in_steps(stored, self.hosts)))
+
+    async def look_up_hosts(self, stored: Stored) -> None:
+        """Find the addresses of hosts with a quota, at the start."""
+        named = {name: None for ((kind, name), *_) in stored if kind == IP and name is not None}
+        if not named:
+            return
+        if lost := await self.hosts.look_up(named):
+            logger.warning("no address is known of %s: its quota of connections holds for none", ", ".join(lost))
+        self.set_quotas(stored)
 
     def set_bounds(self, bounds: Bounds) -> None:
         """Take over what `bounds_in_steps` made of the quotas of the metadata image."""
@@ -82,12 +98,12 @@ class Quotas:
         self.is_enabled = any(bounds.get(key) for key in self._by_key)
 
 
-def bounds_in_steps(stored: Stored) -> Steps[Bounds]:
+def bounds_in_steps(stored: Stored, hosts: HostNames) -> Steps[Bounds]:
     """Returns by key the bound of each entity, or of each address. A directory may contain keys of another version."""
     bounds: dict[str, dict[Any, float]] = {}
     for parts, values in list(stored.items()):
         is_address = parts[0][0] == IP
-        entity = _address(parts[0][1]) if is_address else entity_of(parts)
+        entity = _address(parts[0][1], hosts) if is_address else entity_of(parts)
         for key, value in values.items():
             if (key == CONNECTION_CREATION_RATE) is is_address:
                 bounds.setdefault(key, {})[entity] = value
@@ -95,8 +111,8 @@ def bounds_in_steps(stored: Stored) -> Steps[Bounds]:
     return bounds
 
 
-def _address(name: str | None) -> str | None:
-    return None if name is None else java_address(name)
+def _address(name: str | None, hosts: HostNames) -> str | None:
+    return None if name is None else hosts.address_of(name)
 
 
 def quotas_of(quotas: Quotas | None, config: BrokerConfig, clock: Clock, stored: Stored) -> Quotas | None:

@@ -15,11 +15,17 @@ from collections.abc import Iterator
 import pytest
 
 from kafka_shim import turns
+from kafka_shim.config import ConfigError
 from kafka_shim.embedded import Broker
 from kafka_shim.login_turns import LoginTurns
 from kafka_shim.memory_pool import LARGE_BYTES, PROBE_BYTES, ReceiveMemory
 from kafka_shim.protocol.headers import encode_request_frame
 from kafka_shim.protocol.messages.api_versions_request import ApiVersionsRequest
+from kafka_shim.protocol.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from kafka_shim.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kafka_shim.tests.produced import batch, fetch_request, make_topic, produce, produce_request
 from kafka_shim.tests.waiting import PATIENCE_S, until
@@ -444,6 +450,23 @@ def test_one_address_has_its_own_limit_and_exceptions_to_it():
     with Broker(**options) as broker, raw(broker) as sock:
         sock.sendall(versions_frame())
         assert read_answer(sock)
+
+
+@pytest.mark.option("max.connections.per.ip.overrides")
+def test_an_exception_may_name_a_host_at_the_start_and_later(caplog):
+    """As in Kafka the address of the host has the limit. A start stops for a name that has none, a change does not."""
+    name, unknown = "max.connections.per.ip.overrides", f"{'x' * 64}.invalid"
+    with Broker(max_connections_per_ip=0, **{name: "localhost:5"}) as broker:
+        with Connection(broker.bootstrap_servers, timeout_s=PATIENCE_S) as client:
+            changes = [AlterableConfig(name=name, config_operation=0, value=f"127.0.0.2:5,localhost:7,{unknown}:9")]
+            resource = AlterConfigsResource(resource_type=4, resource_name="", configs=changes)
+            (changed,) = client.request(IncrementalAlterConfigsRequest(resources=[resource])).responses
+            assert (changed.error_code, changed.error_message) == (0, None)
+        registry = broker._server._registry
+        until(broker, lambda: registry._overrides == {"127.0.0.2": 5, "127.0.0.1": 7, unknown: 9})
+        until(broker, lambda: f"no address is known of {unknown}" in caplog.text)
+    with pytest.raises(ConfigError, match="no address is known of x"), Broker(**{name: f"{unknown}:5"}):
+        pass
 
 
 @pytest.mark.option("connections.max.idle.ms")

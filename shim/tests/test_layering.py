@@ -31,6 +31,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "clock",
         "config",
         "faults",
+        "host_names",
         "http",
         "large_requests",
         "line_limit",

@@ -230,6 +230,21 @@ def test_address_over_its_rate_of_connections_is_held_then_refused(broker: Broke
         other.request(HeartbeatRequest(group_id="g", member_id="m"), 4)
 
 
+def test_a_quota_of_a_host_holds_for_its_address_also_after_a_restart(tmp_path: Path):
+    def rates() -> tuple[float | None, ...]:
+        bounds = running._server.broker.quotas.connections._bounds
+        return tuple(bounds.get(name) for name in ("127.0.0.1", "localhost"))
+
+    with Broker(data_dir=tmp_path) as running, Connection(running.bootstrap_servers) as client:
+        assert alter(client, entry({"ip": "localhost"}, connection_creation_rate=7)) == [(0, None)]
+        assert running.call(rates) == (7, None)
+    with Broker(data_dir=tmp_path) as running, Connection(running.bootstrap_servers) as client:
+        assert running.call(rates) == (7, None)
+        assert alter(client, entry({"ip": "localhost"}, connection_creation_rate=None)) == [(0, None)]
+        assert running.call(rates) == (None, None)
+        assert running.call(lambda: running._server.broker.quotas.hosts._addresses) == {}
+
+
 @pytest.mark.option("max.connection.creation.rate")
 @pytest.mark.parametrize("prefix", ["", "listener.name.plaintext."])
 def test_connection_over_the_rate_of_its_listener_waits_and_is_served(prefix: str):
