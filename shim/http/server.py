@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from http.client import HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from kafka_shim.ports import HIGHEST_PORT, parse_port
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable
     from email.message import Message
-    from typing import Any
+    from typing import Any, BinaryIO
 
     Handle = Callable[["Request"], "Response"]
 
@@ -39,9 +40,14 @@ SEND_BUFFER_BYTES = 1 << 18
 PART_BYTES = 1 << 14
 # How long it takes at most until that place is free.
 EVICTION_S = 1.0
+# The lines of a head together, and its body: the library bounds each line and their number, which is megabytes.
+LARGEST_HEAD_BYTES = 1 << 16
 LARGEST_BODY_BYTES = 1 << 16
 # The digits of a Content-Length: Python refuses to convert thousands of digits, with an error of its own.
 MOST_DIGITS = 19
+# Bugs are logged with their traceback, but not more often than this: clients may cause them.
+MOST_TRACEBACKS = 3
+TRACEBACKS_PERIOD_S = 10.0
 LOOPBACK = "127.0.0.1"
 TEXT = "text/plain; charset=utf-8"
 # What a client gets that speaks HTTP where TLS is served.
@@ -171,6 +177,10 @@ class _Server(ThreadingHTTPServer):
         self._silent: dict[socket.socket, None] = {}
         # The requests that are being answered, with when their client last took a part, the longest ago first.
         self._taken_s: dict[socket.socket, float] = {}
+        # The tracebacks since when, and those that were left out.
+        self._bugs_lock = threading.Lock()
+        self._bugs_since_s = 0.0
+        self._bugs = 0
 
     def process_request(self, request: Any, client_address: Any) -> None:
         if (
@@ -259,13 +269,44 @@ class _Server(ThreadingHTTPServer):
     def handle_error(self, request: object, client_address: object) -> None:
         """A client that goes away concerns nobody; anything else is a bug."""
         if not isinstance(sys.exc_info()[1], OSError):
-            logger.exception("a request to the HTTP listener failed")
+            self.report_bug()
+
+    def report_bug(self) -> None:
+        """Log the exception that is being handled, or count it if there were many."""
+        now_s = time.monotonic()
+        left_out = 0
+        with self._bugs_lock:
+            if now_s - self._bugs_since_s >= TRACEBACKS_PERIOD_S:
+                left_out = max(0, self._bugs - MOST_TRACEBACKS)
+                self._bugs_since_s, self._bugs = now_s, 0
+            self._bugs += 1
+            is_shown = self._bugs <= MOST_TRACEBACKS
+        if is_shown:
+            before = f"; {left_out} more before were left out" if left_out else ""
+            logger.exception("a request to the HTTP listener failed%s", before)
 
 
 def _end(request: socket.socket) -> None:
     """Wake the thread of a request, whose socket has ended then. That of TLS would take its session from the thread's
     next call, and let it go on as without TLS."""
     socket.socket.shutdown(request, socket.SHUT_RDWR)
+
+
+class _Head:
+    """What the library reads the lines of a head from."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._left = LARGEST_HEAD_BYTES
+
+    def readline(self, size: int) -> bytes:
+        """Return the next line. Raises HTTPException once the lines are too long together, which the library answers
+        with the status 431."""
+        line = self._file.readline(min(size, self._left + 1))
+        self._left -= len(line)
+        if self._left < 0:
+            raise HTTPException(f"a head has at most {LARGEST_HEAD_BYTES} bytes")
+        return line
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -306,6 +347,14 @@ class _Handler(BaseHTTPRequestHandler):
         with suppress(OSError):
             self.request.close()
 
+    def parse_request(self) -> bool:
+        whole = self.rfile
+        self.rfile = _Head(whole)  # type: ignore[assignment]
+        try:
+            return super().parse_request()
+        finally:
+            self.rfile = whole
+
     def do_GET(self) -> None:
         length = self.headers.get("Content-Length", "0")
         if not (length.isascii() and length.isdecimal()) or "Transfer-Encoding" in self.headers:
@@ -317,18 +366,20 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(length))
         self.server.is_heard(self.request)
         is_secure = self.server.tls is not None
-        self._send(
-            self.server.handle_one(
-                Request(
-                    self.command,
-                    self.path,
-                    self.headers,
-                    body,
-                    is_secure=is_secure,
-                    has_certificate=is_secure and bool(self.request.getpeercert(binary_form=True)),
-                )
-            )
+        request = Request(
+            self.command,
+            self.path,
+            self.headers,
+            body,
+            is_secure=is_secure,
+            has_certificate=is_secure and bool(self.request.getpeercert(binary_form=True)),
         )
+        try:
+            response = self.server.handle_one(request)
+        except Exception:
+            self.server.report_bug()
+            response = Response(500, b"the request failed: the log says why\n")
+        self._send(response)
 
     do_HEAD = do_POST = do_DELETE = do_GET
 

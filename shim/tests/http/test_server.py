@@ -143,6 +143,40 @@ def test_bodies_are_bounded(plain: HttpServer, head: str, status: int) -> None:
         assert client.recv(100).startswith(f"HTTP/1.0 {status}".encode())
 
 
+@pytest.mark.parametrize(("lines", "status"), [(1, 200), (2, 431)])
+def test_heads_are_bounded(plain: HttpServer, lines: int, status: int) -> None:
+    """By all lines together: 100 of them, each of 64 KB, are what the library itself takes."""
+    head = f"X: {'a' * (module.LARGEST_HEAD_BYTES // 2)}\r\n" * lines
+    with socket.create_connection(("127.0.0.1", plain.port), timeout=60) as client:
+        client.sendall(f"GET / HTTP/1.1\r\n{head}\r\n".encode())
+        assert client.recv(100).startswith(f"HTTP/1.0 {status}".encode())
+
+
+def test_a_bug_is_answered_and_logged_a_few_times(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(_: Request) -> Response:
+        raise LookupError("a bug")
+
+    server = HttpServer(("127.0.0.1", 0), fail)
+    server.start()
+
+    def status() -> int:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+        connection.request("GET", "/")
+        answer = connection.getresponse()
+        assert answer.read() == b"the request failed: the log says why\n"
+        connection.close()
+        return answer.status
+
+    assert [status() for _ in range(module.MOST_TRACEBACKS + 2)] == [500] * (module.MOST_TRACEBACKS + 2)
+    assert caplog.messages == ["a request to the HTTP listener failed"] * module.MOST_TRACEBACKS
+    monkeypatch.setattr(module, "TRACEBACKS_PERIOD_S", 0.0)
+    assert status() == 500
+    assert caplog.messages[-1].endswith("; 2 more before were left out")
+    server.stop()
+
+
 def test_a_request_without_a_thread_keeps_no_place(plain: HttpServer, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_thread(*_: object) -> None:
         raise RuntimeError("can't start new thread")
