@@ -187,6 +187,8 @@ class Console:
         # The browser's side: a proxy with TLS speaks plain HTTP to the console.
         is_secure = request.headers.get("Origin", "").startswith("https://")
         if request.method == "POST":
+            if not self._sessions.wants_login:
+                raise _RefusedError(405, "nobody logs in here: the broker has no SASL, or the console its own login")
             user, password = _credentials(request.body)
             try:
                 token = self._sessions.log_in(user, password)
@@ -271,7 +273,20 @@ def _credentials(body: bytes) -> tuple[str, str]:
         user = password = None
     if not (isinstance(user, str) and isinstance(password, str)):
         raise BadRequestError("a login is an object with user and password")
+    for text in (user, password):
+        # JAAS options have neither: what a client of Kafka cannot log in with.
+        if "\n" in text or not _is_unicode(text):
+            raise BadRequestError("a user's name and password are Unicode text of one line")
     return user, password
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether the text has no lone surrogate, which JSON can name and UTF-8 not."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _failed(error: WireClientError) -> Response:

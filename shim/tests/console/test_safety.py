@@ -343,7 +343,16 @@ def test_a_mechanism_that_no_page_can_ask_for_is_told_at_the_start() -> None:
         Sessions("127.0.0.1:1", properties)
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b"{", b"[" * 60000, b"\xff"])
+def test_where_nobody_logs_in_a_login_is_refused(console: Console) -> None:
+    answer = request(console, "/api/session", "POST", b'{"user": "alice", "password": "secret"}', **OWN)
+    assert (answer.status, b"nobody logs in here" in answer.body) == (405, True)
+
+
+NO_UNICODE, TWO_LINES = [{"user": text, "password": "x"} for text in ("\ud800", "a\nb")]
+BODIES = [json.dumps(one).encode() for one in (NO_UNICODE, TWO_LINES, {"user": "a", "password": "top\nsecret"})]
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{", b"[" * 60000, b"\xff", *BODIES])
 def test_a_login_that_is_none_is_refused(secured: Console, body: bytes) -> None:
     assert request(secured, "/api/session", "POST", body, **OWN).status == 400
 
