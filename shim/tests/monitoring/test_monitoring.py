@@ -344,7 +344,7 @@ def test_an_error_of_ours_is_logged(
     watched: Broker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(http_listener.HttpListener, "metrics", lambda listener: {}["missing"])
-    assert get_or_none(watched, "/metrics") is None
+    assert get_or_none(watched, "/metrics") == 500
     assert "KeyError: 'missing'" in caplog.text
 
 
