@@ -192,14 +192,17 @@ def _pushed(clients: ClientMetrics) -> Iterator[Family | Metric]:
     families: dict[str, list[Series]] = defaultdict(list)
     for keeper in keepers:
         for one in keeper.series():
-            families[one.name].append(one)
+            families[f"{one.name.removesuffix('_total')}_total" if one.is_counter else one.name].append(one)
     for name, every in sorted(families.items()):
         is_counter = every[0].is_counter
-        base = name.removesuffix("_total") if is_counter else name
-        family = Metric(base, "Pushed by clients.", "counter" if is_counter else "gauge")
+        try:
+            base = name.removesuffix("_total") if is_counter else name
+            family = Metric(base, "Pushed by clients.", "counter" if is_counter else "gauge")
+        except ValueError:
+            continue  # a name that is none, of a receiver that looks at names less: the others are shown
         # Each with its own labels: the union of what many clients made up would grow with the square of their number.
         for one in every:
-            family.add_sample(f"{base}_total" if is_counter else name, dict(one.labels), one.value)
+            family.add_sample(name, dict(one.labels), one.value)
         yield family
 
 

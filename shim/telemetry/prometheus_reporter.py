@@ -29,6 +29,8 @@ MOST_LOOKED_AT = 10_000
 LARGEST_PUSH_BYTES = 384 * 1024
 # Families of the broker itself begin so. A client must not add to them.
 OWN_FAMILIES = ("kafka_", "process_")
+# A counter is shown with `_total` behind its name, of which these have nothing.
+NO_NAMES = ("", "_total")
 # The labels that name a client. Its instance id is one, so that two clients of one name do not overwrite each other.
 CLIENT_LABELS = ("client_id", "client_instance_id", "client_software_name")
 KINDS = frozenset({"gauge", "sum", "histogram"})
@@ -62,7 +64,7 @@ class PrometheusReporter:
                 return
             name = "" if metric is None else _fit(metric.name)
             points = _points(metric)
-            if not name or name.startswith(OWN_FAMILIES):
+            if name in NO_NAMES or name.startswith(OWN_FAMILIES):
                 self.dropped += len(points)
                 continue
             for number, point in enumerate(points):

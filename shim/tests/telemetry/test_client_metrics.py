@@ -10,16 +10,19 @@ import urllib.request
 from typing import Any
 
 import pytest
+from prometheus_client.core import Metric
 
 from kafka_shim.cext.compression import compress
+from kafka_shim.clock import VirtualClock
 from kafka_shim.config import BrokerConfig, ConfigError
 from kafka_shim.embedded import Broker
 from kafka_shim.errors import ErrorCode
+from kafka_shim.monitoring.collector import _pushed
 from kafka_shim.protocol.messages.api_versions_request import ApiVersionsRequest
 from kafka_shim.protocol.messages.get_telemetry_subscriptions_request import GetTelemetrySubscriptionsRequest
 from kafka_shim.protocol.messages.push_telemetry_request import PushTelemetryRequest
 from kafka_shim.telemetry import client_metrics
-from kafka_shim.telemetry.client_metrics import MOST_NAME_CHARACTERS
+from kafka_shim.telemetry.client_metrics import MOST_NAME_CHARACTERS, ClientMetrics
 from kafka_shim.telemetry.prometheus_reporter import (
     LARGEST_PUSH_BYTES,
     MOST_LABELS,
@@ -28,6 +31,7 @@ from kafka_shim.telemetry.prometheus_reporter import (
     PrometheusReporter,
 )
 from kafka_shim.telemetry.receivers import Push, make_receivers
+from kafka_shim.telemetry.series import Series
 from kafka_shim.tests.api.admin import DELETE, METRICS, SET, alter
 from kafka_shim.tests.no_memory import no_memory_left
 from kafka_shim.uuids import uuid_text
@@ -446,6 +450,8 @@ def test_metrics_endpoint_shows_what_clients_pushed():
             metric("org.apache.x", 7.5, topic="t"),
             metric("org.apache.x", 8, other="made up"),
             metric("sent.total", 4, delta=True),
+            metric("sent", 5, delta=True, topic="t"),
+            metric(".total", 6, delta=True),
         )
         assert push(client, ask(client).subscription_id, sent) == 0
         with urllib.request.urlopen(f"{broker.state.http_address}/metrics", timeout=30) as answer:
@@ -455,9 +461,26 @@ def test_metrics_endpoint_shows_what_clients_pushed():
     assert 'client_id="app"' in line
     assert 'topic="t"' in line
     assert line.endswith(" 7.5")
-    assert any(line.startswith("sent_total{") and line.endswith(" 4.0") for line in lines)
+    assert [line.rpartition(" ")[2] for line in lines if line.startswith("sent_total{")] == ["4.0", "5.0"]
+    assert lines.count("# TYPE sent_total counter") == 1
+    assert "kafka_shim_client_metrics_dropped_values_total 1.0" in lines
     assert "kafka_shim_client_metrics_exports_total 1.0" in lines
     assert "kafka_shim_client_metrics_instances 1.0" in lines
+
+
+class Careless:
+    """A receiver of somebody's own, which shows every name that it gets."""
+
+    dropped = 0
+
+    def series(self) -> list[Series]:
+        return [Series(name, (), is_counter) for name in ("", "c") for is_counter in (False, True)]
+
+
+def test_a_name_that_cannot_be_shown_leaves_the_others():
+    clients = ClientMetrics(VirtualClock(), 1000, lambda: [])
+    clients.receivers = [Careless()]
+    assert [one.name for one in _pushed(clients) if isinstance(one, Metric)] == ["c", "c"]
 
 
 def test_a_push_that_takes_long_to_parse_is_not_parsed():
