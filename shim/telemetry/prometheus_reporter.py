@@ -25,7 +25,8 @@ MOST_LABEL_CHARACTERS = 200
 MOST_LABELS = 20
 # How many messages and attributes of one push are looked at, on the event loop. A megabyte holds half a million.
 MOST_LOOKED_AT = 10_000
-# The longest push that is parsed: a megabyte of the shortest messages holds the event loop for 27 ms.
+# The longest push that is parsed: a megabyte of the shortest messages holds the event loop for 27 ms. A longer one is
+# dropped as a whole.
 LARGEST_PUSH_BYTES = 384 * 1024
 # Families of the broker itself begin so. A client must not add to them.
 OWN_FAMILIES = ("kafka_", "process_")
@@ -50,9 +51,10 @@ class PrometheusReporter:
         """Nothing to configure."""
 
     def export_metrics(self, push: Push) -> None:
-        """Take over the values of one push. Raises google.protobuf.message.DecodeError, ValueError."""
+        """Take over the values of one push. Raises google.protobuf.message.DecodeError."""
         if len(push.metrics) > LARGEST_PUSH_BYTES:
-            raise ValueError(f"a push of {len(push.metrics)} bytes: at most {LARGEST_PUSH_BYTES} are read")
+            self.dropped += 1  # no error: a client of Java would push nothing any more, and the broker had asked for it
+            return
         data = MetricsData.FromString(push.metrics)
         client = push.attributes["client_instance_id"]
         base = tuple((name, push.attributes.get(name, "")[:MOST_LABEL_CHARACTERS]) for name in CLIENT_LABELS)
