@@ -255,6 +255,7 @@ class Server:
         self._console = console = console_of(
             broker.listeners,
             self._monitor.listener.metrics,
+            self._monitor.listener.may_read,
             public_url=config.kafka_shim_http_console_public_url,
             allows_changes=config.kafka_shim_http_console_changes,
         )

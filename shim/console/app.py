@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     Resource = Callable[[Cluster, Query], dict[str, Any]]
 
 COOKIE = "kafka-shim-console"
+METRICS = "/api/metrics"
 JSON = "application/json"
 TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -78,12 +79,14 @@ class Console:
         public_url: str = "",
         schemas: Schemas | None = None,
         read_metrics: Callable[[], bytes] | None = None,
+        may_read_metrics: Callable[[Request], bool] = lambda request: True,
         allows_changes: bool = False,
     ) -> None:
         """`hosts`: the names by which browsers may reach it, besides localhost and numeric addresses; `public_url`:
         where they find it behind a proxy. `read_metrics`: returns the broker's metrics, if they are plotted, or raises
-        TimeoutError, WireClientError; `schemas`: how keys and values are decoded; `allows_changes`: whether people
-        change things too. Raises ValueError if `public_url` is not one."""
+        TimeoutError, WireClientError; `may_read_metrics`: whether they are for who sends a request; `schemas`: how keys
+        and values are decoded; `allows_changes`: whether people change things too. Raises ValueError if `public_url` is
+        not one."""
         self._sessions = sessions
         self._hosts = {"localhost", *(host.lower() for host in hosts)}
         self._public_name, self._public_origin = _public(public_url) if public_url else ("", "")
@@ -108,8 +111,9 @@ class Console:
             "/api/quotas": access.quotas,
             "/api/cluster": overview.described,
         }
+        self._may_read_metrics = may_read_metrics
         if read_metrics is not None:
-            self._resources["/api/metrics"] = lambda cluster, query: metrics.described(read_metrics)
+            self._resources[METRICS] = lambda cluster, query: metrics.described(read_metrics)
 
     def close(self) -> None:
         """End all sessions."""
@@ -176,7 +180,7 @@ class Console:
                 raise _RefusedError(405, "a change is asked for by POST")
             return _json(200, changes.make(change, session, Body(request.body)))
         resource = self._resources.get(request.path)
-        if resource is None:
+        if resource is None or (request.path == METRICS and not self._may_read_metrics(request)):
             raise _RefusedError(404, "there is no such resource")
         if is_change:
             raise _RefusedError(405, "this resource takes GET and HEAD only")
@@ -209,7 +213,7 @@ class Console:
                 "wantsLogin": self._sessions.wants_login,
                 "isIn": session is not None,
                 "user": "" if session is None else session.user,
-                "hasMetrics": "/api/metrics" in self._resources,
+                "hasMetrics": METRICS in self._resources and self._may_read_metrics(request),
                 "mayChange": self._allows_changes,
             },
         )

@@ -10,6 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from kafka_shim.http.server import Request
     from kafka_shim.session import Listener
 
 # In the order of preference: people log in where the broker has SASL.
@@ -20,12 +21,14 @@ EVERYWHERE = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
 def console_of(
     listeners: list[Listener],
     read_metrics: Callable[[], bytes],
+    may_read_metrics: Callable[[Request], bool],
     *,
     public_url: str = "",
     allows_changes: bool = False,
 ) -> Console:
     """Return the console of a broker with these listeners, bound. `read_metrics` returns its metrics, or raises
-    TimeoutError; `public_url`: where browsers find it behind a proxy. Raises ConfigError."""
+    TimeoutError; `may_read_metrics`: whether they are for who sends a request; `public_url`: where browsers find it
+    behind a proxy. Raises ConfigError."""
     by_protocol = {listener.security_protocol: listener for listener in reversed(listeners)}
     for protocol in PROTOCOLS:
         if protocol in by_protocol:
@@ -46,6 +49,7 @@ def console_of(
             hosts=names,
             public_url=public_url,
             read_metrics=read_metrics,
+            may_read_metrics=may_read_metrics,
             allows_changes=allows_changes,
         )
     except ValueError as error:

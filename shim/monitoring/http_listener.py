@@ -121,6 +121,10 @@ class HttpListener:
             return Response(403, b"show a certificate that the broker's truststore trusts\n")
         return None
 
+    def may_read(self, request: Request) -> bool:
+        """Returns whether the metrics are for whoever sends this request."""
+        return self._refusal(request) is None
+
     def metrics(self) -> bytes:
         """Returns the metrics in the text format of Prometheus. Raises TimeoutError if the event loop does not
         answer."""

@@ -23,17 +23,30 @@ def get(broker: Broker, path: str) -> bytes:
 
 @pytest.mark.option("kafka.shim.http.console")
 def test_a_broker_shows_itself() -> None:
-    with Broker(
-        kafka_shim_http_listener=HTTP, kafka_shim_http_console=True, kafka_shim_http_bearer_token="x"
-    ) as broker:
+    with Broker(kafka_shim_http_listener=HTTP, kafka_shim_http_console=True) as broker:
         with Connection(broker.bootstrap_servers) as client:
             make_topic(client, "t", 1)
         assert b"<title>Kafka console</title>" in get(broker, "/")
         assert [one["name"] for one in json.loads(get(broker, "/api/topics"))["topics"]] == ["t"]
         assert json.loads(get(broker, "/api/metrics"))["sums"]["kafka_controller_kafkacontroller_globaltopiccount"] == 1
+        assert json.loads(get(broker, "/api/session"))["hasMetrics"]
         assert get(broker, "/health/ready") == b"ready\n"
         with pytest.raises(urllib.error.HTTPError, match="404"):
             get(broker, "/missing")
+
+
+@pytest.mark.option("kafka.shim.http.bearer.token")
+def test_the_page_plots_the_metrics_for_those_alone_whom_they_are_for() -> None:
+    with Broker(
+        kafka_shim_http_listener=HTTP, kafka_shim_http_console=True, kafka_shim_http_bearer_token="x"
+    ) as broker:
+        assert not json.loads(get(broker, "/api/session"))["hasMetrics"]
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            get(broker, "/api/metrics")
+        address = f"{broker.state.http_address}/api/metrics"
+        asked = urllib.request.Request(address, headers={"Authorization": "Bearer x"})
+        with urllib.request.urlopen(asked, timeout=60) as answer:
+            assert "kafka_controller_kafkacontroller_globaltopiccount" in json.load(answer)["sums"]
 
 
 @pytest.mark.option("kafka.shim.http.console.changes")
