@@ -116,8 +116,9 @@ def avro_reader(schema: Any) -> Reader:
     """Return what reads payloads of an Avro schema. Raises SchemaError."""
     avro = _avro()
     try:
-        parsed = import_module("fastavro.schema").parse_schema(schema)
-        _check_repeats(parsed)
+        named: dict[str, Any] = {}
+        parsed = import_module("fastavro.schema").parse_schema(schema, named)
+        _check_repeats(parsed, _Sizes(named))
     except SchemaError:
         raise
     except Exception as error:  # the parser's errors have no common class but this
@@ -191,33 +192,47 @@ def _avro() -> Any:
         raise SchemaError("Avro needs the package fastavro: pip install fastavro") from None
 
 
-def _check_repeats(schema: Any) -> None:
+def _check_repeats(schema: Any, sizes: _Sizes) -> None:
     """Refuse arrays of what takes no bytes: a payload of ten could repeat it without end. Raises SchemaError."""
     if isinstance(schema, list):
         for branch in schema:
-            _check_repeats(branch)
+            _check_repeats(branch, sizes)
     elif isinstance(schema, dict):
         if schema.get("type") == "array":
             items = schema.get("items")
-            if _takes_nothing(items):
+            if sizes.takes_nothing(items):
                 raise SchemaError("an array must not have items that take no bytes")
-            _check_repeats(items)
-        _check_repeats(schema.get("values"))
+            _check_repeats(items, sizes)
+        _check_repeats(schema.get("values"), sizes)
         for field in schema.get("fields", ()):
-            _check_repeats(field["type"])
+            _check_repeats(field["type"], sizes)
         if isinstance(schema.get("type"), dict | list):
-            _check_repeats(schema["type"])
+            _check_repeats(schema["type"], sizes)
 
 
-def _takes_nothing(schema: Any) -> bool:
-    if not isinstance(schema, dict):
-        return bool(schema == "null")
-    kind = schema.get("type")
-    if kind in ("record", "error"):
-        return all(_takes_nothing(field["type"]) for field in schema["fields"])
-    return bool(
-        kind == "null" or (kind == "fixed" and schema["size"] == 0) or (isinstance(kind, dict) and _takes_nothing(kind))
-    )
+class _Sizes:
+    """Which types of a schema take no bytes. Types that are declared once are named elsewhere."""
+
+    def __init__(self, named: dict[str, Any]) -> None:
+        self._named = named
+        # A record that contains itself takes some, or has no end, which the reader tells.
+        self._known: dict[str, bool] = {}
+
+    def takes_nothing(self, schema: Any) -> bool:
+        """Whether values of this type take no bytes."""
+        if isinstance(schema, str) and schema in self._named:
+            if schema not in self._known:
+                self._known[schema] = False
+                self._known[schema] = self.takes_nothing(self._named[schema])
+            return self._known[schema]
+        if not isinstance(schema, dict):
+            return bool(schema == "null")
+        kind = schema.get("type")
+        if kind in ("record", "error"):
+            return all(self.takes_nothing(field["type"]) for field in schema["fields"])
+        if kind == "fixed":
+            return bool(schema["size"] == 0)
+        return kind == "null" or (isinstance(kind, dict) and self.takes_nothing(kind))
 
 
 def _as_json(data: bytes) -> str:

@@ -37,6 +37,16 @@ ORDER = {
 NODE = {"type": "record", "name": "Node", "fields": [{"name": "next", "type": ["null", "Node"]}]}
 NULLS = {"type": "record", "name": "N", "fields": [{"name": "a", "type": {"type": "array", "items": "null"}}]}
 EMPTIES = {"type": "array", "items": {"type": "record", "name": "E", "fields": []}}
+def named(first: dict[str, Any]) -> dict[str, Any]:
+    """A record whose first field declares a type, and whose second is an array of it, by a record around it."""
+    around = {"type": "record", "name": "Around", "fields": [{"name": "c", "type": "first.T"}]}
+    fields = [{"name": "a", "type": first}, {"name": "b", "type": around}]
+    fields.append({"name": "d", "type": {"type": "array", "items": "Around"}})
+    return {"type": "record", "name": "R", "fields": fields}
+
+
+NAMED_RECORD = named({"type": "record", "name": "first.T", "fields": []})
+NAMED_FIXED = named({"type": "fixed", "name": "T", "namespace": "first", "size": 0})
 VALUE = {"id": 7, "note": "é", "at": datetime(2026, 1, 2, tzinfo=UTC), "raw": b"\x01\xff"}
 SHOWN = {"id": 7, "note": "é", "at": "2026-01-02 00:00:00+00:00", "raw": "01 ff"}
 
@@ -143,10 +153,18 @@ def test_nesting_without_end_is_refused_and_ends_nothing() -> None:
     assert "does not fit" in caught[0]
 
 
-@pytest.mark.parametrize("schema", [NULLS, "nonsense", {"type": "record"}, EMPTIES])
+@pytest.mark.parametrize("schema", [NULLS, "nonsense", {"type": "record"}, EMPTIES, NAMED_RECORD, NAMED_FIXED])
 def test_schemas_that_cannot_be_read_safely_are_refused(schema: object) -> None:
     with pytest.raises(SchemaError):
         avro_reader(schema)
+
+
+def test_arrays_of_a_type_that_is_named_are_read_if_it_takes_bytes() -> None:
+    schema = named({"type": "fixed", "name": "first.T", "size": 1})
+    value = {"a": b"\x01", "b": {"c": b"\x02"}, "d": [{"c": b"\x03"}]}
+    assert json.loads(avro_reader(schema)(avro(schema, value)))["d"] == [{"c": "03"}]
+    tree = {"type": "record", "name": "Tree", "fields": [{"name": "below", "type": {"type": "array", "items": "Tree"}}]}
+    assert json.loads(avro_reader(tree)(avro(tree, {"below": [{"below": []}]}))) == {"below": [{"below": []}]}
 
 
 def test_protobuf_by_a_descriptor_set(tmp_path: Path) -> None:
