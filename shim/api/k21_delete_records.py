@@ -22,12 +22,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.broker import Broker
     from kafka_shim.context import Context
+    from kafka_shim.storage.log import PartitionLog
     from kafka_shim.turns import Steps
+
+    Deletion = tuple[DeleteRecordsPartitionResult, PartitionLog, int]
 
 KEY, MIN, MAX = 21, 0, 2
 REQUEST, RESPONSE = DeleteRecordsRequest, DeleteRecordsResponse
 
 NO_LOW_WATERMARK = -1
+# How many starts are raised in one step. Each slice writes the starts of all partitions, and nobody may see in between
+# what is not written yet.
+SLICE = 500
 
 
 def handle(context: Context, request: DeleteRecordsRequest) -> Steps[DeleteRecordsResponse]:
@@ -41,6 +47,7 @@ def handle(context: Context, request: DeleteRecordsRequest) -> Steps[DeleteRecor
         yield
     response = DeleteRecordsResponse()
     allowed = yield from authorized_in_steps(context, AclOperation.DELETE, ResourceType.TOPIC, wanted)
+    together: list[Deletion] = []
     for name, offsets in wanted.items():
         if not offsets:
             continue
@@ -49,20 +56,43 @@ def handle(context: Context, request: DeleteRecordsRequest) -> Steps[DeleteRecor
         for index, offset in offsets.items():
             answer = DeleteRecordsPartitionResult(partition_index=index)
             try:
-                answer.low_watermark = _delete(context.broker, name, index, offset, name in allowed)
+                together.append((answer, _log_of(context.broker, name, index, name in allowed), offset))
             except KafkaError as err:
-                answer.low_watermark = NO_LOW_WATERMARK
-                answer.error_code = err.code
+                _refuse(answer, err)
             result.partitions.append(answer)
             yield
+            if len(together) == SLICE:
+                _delete(context.broker, together)
+                together = []
+                yield
+    _delete(context.broker, together)
     return response
 
 
-def _delete(broker: Broker, topic: str, partition: int, offset: int, is_allowed: bool) -> int:
+def _log_of(broker: Broker, topic: str, partition: int, is_allowed: bool) -> PartitionLog:
     if not is_allowed:
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     if broker.metadata.image.partition(topic, partition) is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if topic in INTERNAL_TOPICS:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot delete records of internal topic {topic}")
-    return broker.logs.get(topic, partition).delete_records_before(offset)
+    return broker.logs.get(topic, partition)
+
+
+def _delete(broker: Broker, deletions: list[Deletion]) -> None:
+    """Raise the starts of a slice of the partitions, and store them."""
+    with broker.logs.checkpoints.raising_together() as failed:
+        for answer, log, offset in deletions:
+            try:
+                answer.low_watermark = log.delete_records_before(offset)
+            except KafkaError as err:
+                _refuse(answer, err)
+    if failed:
+        for answer, log, _ in deletions:
+            if log in failed:
+                _refuse(answer, failed[log])
+
+
+def _refuse(answer: DeleteRecordsPartitionResult, err: KafkaError) -> None:
+    answer.low_watermark = NO_LOW_WATERMARK
+    answer.error_code = err.code

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kafka_shim.cext.batch import Batch
     from kafka_shim.cext.log_end import Verification
     from kafka_shim.storage.producers import Marker
+    from kafka_shim.storage.services import LogStart
 
 logger = logging.getLogger(__name__)
 
@@ -365,11 +366,9 @@ class PartitionLog(PlainLog):
         before = self.log_start_offset, self.epochs.entries
         try:
             if self.raise_start(target):
-                self._services.start_offset_raised(self)
-                logger.info("%s: log start offset is %d after DeleteRecords", self.name, target)
+                self._services.start_offset_raised(self, before)
         except (OSError, KafkaError, MemoryError) as err:
-            # Not stored, so not done: a retry must not succeed on what memory alone knows.
-            self.log_start_offset, self.epochs.entries = before
+            self.take_back_start(before)
             if isinstance(err, OSError):
                 raise self.fail(err) from err
             raise
@@ -386,6 +385,11 @@ class PartitionLog(PlainLog):
         self._lso_position = None
         self._wake()
         return True
+
+    def take_back_start(self, before: LogStart) -> None:
+        """Undo what DeleteRecords raised. Not stored, so not done: a retry must not succeed on what memory alone
+        knows."""
+        self.log_start_offset, self.epochs.entries = before
 
     def release_before(self, offset: int, now_ms: int) -> int:
         """Raise the log start offset and delete the segments below it now. Returns how many. Raises OSError."""

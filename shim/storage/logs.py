@@ -68,17 +68,17 @@ class Logs:
         # the partitions, and the parts that change them
         self.partitions = Partitions()
         self._loaded = self.partitions.loaded
-        self._checkpoints = OffsetCheckpoints(self.partitions, self.log_dirs, self.services.flusher)
+        self.checkpoints = OffsetCheckpoints(self.partitions, self.log_dirs, self.services.flusher)
         self._loader = Loader(self.partitions, self.log_dirs, self.services)
         self._directories = PartitionDirectories(
-            self.partitions, self.log_dirs, self.services, self._loader, self._checkpoints
+            self.partitions, self.log_dirs, self.services, self._loader, self.checkpoints
         )
-        self.tasks = ScheduledTasks(self, self.partitions, self.services, self._checkpoints)
+        self.tasks = ScheduledTasks(self, self.partitions, self.services, self.checkpoints)
         self.cleaner = Cleaner(self, self.services)
-        self.moves = Moves(self.partitions, self.services, self._checkpoints, self.cleaner)
+        self.moves = Moves(self.partitions, self.services, self.checkpoints, self.cleaner)
         self._directories.deleted = self.moves.cancel
-        self._checkpoints.arriving = self.moves.arriving
-        self.services.start_offset_raised = self._checkpoints.start_offset_raised
+        self.checkpoints.arriving = self.moves.arriving
+        self.services.start_offset_raised = self.checkpoints.start_offset_raised
 
     @property
     def on_marker(self) -> list[tuple[str | None, MarkerHook]]:
@@ -367,7 +367,7 @@ class Logs:
     def checkpoint(self, *, sync: bool = False) -> None:
         """Write the recovery point, log start offset and high watermark checkpoints of all directories. Logs I/O
         errors."""
-        self._checkpoints.write_all(sync=sync)
+        self.checkpoints.write_all(sync=sync)
 
     # --- stop
 
@@ -383,7 +383,7 @@ class Logs:
         for data_dir in self.dirs:
             try:
                 if self.partitions.lookup is not None:
-                    self._checkpoints.write(data_dir, sync=True)
+                    self.checkpoints.write(data_dir, sync=True)
                 if data_dir in clean and (self.partitions.lookup is not None or data_dir.was_clean):
                     data_dir.mark_clean(self.broker_epoch)
             except OSError as err:

@@ -4,20 +4,24 @@ format is in `checkpoint`."""
 from __future__ import annotations
 
 import logging
+from contextlib import contextmanager
 from functools import partial
+from itertools import chain
 
 from kafka_shim.storage import checkpoint
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
+    from kafka_shim.errors import KafkaError
     from kafka_shim.storage.checkpoint import Partition
     from kafka_shim.storage.data_dir import DataDir
     from kafka_shim.storage.flusher import Flusher
     from kafka_shim.storage.log import PartitionLog
     from kafka_shim.storage.log_dirs import LogDirs
     from kafka_shim.storage.partitions import Partitions
+    from kafka_shim.storage.services import LogStart
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +37,8 @@ class OffsetCheckpoints:
         self._flusher = flusher
         # The recovery points and high watermarks that were last written, by directory.
         self._written: dict[DataDir, Points] = {}
+        # In `raising_together`: the partitions whose start was raised, with what it was, by directory.
+        self._raised: dict[DataDir, list[tuple[PartitionLog, LogStart]]] | None = None
         # Returns the partitions that move to a directory. Their start offsets are stored before they are there.
         self.arriving: Callable[[DataDir], list[Partition]] = _none
 
@@ -95,16 +101,49 @@ class OffsetCheckpoints:
                 offsets[partition] = data_dir.start_offsets[partition]
         data_dir.write_offsets(checkpoint.LOG_START_OFFSETS, offsets, sync=sync)
 
-    def start_offset_raised(self, log: PartitionLog) -> None:
-        """Write the checkpoint of log start offsets after DeleteRecords. Raises KafkaError KAFKA_STORAGE_ERROR."""
+    def start_offset_raised(self, log: PartitionLog, before: LogStart) -> None:
+        """Write the checkpoint of log start offsets after DeleteRecords, or at the end of `raising_together`. Raises
+        KafkaError KAFKA_STORAGE_ERROR."""
         # Kafka writes this checkpoint once a minute and may lose an acknowledged DeleteRecords in a crash. Here it is
         # written before the response.
         data_dir = self._partitions.dir_of.get(log)
-        if data_dir is not None:
-            try:
-                self.write_start_offsets(data_dir, sync=False)
-            except OSError as err:
-                raise log.fail(err) from err
+        if data_dir is None:
+            return
+        if self._raised is not None:
+            self._raised.setdefault(data_dir, []).append((log, before))
+            return
+        try:
+            self._write_raised(data_dir, [log])
+        except OSError as err:
+            raise log.fail(err) from err
+
+    @contextmanager
+    def raising_together(self) -> Iterator[dict[PartitionLog, KafkaError]]:
+        """What DeleteRecords raises in this context is written at its end, once for each directory, because the file
+        has the starts of all partitions. Gives a table that has, after that, the errors of the partitions whose start
+        is as before, because it could not be written. No other task may run meanwhile."""
+        raised: dict[DataDir, list[tuple[PartitionLog, LogStart]]] = {}
+        failed: dict[PartitionLog, KafkaError] = {}
+        self._raised = raised
+        try:
+            yield failed
+            for data_dir in list(raised):
+                logs = [log for log, _ in raised[data_dir]]
+                try:
+                    self._write_raised(data_dir, logs)
+                except OSError as err:
+                    failed.update((log, log.fail(err)) for log in logs)
+                else:
+                    del raised[data_dir]
+        finally:
+            self._raised = None
+            for log, before in chain.from_iterable(raised.values()):
+                log.take_back_start(before)
+
+    def _write_raised(self, data_dir: DataDir, logs: list[PartitionLog]) -> None:
+        self.write_start_offsets(data_dir, sync=False)
+        for log in logs:
+            logger.info("%s: log start offset is %d after DeleteRecords", log.name, log.log_start_offset)
 
     def forget_older(self, key: Partition) -> None:
         """Remove the checkpoint entries of an older topic with this name before the new directory is created.

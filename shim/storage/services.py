@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MarkerHook = Callable[["PartitionLog", int, int, bool, int], None]
+# A log start offset and the leader epochs from there on.
+LogStart = tuple[int, list[tuple[int, int]]]
 
 
 class LogServices:
@@ -72,8 +74,8 @@ class LogServices:
         # Called when a partition is added to `flush_wanted`, to start the periodic check.
         self.flush_wished: Callable[[], None] = nothing
         self.removals = Removals(clock, self.flusher)
-        # Called when DeleteRecords raised a log start offset, to write the checkpoint.
-        self.start_offset_raised: Callable[[PartitionLog], None] = _nothing
+        # Called with (log, its start before) when DeleteRecords raised a log start offset, to write the checkpoint.
+        self.start_offset_raised: Callable[[PartitionLog, LogStart], None] = _nothing
 
     def wish_flush(self, log: LocalLog) -> None:
         """Register a log that has `flush.ms` set and unflushed data."""
@@ -94,7 +96,7 @@ def _marker(
     return marker, build_marker(producer_id, producer_epoch, coordinator_epoch, commit, now_ms)
 
 
-def _nothing(log: PartitionLog) -> None:
+def _nothing(log: PartitionLog, before: LogStart) -> None:
     pass
 
 

@@ -1,13 +1,18 @@
 from __future__ import annotations
 
+import errno
+
 import pytest
 
+from kafka_shim.api import k21_delete_records
 from kafka_shim.errors import ErrorCode
 from kafka_shim.protocol.messages.delete_records_request import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
+from kafka_shim.storage import checkpoint
+from kafka_shim.storage.checkpoint import LOG_START_OFFSETS, read_offsets
 from kafka_shim.tests.api.admin import create, new_topic, purge
 from kafka_shim.tests.produced import batch, fetch, produce
 
@@ -58,3 +63,47 @@ def test_of_a_partition_named_twice_the_last_offset_counts(client):
     ]
     (told,) = client.request(DeleteRecordsRequest(topics=topics, timeout_ms=1000), 2).topics
     assert [(one.partition_index, one.low_watermark) for one in told.partitions] == [(0, 2), (1, 0)]
+
+
+def delete(client, name, count, offset):
+    """What DeleteRecords answers for that many partitions of a topic: low watermarks and error codes."""
+    partitions = [DeleteRecordsPartition(partition_index=index, offset=offset) for index in range(count)]
+    request = DeleteRecordsRequest(topics=[DeleteRecordsTopic(name=name, partitions=partitions)], timeout_ms=1000)
+    (told,) = client.request(request, 2).topics
+    assert [one.partition_index for one in told.partitions] == list(range(count))
+    return [one.low_watermark for one in told.partitions], {one.error_code for one in told.partitions}
+
+
+def test_starts_of_many_partitions_are_written_together_before_the_answer(client, broker, monkeypatch):
+    monkeypatch.setattr(k21_delete_records, "SLICE", 4)
+    create(client, new_topic("t", 10))
+    for index in range(10):
+        produce(client, "t", index, batch(b"a", b"b"))
+    written = []
+    right = checkpoint.write_offsets
+
+    def note(path, offsets, *, sync):
+        right(path, offsets, sync=sync)
+        if path.endswith(LOG_START_OFFSETS):
+            written.append(len(offsets))
+
+    monkeypatch.setattr(checkpoint, "write_offsets", note)
+    assert delete(client, "t", 10, 1) == ([1] * 10, {0})
+    assert written == [4, 8, 10]
+    assert delete(client, "t", 10, 1) == ([1] * 10, {0})
+    assert written == [4, 8, 10]
+    assert set(read_offsets(f"{broker.data_dir}/{LOG_START_OFFSETS}").values()) == {1}
+
+
+def test_starts_that_could_not_be_written_are_refused_together(client, monkeypatch):
+    create(client, new_topic("t", 3))
+    produce(client, "t", 1, batch(b"a", b"b"))
+
+    def full(*arguments, **options):
+        raise OSError(errno.ENOSPC, "no space")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "write_offsets", full)
+        assert delete(client, "t", 3, -1) == ([0, -1, 0], {0, ErrorCode.KAFKA_STORAGE_ERROR})
+    assert fetch(client, "t", 1, 0).log_start_offset == 0
+    assert delete(client, "t", 3, -1) == ([0, 2, 0], {0})

@@ -15,7 +15,8 @@ import pytest
 
 from kafka_shim.errors import ErrorCode
 from kafka_shim.line_limit import MAX_LINES, PERIOD_MS
-from kafka_shim.tests.storage.conftest import Disk, batch, end, put, records, refused
+from kafka_shim.storage.checkpoint import LOG_START_OFFSETS, read_offsets
+from kafka_shim.tests.storage.conftest import TOPIC_ID, Disk, batch, end, make_logs, put, records, refused, start
 
 
 @pytest.mark.parametrize("number", ["ENOSPC", "EDQUOT", "EFBIG", "ENOMEM"])
@@ -183,3 +184,52 @@ def test_abort_on_a_full_disk_is_refused_and_reading_goes_on(small_disk: Disk) -
         assert log.last_stable_offset == 4
         disk.stop()
         log = disk.open()
+
+
+def test_starts_that_are_raised_together_are_taken_back_where_they_could_not_be_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logs, config = make_logs(tmp_path / "a", tmp_path / "b")
+    start(logs, config)
+    every = [logs.create(f"t{number}", TOPIC_ID, 0, config) for number in range(6)]
+    for log in every:
+        put(log, b"a", b"b")
+        put(log, b"c")
+    full_disk_once(monkeypatch, "kafka_shim.storage.checkpoint.write_offsets")
+    with logs.checkpoints.raising_together() as failed:
+        assert [log.delete_records_before(2) for log in every] == [2] * 6
+    (full,) = {logs.dir_of(log) for log in failed}
+    assert set(failed) == {log for log in every if logs.dir_of(log) is full}
+    assert {err.code for err in failed.values()} == {ErrorCode.KAFKA_STORAGE_ERROR}
+    starts = [0 if log in failed else 2 for log in every]
+    assert sorted(starts) == [0] * 3 + [2] * 3
+    assert [log.log_start_offset for log in every] == starts
+    assert [log.earliest().offset for log in every] == starts
+    stored = {
+        name: offset for one in logs.dirs for name, offset in read_offsets(f"{one.path}/{LOG_START_OFFSETS}").items()
+    }
+    assert stored == {(log.topic, 0): 2 for log in every if log not in failed}
+    with logs.checkpoints.raising_together() as failed:
+        assert [log.delete_records_before(2) for log in every] == [2] * 6
+    assert not failed
+    logs.stop()
+
+
+def test_starts_that_are_raised_together_are_taken_back_without_memory(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = make_disk()
+    log = disk.open()
+    put(log, b"a", b"b")
+
+    def fail(*_: object, **options: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr("kafka_shim.storage.checkpoint.write_offsets", fail)
+        with pytest.raises(MemoryError), disk.logs.checkpoints.raising_together():
+            log.delete_records_before(1)
+    assert log.log_start_offset == 0
+    assert log.delete_records_before(1) == 1
+    disk.crash()
+    assert disk.open().log_start_offset == 1

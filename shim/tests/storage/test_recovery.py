@@ -114,7 +114,7 @@ def closed_segment_with_an_abort(disk: Disk) -> None:
     log.request_flush().result(timeout=10)
     disk.logs.services.flusher.sync_later([]).result(timeout=10)  # type: ignore[union-attr]
     assert log.recovery_point == 6
-    disk.logs._checkpoints.write_all(sync=True)  # type: ignore[union-attr]
+    disk.logs.checkpoints.write_all(sync=True)  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("clean", [True, False])
