@@ -324,11 +324,12 @@ class Moves:
             offsets.pop(key, None)
         for data_dir in (target, source_dir):
             try:
-                self._checkpoints.write(data_dir, sync=False)
+                self._checkpoints.write_start_offsets(data_dir, sync=False)
                 if cleaned is not None:
                     data_dir.write_offsets(checkpoint.CLEANER_OFFSETS, data_dir.cleaner_offsets, sync=False)
             except OSError as err:
                 logger.warning("the checkpoints of %s cannot be written: %s", data_dir.path, err)
+        self._checkpoints.write_aside()
 
 
 def _task(key: Partition) -> str:

@@ -51,13 +51,14 @@ class OffsetCheckpoints:
                 logger.warning("the checkpoints of %s cannot be written: %s", data_dir.path, err)
 
     def write(self, data_dir: DataDir, *, sync: bool) -> None:
-        """Write the checkpoints of one directory. Raises OSError."""
+        """Write the checkpoints of one directory, while the flusher thread does not: at a stop. Raises OSError."""
         _write_points(data_dir, self._points(data_dir), sync=sync)
         self.write_start_offsets(data_dir, sync=sync)
 
     def write_aside(self) -> None:
         """Write the recovery point and high watermark checkpoints that changed, in the flusher thread, because they may
-        be long. Log start offsets are written when they change."""
+        be long. Only there: two threads must not write one temporary file. Log start offsets are written when they
+        change."""
         for data_dir in self._log_dirs.live:
             points = self._points(data_dir)
             if self._written.get(data_dir) != points:

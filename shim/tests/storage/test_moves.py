@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -301,6 +302,29 @@ def test_clean_stop_in_the_middle_is_gone_on_with(node):
     node.settle()
     assert node.holder() == "b"
     assert records(node.log) == expected
+
+
+def test_one_thread_writes_each_checkpoint(node, monkeypatch):
+    """They have one temporary file each."""
+    fill(node.make(), 50)
+    threads: dict[str, set[str]] = {}
+    right = checkpoint.write_offsets
+
+    def note(path: str, offsets: dict[tuple[str, int], int], *, sync: bool) -> None:
+        threads.setdefault(os.path.basename(path), set()).add(threading.current_thread().name)
+        right(path, offsets, sync=sync)
+
+    monkeypatch.setattr(checkpoint, "write_offsets", note)
+    node.logs.tasks.scheduler.cancel("checkpoint")
+    node.move("b")
+    node.settle()
+    node.logs.services.flusher.sync_later([]).result()
+    flusher = {"kafka-shim-flusher"}
+    assert threads[checkpoint.RECOVERY_POINTS] == threads[checkpoint.HIGH_WATERMARKS] == flusher
+    assert threads[checkpoint.LOG_START_OFFSETS] == {threading.current_thread().name}
+    for name, expected in (("a", {}), ("b", {("t", 0): 50})):
+        for file in (checkpoint.RECOVERY_POINTS, checkpoint.HIGH_WATERMARKS):
+            assert checkpoint.read_offsets(f"{node.dir_named(name)}/{file}") == expected
 
 
 def test_moving_back_ends_the_move(node):
