@@ -160,7 +160,8 @@ class OffsetIndex(IndexFile):
 
     def load(self) -> bool:
         """Load the file and find the end of its entries. Returns False if there is no file or if its size is not a
-        multiple of the entry size; the caller then rebuilds it.
+        multiple of the entry size. A segment takes the whole entries that there are: the fewer, the longer a search,
+        and after a crash recovery rebuilds them.
 
         Kafka preallocates the index of the active segment with zeros, and after a crash they follow the entries. The
         entries end at the first zero entry."""

@@ -55,6 +55,18 @@ def test_the_active_segment_is_rolled_when_its_time_is_over(make_disk: Callable[
     assert records(disk.open()) == [(30, b"a")]
 
 
+@pytest.mark.parametrize(("limit", "left"), [(0, []), (1, [(0, b"a")])])
+def test_the_active_segment_goes_only_if_no_byte_may_stay(
+    make_disk: Callable[..., Disk], limit: int, left: list[tuple[int, bytes]]
+) -> None:
+    disk = make_disk({"retention.bytes": str(limit)})
+    log = disk.open()
+    put(log, b"a")
+    assert disk.logs.retain(NOW_MS) == (not left)
+    assert records(log) == left
+    assert put(log, b"b").base_offset == 1
+
+
 @pytest.mark.option("topic:retention.bytes")
 def test_old_segments_go_by_size(make_disk: Callable[..., Disk]) -> None:
     disk = make_disk({**SEGMENT, "retention.bytes": "1500000"})
