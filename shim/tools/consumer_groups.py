@@ -27,6 +27,11 @@ if TYPE_CHECKING:
     Row = tuple[object, ...]
 
 ACTIONS = ("list", "describe", "delete", "reset-offsets", "delete-offsets", "validate-regex")
+NOT_EXECUTED = (
+    "WARN: No action will be performed as the --execute option is missing. In version 5.0, this command will require "
+    "either --dry-run or --execute to be specified. You should add the --dry-run option explicitly if you are scripting "
+    "this command and want to keep the current default behavior without prompting.\n"
+)
 OPTIONS = Options(
     "This tool helps to list all consumer groups, describe a consumer group, delete consumer group info, or reset "
     "consumer group offsets.",
@@ -85,6 +90,8 @@ def _check(given: Given) -> None:
     if given.has("reset-offsets"):
         if given.has("dry-run") and given.has("execute"):
             raise UsageError("Option [reset-offsets] only accepts one of [execute] and [dry-run]")
+        if not given.has("dry-run", "execute"):
+            sys.stderr.write(NOT_EXECUTED)
         for name in SCENARIOS:
             given.exclude(name, [other for other in SCENARIOS if other != name])
     given.exclude("group", ["all-groups", "list"])

@@ -192,6 +192,14 @@ def test_groups(run):
     assert run("consumer-groups --validate-regex a(")[1].startswith("The regular expression `a(` is invalid: ")
 
 
+def test_a_reset_that_is_not_executed_is_warned_of(run, capfd):
+    assert run("topics --create --topic t --partitions 1")[0] == 0
+    scope = "consumer-groups --reset-offsets --group g --topic t --to-earliest"
+    for words, lines in (("", 1), ("--dry-run", 0), ("--execute", 0)):
+        assert run(f"{scope} {words}")[0] == 0
+        assert capfd.readouterr().err.count("WARN: No action will be performed as the --execute option") == lines
+
+
 def test_offsets_are_asked_for_again_while_the_group_is_being_read(run, broker, monkeypatch):
     assert run("topics --create --topic t --partitions 1")[0] == 0
     commits = {("t", 0): 7}
