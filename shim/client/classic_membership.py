@@ -34,25 +34,28 @@ REJOIN = frozenset({ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATIO
 
 class ClassicMember:
     """Joins at the first call of `positions`, and leaves with `close`. Commits what was read every few seconds, before
-    it gives partitions away, and when it leaves. Not thread-safe; call `positions` at least every few seconds."""
+    it gives partitions away, and when it leaves, unless it is not to. Not thread-safe; call `positions` at least every
+    few seconds."""
 
     def __init__(
         self,
         cluster: Cluster,
         group: str,
         topics: Callable[[], list[str]],
-        start: int = EARLIEST,
         *,
+        begin: Callable[[list[TopicPartition]], dict[TopicPartition, int]] | None = None,
+        commits: bool = True,
         join_s: float = JOIN_S,
     ) -> None:
-        """`topics` returns what the member wants now; `start`, EARLIEST or LATEST, is where a partition without
-        committed offset begins; `join_s`: how long it waits for the other members to join. Raises WireClientError, as
-        every method."""
+        """`topics` returns what the member wants now; `begin` says where partitions without committed offset begin, by
+        default at their first record; `commits`: whether it commits at all; `join_s`: how long it waits for the other
+        members to join. Raises WireClientError, as every method."""
         self._cluster = cluster
         self._join_s = join_s
         self._group = group
         self._topics = topics
-        self._start = start
+        self._begin = begin or (lambda fresh: list_offsets(cluster, dict.fromkeys(fresh, EARLIEST)))
+        self._commits = commits
         self._member_id = ""
         self._generation = -1
         self._wanted: list[str] = []
@@ -81,7 +84,7 @@ class ClassicMember:
     def commit(self) -> None:
         """Commit what was read. A group that rebalances refuses it: then the next owner reads it again."""
         self._committed_at = time.monotonic()
-        if not self._has_read:
+        if not self._has_read or not self._commits:
             return
         offsets = self._positions
         try:
@@ -138,6 +141,10 @@ class ClassicMember:
                 self._wanted = sorted(self._topics())
                 self._take(self._sync(self._cluster.patiently(self._ask_to_join)))
             except RequestError as err:
+                if err.code == ErrorCode.UNSTABLE_OFFSET_COMMIT:
+                    # A transaction may take long: it joins again, so that the group does not take it for dead.
+                    self._generation = -1
+                    return
                 self._drop_out(err)
             else:
                 return
@@ -196,10 +203,11 @@ class ClassicMember:
     def _take(self, assignment: bytes) -> None:
         topics = read_assignment(assignment)[0] if assignment else {}
         mine = [(topic, number) for topic, numbers in topics.items() for number in numbers]
-        committed = committed_offsets(self._cluster, self._group)
-        fresh = {each: self._start for each in mine if each not in committed}
+        self._positions = {}
+        committed = committed_offsets(self._cluster, self._group, require_stable=True)
+        fresh = [each for each in mine if each not in committed]
         self._positions = {each: committed[each] for each in mine if each in committed}
-        self._positions |= list_offsets(self._cluster, fresh) if fresh else {}
+        self._positions |= self._begin(fresh) if fresh else {}
         self._has_read = bool(fresh)
         self._committed_at = time.monotonic()
 

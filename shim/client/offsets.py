@@ -22,14 +22,17 @@ BY_NAME = 9
 LOOKED_UP_AT_ONCE, FETCHED_AT_ONCE = 20, 5
 
 
-def committed_offsets(cluster: Cluster, group: str) -> dict[TopicPartition, int]:
-    """Returns all committed offsets of a group. A group that does not exist has none."""
+def committed_offsets(cluster: Cluster, group: str, *, require_stable: bool = False) -> dict[TopicPartition, int]:
+    """Returns all committed offsets of a group. A group that does not exist has none. `require_stable`: raises
+    RequestError where a transaction still has to commit one or not."""
     groups = [{"group_id": group, "topics": None}]
 
     def ask() -> dict[TopicPartition, int]:
-        request = make("OffsetFetch", groups=groups, require_stable=False)
+        request = make("OffsetFetch", groups=groups, require_stable=require_stable)
         (answer,) = cluster.coordinator(group).request(request, BY_NAME).groups
         check(answer.error_code, subject=group)
+        if require_stable:
+            _check_each(answer.topics)
         return _offsets(answer)
 
     return cluster.patiently(ask)

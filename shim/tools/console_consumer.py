@@ -9,10 +9,12 @@ import time
 from dataclasses import dataclass
 
 from kafka_shim.client.reading import EARLIEST, LATEST, fetch, is_data, is_out_of_range, list_offsets
+from kafka_shim.config.defaults import ConfigError
 from kafka_shim.errors import ErrorCode
 from kafka_shim.tools.console_producer import renamed
 from kafka_shim.tools.errors import message_of
 from kafka_shim.tools.options import FLAG, NUMBER, VALUE, Options, UsageError, connect, properties_of
+from kafka_shim.tools.reset_policy import ResetPolicy
 from kafka_shim.tools.running import flat_main, leave
 from kafka_shim.wire_client import RequestError, WireClientError
 
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
     from kafka_shim.client.cluster import Cluster, TopicPartition
     from kafka_shim.client.records import Record
     from kafka_shim.tools.options import Given
+
+    # Says where to begin with partitions.
+    Begin = Callable[[Cluster, list[TopicPartition]], dict[TopicPartition, int]]
 
     class Source(Protocol):
         """Where the positions come from: fixed partitions, or a group."""
@@ -50,7 +55,7 @@ OPTIONS = Options(
 RENAMED = (("consumer-property", "command-property"), ("consumer.config", "command-config"))
 FORMATTER_RENAMED = (("property", "formatter-property"),)
 SAID = "Option --{old} is deprecated and will be removed in a future version. Use --{new} instead."
-OFFSETS = {"earliest": EARLIEST, "latest": LATEST}
+ISOLATIONS = ("read_uncommitted", "read_committed")
 WAIT_MS = 200
 # How long a group is joined at least, however short the time without messages may be.
 LEAST_JOIN_S = 1.0
@@ -126,21 +131,49 @@ def _deserializer(name: str | None) -> Callable[[bytes], str] | None:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the properties of a consumer decide of which records are read, and what is committed."""
+
+    reset: ResetPolicy
+    read_committed: bool
+    commits: bool
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str]) -> Settings:
+        """Raises ConfigError."""
+        isolation = properties.get("isolation.level", ISOLATIONS[0])
+        if isolation not in ISOLATIONS:
+            known = ", ".join(reversed(ISOLATIONS))
+            raise ConfigError(
+                f"Invalid value {isolation} for configuration isolation.level: String must be one of: {known}"
+            )
+        commits = properties.get("enable.auto.commit", "true").strip().lower()
+        if commits not in ("true", "false"):
+            raise ConfigError(
+                f"Invalid value {commits} for configuration enable.auto.commit: Expected value to be either true or "
+                "false"
+            )
+        return cls(
+            ResetPolicy.of(properties.get("auto.offset.reset", "latest")), isolation == ISOLATIONS[1], commits == "true"
+        )
+
+
 class Fixed:
     """Partitions that nobody else has to know of: one that is named, or all of the topics."""
 
-    def __init__(self, cluster: Cluster, topics: Callable[[], list[str]], partition: int | None, start: int) -> None:
+    def __init__(self, cluster: Cluster, topics: Callable[[], list[str]], partition: int | None, begin: Begin) -> None:
         self._cluster = cluster
         self._topics = topics
         self._partition = partition
-        self._start = start
+        self._begin = begin
         self._positions: dict[TopicPartition, int] = {}
         self._looked_at = 0.0
 
     def positions(self) -> dict[TopicPartition, int]:
         # New topics and partitions are read from their beginning, as a group would.
         if not self._positions or time.monotonic() - self._looked_at > 5:
-            start = EARLIEST if self._positions else self._start
+            begin = ResetPolicy("earliest").offsets if self._positions else self._begin
             self._looked_at = time.monotonic()
             found = [
                 (name, number)
@@ -149,10 +182,7 @@ class Fixed:
                 if self._partition in (None, number)
             ]
             new = [each for each in found if each not in self._positions]
-            if start < 0 and new:
-                self._positions |= list_offsets(self._cluster, dict.fromkeys(new, start))
-            else:
-                self._positions |= dict.fromkeys(new, start)
+            self._positions |= begin(self._cluster, new)
         return self._positions
 
     def read(self, each: TopicPartition, offset: int) -> None:
@@ -182,19 +212,22 @@ def run(given: Given) -> int:
         )
     if groups and given.has("partition"):
         raise UsageError("Options group and partition cannot be specified together.")
-    reset = properties.get("auto.offset.reset")
-    if given.has("from-beginning") and reset not in (None, "earliest"):
+    reset = properties.setdefault("auto.offset.reset", "earliest" if given.has("from-beginning") else "latest")
+    if given.has("from-beginning") and reset != "earliest":
         sys.stderr.write(
             f"Can't simultaneously specify --from-beginning and 'auto.offset.reset={reset}', please remove one option\n"
         )
         return 1
-    start = _offset(given, reset)
+    if given.has("isolation-level"):
+        properties["isolation.level"] = given.text("isolation-level")
+    settings = Settings.of(properties)
+    begin = _begin(given, settings.reset)
     signal.signal(signal.SIGTERM, _interrupt)
     count = 0
     with connect(given, properties.get("client.id", "console-consumer"), extra) as cluster:
-        source = _source(cluster, given, groups, start)
+        source = _source(cluster, given, groups, begin, settings.commits)
         try:
-            for record in _records(cluster, source, given, properties):
+            for record in _records(cluster, source, given, settings):
                 count += 1
                 sys.stdout.buffer.write(formatter.line(record))
                 sys.stdout.buffer.flush()
@@ -255,21 +288,23 @@ def _formatter(given: Given) -> Formatter:
     return Formatter.of({**properties, **properties_of(given.all("formatter-property"))})
 
 
-def _offset(given: Given, reset: str | None) -> int:
+def _begin(given: Given, reset: ResetPolicy) -> Begin:
     text = given.one("offset")
     if text is None:
-        return EARLIEST if given.has("from-beginning") or reset == "earliest" else LATEST
-    if text.lower() in OFFSETS:
-        return OFFSETS[text.lower()]
+        if not given.has("partition"):
+            return reset.offsets
+        text = "earliest" if given.has("from-beginning") else "latest"
+    if text.lower() in ("earliest", "latest"):
+        return ResetPolicy(text.lower()).offsets
     if not text.isdecimal():
         raise UsageError(
             f"The provided offset value '{text}' is incorrect. Valid values are 'earliest', 'latest', or a "
             "non-negative long."
         )
-    return int(text)
+    return lambda _, partitions: dict.fromkeys(partitions, int(text))
 
 
-def _source(cluster: Cluster, given: Given, groups: set[str], start: int) -> Source:
+def _source(cluster: Cluster, given: Given, groups: set[str], begin: Begin, commits: bool) -> Source:
     pattern = re.compile(given.text("include")) if given.has("include") else None
     topic = given.text("topic")
 
@@ -279,12 +314,14 @@ def _source(cluster: Cluster, given: Given, groups: set[str], start: int) -> Sou
         return [topic] if _exists(cluster, topic) else []
 
     if not groups:
-        return Fixed(cluster, topics, given.number("partition"), start)
+        return Fixed(cluster, topics, given.number("partition"), begin)
     from kafka_shim.client.classic_membership import JOIN_S, ClassicMember
 
     quiet_ms = given.number("timeout-ms")
     join_s = JOIN_S if quiet_ms is None or quiet_ms < 0 else min(JOIN_S, max(LEAST_JOIN_S, quiet_ms / 1000))
-    return ClassicMember(cluster, groups.pop(), topics, start, join_s=join_s)
+    return ClassicMember(
+        cluster, groups.pop(), topics, begin=lambda fresh: begin(cluster, fresh), commits=commits, join_s=join_s
+    )
 
 
 def _exists(cluster: Cluster, topic: str) -> bool:
@@ -293,15 +330,13 @@ def _exists(cluster: Cluster, topic: str) -> bool:
     return found.error_code not in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE)
 
 
-def _records(cluster: Cluster, source: Source, given: Given, properties: Mapping[str, str]) -> Iterator[Record]:
+def _records(cluster: Cluster, source: Source, given: Given, settings: Settings) -> Iterator[Record]:
     """Records as they come: as many as asked for, until none came for the time that is given."""
     most, quiet_ms = given.number("max-messages"), given.number("timeout-ms")
-    isolation = given.one("isolation-level") or properties.get("isolation.level", "read_uncommitted")
-    reset = EARLIEST if given.has("from-beginning") or properties.get("auto.offset.reset") == "earliest" else LATEST
     left, last = -1 if most is None else most, time.monotonic()
     while left:
         try:
-            for record in _round(cluster, source, isolation == "read_committed", reset):
+            for record in _round(cluster, source, settings):
                 yield record
                 source.read((record.topic, record.partition), record.offset + 1)
                 last = time.monotonic()
@@ -316,21 +351,21 @@ def _records(cluster: Cluster, source: Source, given: Given, properties: Mapping
             raise WireClientError("no message came in time (org.apache.kafka.common.errors.TimeoutException)")
 
 
-def _round(cluster: Cluster, source: Source, read_committed: bool, reset: int) -> Iterator[Record]:
+def _round(cluster: Cluster, source: Source, settings: Settings) -> Iterator[Record]:
     positions = dict(source.positions())
     if not positions:
         time.sleep(WAIT_MS / 1000)
         return
     try:
-        answers = fetch(cluster, positions, max_wait_ms=WAIT_MS, read_committed=read_committed)
+        answers = fetch(cluster, positions, max_wait_ms=WAIT_MS, read_committed=settings.read_committed)
     except RequestError as err:
         if not is_out_of_range(err):
             raise
         first = list_offsets(cluster, dict.fromkeys(positions, EARLIEST))
         last = list_offsets(cluster, dict.fromkeys(positions, LATEST))
-        for each, offset in positions.items():
-            if not first[each] <= offset <= last[each]:
-                source.read(each, (first if reset == EARLIEST else last)[each])
+        outside = [each for each, offset in positions.items() if not first[each] <= offset <= last[each]]
+        for each, offset in settings.reset.offsets(cluster, outside).items():
+            source.read(each, offset)
         return
     for answer in answers:
         each = answer.topic, answer.partition

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 ACTIONS = ("list", "describe", "delete", "reset-offsets", "delete-offsets", "validate-regex")
 NOT_EXECUTED = (
     "WARN: No action will be performed as the --execute option is missing. In version 5.0, this command will require "
-    "either --dry-run or --execute to be specified. You should add the --dry-run option explicitly if you are scripting "
-    "this command and want to keep the current default behavior without prompting.\n"
+    "either --dry-run or --execute to be specified. You should add the --dry-run option explicitly if you are "
+    "scripting this command and want to keep the current default behavior without prompting.\n"
 )
 OPTIONS = Options(
     "This tool helps to list all consumer groups, describe a consumer group, delete consumer group info, or reset "

@@ -8,13 +8,14 @@ import pytest
 
 from kafka_shim.client.lines import CHUNK_BYTES, Lines
 
-TEXTS = (b"", b"a", b"a\n", b"a\n\nb", b"\n", b"a\rb\r\n\r\nc\r", b"x" * CHUNK_BYTES + b"\r\ny\r\n", b"x" * (3 * CHUNK_BYTES))
+LONG = b"x" * CHUNK_BYTES
+TEXTS = (b"", b"a", b"a\n", b"a\n\nb", b"\n", b"a\rb\r\n\r\nc\r", LONG + b"\r\ny\r\n", LONG * 3)
 
 
 @pytest.fixture
 def pipe():
     reader, writer = os.pipe()
-    with open(reader, "rb") as source, open(writer, "wb", buffering=0) as sink:
+    with os.fdopen(reader, "rb") as source, os.fdopen(writer, "wb", buffering=0) as sink:
         yield source, sink
 
 

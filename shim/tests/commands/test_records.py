@@ -85,7 +85,7 @@ def test_what_waits_is_written_when_no_line_comes(broker, monkeypatch):
     broker.create_topic("t")
     reader, writer = os.pipe()
     monkeypatch.setattr("kafka_shim.commands.produce.PAUSE_S", 0.01)
-    with open(reader, "rb") as source, open(writer, "wb", buffering=0) as sink:
+    with os.fdopen(reader, "rb") as source, os.fdopen(writer, "wb", buffering=0) as sink:
         monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=source, isatty=lambda: False))
         sink.write(b"one\n")
 

@@ -7,13 +7,18 @@ import signal
 import subprocess
 import sys
 import termios
+import time
 from contextlib import contextmanager
 
 import pytest
 
 from kafka_shim.client.classic_membership import ClassicMember
-from kafka_shim.client.groups import describe_group
+from kafka_shim.client.cluster import GROUP, TRANSACTION
+from kafka_shim.client.groups import describe_group, list_groups
+from kafka_shim.client.offsets import committed_offsets
+from kafka_shim.client.requests import make
 from kafka_shim.targets.waiting import wait_until
+from kafka_shim.tests.txn.raw import Client
 
 PATIENCE_S = 60
 
@@ -131,3 +136,68 @@ def test_what_waits_is_sent_at_a_signal(broker, number):
 
 def unread_bytes(pipe):
     return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
+
+
+def consume(broker, *words):
+    """What a consumer of topic t that ends says."""
+    with tool("console_consumer", broker, "--topic", "t", "--timeout-ms", "2000", *words) as consumer:
+        return said(consumer)
+
+
+def test_a_consumer_commits_nothing_where_it_is_not_to(broker):
+    broker.create_topic("t")
+    broker.produce("t", "a")
+    words = ("--group", "g", "--from-beginning", "--max-messages", "1")
+    assert consume(broker, *words, "--command-property", "enable.auto.commit=false")[:2] == (0, "a\n")
+    with broker.cluster() as cluster:
+        assert committed_offsets(cluster, "g") == {}
+    assert consume(broker, *words)[:2] == (0, "a\n")
+    with broker.cluster() as cluster:
+        assert committed_offsets(cluster, "g") == {("t", 0): 1}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--isolation-level", "committed"),
+        ("--command-property", "isolation.level=READ_COMMITTED"),
+        ("--command-property", "enable.auto.commit=no"),
+        ("--command-property", "auto.offset.reset=Earliest"),
+        ("--command-property", "auto.offset.reset=by_duration:-PT1H"),
+        ("--command-property", "auto.offset.reset=by_duration:1h"),
+    ],
+)
+def test_a_consumer_refuses_values_of_its_properties_that_are_none(broker, words):
+    """They were taken as the defaults."""
+    broker.create_topic("t")
+    status, _, err = consume(broker, *words)
+    assert (status, err.partition(" ")[0]) == (1, "Invalid")
+
+
+def test_where_a_consumer_without_an_offset_begins(broker):
+    broker.create_topic("t")
+    broker.produce("t", "old", timestamp_ms=1)
+    broker.produce("t", "new", timestamp_ms=time.time_ns() // 1_000_000)
+    for group in ((), ("--group", "g")):
+        status, out, err = consume(broker, *group, "--command-property", "auto.offset.reset=none")
+        assert (status, out) == (0, "")
+        assert "Undefined offset with no reset policy for partitions: [t-0]\n" in err
+    reset = "auto.offset.reset=by_duration:PT1H"
+    assert consume(broker, "--command-property", reset, "--max-messages", "1")[:2] == (0, "new\n")
+    reset = "auto.offset.reset=by_duration:PT0S"
+    assert consume(broker, "--command-property", reset)[:2] == (0, "")
+
+
+def test_a_member_waits_for_offsets_of_a_transaction(broker, client):
+    """It would read again what the transaction is about to commit."""
+    broker.create_topic("t")
+    broker.produce("t", "a", "b")
+    transaction = Client(client, "g")
+    for kind in (GROUP, TRANSACTION):
+        client.request(make("FindCoordinator", key_type=kind, coordinator_keys=["g"]))
+    assert [transaction.init(), transaction.add_offsets(), transaction.commit_offsets(3, offset=1)] == [0, 0, 0]
+    with tool("console_consumer", broker, "--topic", "t", "--group", "g", "--max-messages", "1") as consumer:
+        with broker.cluster() as cluster:
+            wait_until(lambda: "g" in {one.group_id for one in list_groups(cluster, ["Stable"])}, "it is a member")
+        assert transaction.end() == 0
+        assert said(consumer)[:2] == (0, "b\n")
