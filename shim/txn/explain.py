@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections import deque
+from collections import OrderedDict, deque
 
 from kafka_shim.txn.transaction import ONGOING, STATE_NAMES, Transaction
 
@@ -16,11 +16,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container
 
     from kafka_shim.errors import KafkaError
+    from kafka_shim.line_limit import LineLimit
 
 logger = logging.getLogger("kafka_shim.txn")
 
 EVENTS_PER_ID = 32
 IDS = 1024
+# Ids of which nothing but refusals is known, which may not exist.
+REFUSED_IDS = 128
 SHOWN_TRANSITIONS = 3
 SHOWN_PARTITIONS = 100
 # A reason may quote client input.
@@ -57,34 +60,44 @@ Event = Transaction | Refusal | Note
 
 
 class Explanations:
-    """The newest `EVENTS_PER_ID` events of each of the `IDS` transactional ids that were seen last."""
+    """The newest `EVENTS_PER_ID` events of each of the `IDS` transactional ids that were seen last, and of the
+    `REFUSED_IDS` of which nothing but refusals was seen: ids that a client makes up drop no other."""
 
-    __slots__ = ("_events",)
+    __slots__ = ("_events", "_refusals")
 
     def __init__(self) -> None:
-        self._events: dict[str, deque[Event]] = {}
+        # The one that was seen last is the last.
+        self._events: OrderedDict[str, deque[Event]] = OrderedDict()
+        self._refusals: OrderedDict[str, deque[Event]] = OrderedDict()
 
     def _of(self, transactional_id: str) -> deque[Event]:
         events = self._events.get(transactional_id)
         if events is None:
-            if len(self._events) >= IDS:
-                del self._events[next(iter(self._events))]
-            events = self._events[transactional_id] = deque(maxlen=EVENTS_PER_ID)
+            events = self._refusals.pop(transactional_id, None)
+            return _added(self._events, IDS, transactional_id, events)
+        self._events.move_to_end(transactional_id)
+        return events
+
+    def _of_refused(self, transactional_id: str) -> deque[Event]:
+        if transactional_id in self._events:
+            return self._of(transactional_id)
+        events = self._refusals.get(transactional_id)
+        if events is None:
+            return _added(self._refusals, REFUSED_IDS, transactional_id, None)
+        self._refusals.move_to_end(transactional_id)
         return events
 
     def moved(self, txn: Transaction) -> None:
         """Record a state transition. A transaction that grows is one event, whatever the number of its partitions."""
-        events = self._events.get(txn.transactional_id)
-        if events is None:
-            events = self._of(txn.transactional_id)
-        elif txn.state is ONGOING and events and _is_ongoing(events[-1]):
+        events = self._of(txn.transactional_id)
+        if txn.state is ONGOING and events and _is_ongoing(events[-1]):
             events.pop()
         events.append(txn)
 
-    def noted(self, transactional_id: str, now_ms: int, text: str) -> None:
-        """Record any other event that helps to find a cause."""
+    def noted(self, transactional_id: str, now_ms: int, text: str, lines: LineLimit | None = None) -> None:
+        """Record any other event that helps to find a cause. `lines`: those of its kind, which may be many."""
         self._of(transactional_id).append(Note(now_ms, text))
-        logger.info("%s: %s", transactional_id, text)
+        (logger.info if lines is None else lines.write)("%s: %s", transactional_id, text)
 
     def refused(
         self,
@@ -105,7 +118,7 @@ class Explanations:
             logger.info("%s refused with %s: %s", api, code, reason)
             return
         last = ", ".join(self._last_transitions(transactional_id)) or "none"
-        self._of(transactional_id).append(Refusal(now_ms, api, code, reason))
+        self._of_refused(transactional_id).append(Refusal(now_ms, api, code, reason))
         logger.info("%s of %s refused with %s: %s; last transitions: %s", api, transactional_id, code, reason, last)
 
     def _last_transitions(self, transactional_id: str) -> list[str]:
@@ -113,8 +126,14 @@ class Explanations:
         return [f"{STATE_NAMES[txn.state]} epoch {txn.producer_epoch}" for txn in moves[-SHOWN_TRANSITIONS:]]
 
     def forget(self, transactional_id: str) -> None:
-        """Drop the history: the transactional id expired or was deleted with its topic."""
+        """Drop the history: the transactional id expired."""
         self._events.pop(transactional_id, None)
+        self._refusals.pop(transactional_id, None)
+
+    def forget_all(self) -> None:
+        """Drop every history: the ids were deleted with their topic."""
+        self._events.clear()
+        self._refusals.clear()
 
     def lines(
         self,
@@ -125,7 +144,7 @@ class Explanations:
         """Returns the history, oldest first, one event per line. Each line begins with its time in ms since the Unix
         epoch. `may_describe` says of a topic whether the reader may know of it (None: of any): partitions of others are
         left out, and a text that names one is hidden. `existing`: the names of all topics."""
-        events = self._events.get(transactional_id, ())
+        events = self._events.get(transactional_id) or self._refusals.get(transactional_id, ())
         if may_describe is None:
             return [_line(event, lambda topic: True, lambda text: text) for event in events]
         known: dict[str, bool] = {}
@@ -140,6 +159,17 @@ class Explanations:
             return text if all(is_seen(name) for name in _topics_in(text, existing)) else HIDDEN
 
         return [_line(event, is_seen, shown) for event in events]
+
+
+def _added(
+    histories: OrderedDict[str, deque[Event]], most: int, transactional_id: str, events: deque[Event] | None
+) -> deque[Event]:
+    if len(histories) >= most:
+        histories.popitem(last=False)
+    if events is None:
+        events = deque(maxlen=EVENTS_PER_ID)
+    histories[transactional_id] = events
+    return events
 
 
 def _topics_in(text: str, existing: Container[str]) -> set[str]:

@@ -162,6 +162,7 @@ class TransactionLog:
             self.slots.clear()
             self.unloaded.clear()
             self.unresumed.clear()
+            self._explanations.forget_all()
 
     def apply(self, transactional_id: str, txn: Transaction | None, partition: int) -> None:
         """Make a record of the log the state. None is a tombstone. An id stays in the partition that has it: where

@@ -766,6 +766,13 @@ def test_the_history_is_bounded(node: Node) -> None:
     assert explanations.lines(f"id-{explain.IDS + 9}") == ["1 here"]
 
 
+def test_a_history_is_gone_with_the_topic_of_the_transactional_ids(node: Node) -> None:
+    node.init("app")
+    node.coordinator.explanations.refused("EndTxn", "unknown", KafkaError(ErrorCode.INVALID_REQUEST, "no"), 1)
+    node.metadata.delete_topic("__transaction_state")
+    assert node.coordinator.explanations.lines("app") == node.coordinator.explanations.lines("unknown") == []
+
+
 def test_prepared_aborts_are_told_apart_from_commits(node: Node) -> None:
     producer = node.init("app")
     node.produce("app", producer, "orders", 0, "a")

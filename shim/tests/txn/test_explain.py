@@ -85,3 +85,27 @@ def test_a_long_reason_is_cut() -> None:
     explanations = Explanations()
     explanations.refused("EndTxn", "app", KafkaError(ErrorCode.INVALID_TXN_STATE, "x" * 10_000), 5)
     assert len(explanations.lines("app")[0]) < explain.REASON_CHARACTERS + 50
+
+
+def test_the_id_that_was_seen_last_is_kept_longest() -> None:
+    explanations = Explanations()
+    explanations.moved(transaction(ONGOING, 1))
+    for number in range(explain.IDS - 1):
+        explanations.noted(f"other-{number}", 1, "here")
+    explanations.moved(transaction(PREPARE_COMMIT, 1))
+    explanations.noted("one more", 1, "here")
+    assert len(explanations.lines("app")) == 2
+    assert explanations.lines("other-0") == []
+
+
+def test_refusals_of_ids_that_do_not_exist_drop_no_other() -> None:
+    explanations = Explanations()
+    refusal = KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, "unknown transactional id")
+    explanations.refused("AddPartitionsToTxn", "app", refusal, 1)
+    explanations.moved(transaction(ONGOING, 1))
+    for number in range(explain.IDS):
+        explanations.refused("AddPartitionsToTxn", f"unknown-{number}", refusal, 2)
+    explanations.refused("EndTxn", "app", refusal, 3)
+    assert [line.split()[0] for line in explanations.lines("app")] == ["1", "11", "3"]
+    assert explanations.lines("unknown-0") == []
+    assert len(explanations.lines(f"unknown-{explain.IDS - 1}")) == 1
