@@ -23,6 +23,7 @@ from kafka_shim.tests.produced import batch
 from kafka_shim.tests.share.share_node import GROUP, ShareNode
 
 TOPIC_ID = bytes(15) + b"t"
+LOCK_MS = 30_000
 
 
 def test_a_partition_that_is_added_is_in_the_next_response_once() -> None:
@@ -153,3 +154,67 @@ def test_a_stop_releases_what_is_left_of_a_large_session(large: Large) -> None:
 
     asyncio.run(main())
     assert large.stored() == [1] * len(large.keys)
+
+
+def test_few_share_partitions_are_released_on_several_turns_if_each_takes_long(large: Large) -> None:
+    node = large.node
+    some = {key[1:]: CachedSharePartition(key[1], key[2], None) for key in large.keys[:10]}
+    node.shares.sessions.open((GROUP, "m"), some, "connection")
+    takes_long(node)
+
+    async def main() -> None:
+        released = node.shares.end_session(GROUP, "m")
+        assert isinstance(released, CoroutineType)
+        assert 0 < len(large.stored()) < 5
+        waiting = asyncio.ensure_future(released)
+        await node.clock.advance_and_drain(0)
+        assert list(await waiting) == []
+        assert large.stored() == [1] * 10
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("is_slow", [True, False])
+def test_locks_of_many_share_partitions_that_end_at_once_are_released_on_several_turns(
+    large: Large, is_slow: bool
+) -> None:
+    node, keys = large.node, large.keys
+    if is_slow:
+        takes_long(node)
+    node.acquire("m")
+
+    async def main() -> None:
+        node.clock.advance(LOCK_MS)
+        assert 0 < len(large.stored()) < (5 if is_slow else len(keys) / 2)
+        assert large.acquire(keys[0], "other") == [2]
+        await node.clock.advance_and_drain(0)
+        assert large.stored() == [1] * len(keys)
+        assert large.acquire(keys[-1], "other") == [2]
+        node.clock.advance(LOCK_MS)
+        assert sorted(large.stored())[-2:] == [2, 2], "those that end later are released at once again"
+
+    asyncio.run(main())
+
+
+def test_of_locks_that_wait_for_their_release_those_of_a_deleted_topic_are_forgotten(large: Large) -> None:
+    node = large.node
+    node.produce(1)
+    node.clock.advance(1)
+    assert node.acquire("m")
+
+    async def main() -> None:
+        node.clock.advance(LOCK_MS)
+        node.metadata.delete_topic("large")
+        await node.clock.advance_and_drain(0)
+        assert node.acquire("other") == [(0, 0, 2)]
+
+    asyncio.run(main())
+
+
+def takes_long(node: ShareNode) -> None:
+    """Each append takes a tenth of a millisecond of the clock."""
+
+    def wait(**facts: object) -> None:
+        node.clock._elapsed_ms += 0.1
+
+    node.faults.arm("share.before_append", wait)
