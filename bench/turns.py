@@ -196,7 +196,7 @@ def write_markers(broker: Broker) -> Callable[[], object]:
 
 def create_topics(broker: Broker) -> Callable[[], object]:
     rows = [
-        {"name": f"new-{number}", "num_partitions": 1, "replication_factor": 1} for number in range(MOST_PARTITIONS)
+        {"name": f"new-{number}", "num_partitions": 1, "replication_factor": 1} for number in range(MOST_RECORDS // 2)
     ]
     return _one(broker, "CreateTopics", 5, topics=rows, timeout_ms=60_000)
 
@@ -337,7 +337,7 @@ CASES: dict[str, Callable[[Broker], Callable[[], object]]] = {
     "TxnOffsetCommit, 10,000": txn_offset_commit,
     "AddPartitionsToTxn": add_partitions,
     "WriteTxnMarkers": write_markers,
-    "CreateTopics, 10,000": create_topics,
+    "CreateTopics, 5,000": create_topics,
     "DeleteTopics, 10,000": delete_topics,
     "AlterConfigs, 10,000": _configs("AlterConfigs", 1, {}),
     "IncrementalAlterConfigs, 10,000": _configs("IncrementalAlterConfigs", 1, {"config_operation": 0}),

@@ -63,7 +63,7 @@ def alter(
                 records += decide_one(resource)
             except KafkaError as err:
                 answer.error_code, answer.error_message = err.code, err.message
-            check_count(records)
+            check_count(len(records))
             yield
         return records
 

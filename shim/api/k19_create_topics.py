@@ -5,7 +5,9 @@ response. v5 returns the effective options, v7 the topic id. `validate_only` ret
 Duplicate names, and `__cluster_metadata`, are INVALID_REQUEST. A timeout of 0 or less is REQUEST_TIMED_OUT for every
 topic, and nothing is created, unless all are refused before. Any other timeout is long enough, because nothing waits.
 From v6 a topic over the partition mutation quota (KIP-599) is THROTTLING_QUOTA_EXCEEDED. What
-`create.topic.policy.class.name` forbids is POLICY_VIOLATION; it is asked with `validate_only` too.
+`create.topic.policy.class.name` forbids is POLICY_VIOLATION; it is asked with `validate_only` too. More than 10,000
+records for all topics are POLICY_VIOLATION for each of them, also with `validate_only`: a topic is one, and so is each
+of its partitions and options.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from kafka_shim.internal_topics import CLUSTER_METADATA_TOPIC
 from kafka_shim.metadata import topics
 from kafka_shim.metadata.config_entries import effective_topic_entries
 from kafka_shim.metadata.configs import creation_configs
-from kafka_shim.metadata.large_changes import decide, let_go
+from kafka_shim.metadata.large_changes import check_count, decide, let_go
 from kafka_shim.protocol.message import ZERO_UUID
 from kafka_shim.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kafka_shim.protocol.messages.create_topics_response import (
@@ -74,6 +76,7 @@ def _create(context: Context, request: CreateTopicsRequest) -> Steps[CreateTopic
 
     def decided() -> Steps[list[Any]]:
         records: list[Any] = []
+        count = 0
         answers.clear()
         made.clear()
         for topic in accepted:
@@ -86,6 +89,8 @@ def _create(context: Context, request: CreateTopicsRequest) -> Steps[CreateTopic
             except KafkaError as err:
                 answers.append(_failed(topic.name, err.code, err.message))
                 continue
+            count += 1 + len(options) + len(replicas)
+            check_count(count)
             created = _created(context, topic.name, replicas, options)
             answers.append(created if topic.name in shown else _without_configs(created))
             if not request.validate_only:

@@ -76,7 +76,8 @@ def _alter(
 
     def decided() -> Steps[list[Any]]:
         records, results[:] = yield from decide_in_steps(metadata.image, alterations, addresses)
-        check_count(records, "Request parameters do not satisfy the configured policy.")  # Kafka's words for this API
+        # Kafka's words for this API
+        check_count(len(records), "Request parameters do not satisfy the configured policy.")
         return records
 
     records, prepared = yield from decide(metadata, decided)

@@ -12,7 +12,7 @@ from kafka_shim.turns import at_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from typing import Any, TypeVar
 
     from kafka_shim.metadata.prepared_changes import PreparedChange
@@ -29,9 +29,9 @@ TRIES = 3
 RECORDS_PER_STEP = 64
 
 
-def check_count(records: Sequence[Any], reason: str = TOO_MANY) -> None:
-    """Raises KafkaError POLICY_VIOLATION if there are more than one request may store, as in Kafka."""
-    if len(records) > MAX_RECORDS:
+def check_count(records: int, reason: str = TOO_MANY) -> None:
+    """Raises KafkaError POLICY_VIOLATION if there are more records than one request may store, as in Kafka."""
+    if records > MAX_RECORDS:
         raise KafkaError(ErrorCode.POLICY_VIOLATION, reason)
 
 

@@ -72,6 +72,28 @@ def test_more_than_ten_thousand_partitions_are_refused_for_all(client):
     assert {result.error_code for result in results.values()} == {ErrorCode.POLICY_VIOLATION}
 
 
+@pytest.mark.parametrize(
+    "topics",
+    [
+        [new_topic("a", 10_000)],
+        [new_topic("a", 9_998), new_topic("b"), new_topic("not a name")],
+        [new_topic("a", 9_998, retention_ms="5", segment_ms="5")],
+    ],
+    ids=["partitions", "topics", "options"],
+)
+@pytest.mark.parametrize("validate_only", [True, False])
+def test_more_than_ten_thousand_records_are_refused_for_all(client, topics, validate_only):
+    results = create(client, *topics, validate_only=validate_only)
+    reason = "Unable to perform excessively large batch operation."
+    assert {(one.error_code, one.error_message) for one in results.values()} == {(ErrorCode.POLICY_VIOLATION, reason)}
+    assert names(client) == set()
+
+
+def test_ten_thousand_records_are_not_too_many(client):
+    results = create(client, new_topic("a", 9_998, retention_ms="5"), validate_only=True)
+    assert results["a"].error_code == 0
+
+
 def test_many_topics_in_one_request_are_one_commit(client):
     results = create(client, *(new_topic(f"t{number}") for number in range(200)))
     assert len(results) == 200
