@@ -127,7 +127,7 @@ def _refused(names: Counter[str], denied: Collection[str]) -> list[CreatableTopi
 def _decide(metadata: MetadataStore, topic: CreatableTopic) -> tuple[list[list[int]], dict[str, str]]:
     """Returns (replicas of each partition, checked options) of one topic. Raises KafkaError."""
     topics.check_new_name(metadata.image, topic.name)
-    options = creation_configs(metadata, topic.name, {config.name: config.value for config in topic.configs})
+    options = creation_configs(metadata, topic.name, [(config.name, config.value) for config in topic.configs])
     assignments = [(assignment.partition_index, assignment.broker_ids) for assignment in topic.assignments]
     replicas = metadata.decide_replicas(topic.num_partitions, topic.replication_factor, assignments)
     if metadata.policies is not None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from kafka_shim.api import broker_loggers
 from kafka_shim.api.config_alterations import alter
-from kafka_shim.metadata.configs import decide_incremental
+from kafka_shim.metadata.configs import check_changed_keys, decide_incremental
 from kafka_shim.protocol.messages.incremental_alter_configs_request import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
@@ -51,8 +51,11 @@ def _alter(
             context.node_id, resource.resource_name, _changes(resource), validate_only=request.validate_only
         )
 
+    def check_keys(resource: AlterConfigsResource) -> None:
+        check_changed_keys(_changes(resource))
+
     response = IncrementalAlterConfigsResponse()
-    return alter(context, request, response, AlterConfigsResourceResponse, change, set_levels)
+    return alter(context, request, response, AlterConfigsResourceResponse, change, set_levels, check_keys)
 
 
 def _changes(resource: AlterConfigsResource) -> list[tuple[str, int, str | None]]:

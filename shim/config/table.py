@@ -260,9 +260,9 @@ class Option:
             raise self._error(shown, f"Value must be no more than {highest}")
 
     def _throttled(self, text: str, value: tuple[str, ...]) -> None:
-        for part in value:
+        for part in value if value != ("*",) else ():
             partition, colon, broker = part.partition(":")
-            if part != "*" and part and not (colon and partition.isdigit() and broker.isdigit()):
+            if part and not (colon and partition.isdigit() and broker.isdigit()):
                 raise self._error(
                     f"[{', '.join(value)}]",
                     f"{self.name} must be the literal '*' or a list of replicas in the following format: {self.check}",

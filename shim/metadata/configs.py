@@ -45,12 +45,13 @@ MAX_VALUE_LENGTH = 0x7FFF
 # --- requests
 
 
-def creation_configs(metadata: MetadataStore, topic: str, options: Mapping[str, str | None]) -> dict[str, str]:
-    """Check the options of a new topic and return them. Raises INVALID_CONFIG, and what a policy raises."""
-    missing = [name for name, value in options.items() if value is None]
+def creation_configs(metadata: MetadataStore, topic: str, options: Sequence[tuple[str, str | None]]) -> dict[str, str]:
+    """Check the options of a new topic and return them. Of one that comes twice the last value counts. Raises
+    INVALID_CONFIG, also if another value is null, and what a policy raises."""
+    missing = [name for name, value in options if value is None]
     if missing:
         raise invalid(f"Null value not supported for topic configs: {','.join(missing)}")
-    given = {name: value for name, value in options.items() if value is not None}
+    given = {name: value for name, value in options if value is not None}
     check_topic(metadata, given)
     if metadata.policies is not None:
         metadata.policies.check_options_of_new_topic(topic, given)
@@ -68,7 +69,7 @@ def decide_incremental(
     """Return the records for one resource of IncrementalAlterConfigs. `changes` are (option, operation, value).
     `is_controller`: asked of the controller, which checks of a broker's options only what no broker may have. Raises
     KafkaError if any change is invalid; then no option of the resource is changed."""
-    _check_keys([(option, value, operation == DELETE) for option, operation, value in changes])
+    check_changed_keys(changes)
     stored = metadata.image.config_of(kind, name)
     if kind == RESOURCE_BROKER and is_controller:
         _check_broker_name(metadata, name)
@@ -101,7 +102,7 @@ def decide_replacement(
 ) -> list[Any]:
     """Return the records for one resource of AlterConfigs. `options` replace all stored options. `is_controller` as for
     `decide_incremental`. Raises KafkaError."""
-    _check_keys([(option, value, False) for option, value in options])
+    check_keys([(option, value, False) for option, value in options])
     stored = metadata.image.config_of(kind, name)
     wanted = {option: value for option, value in options if value is not None}
     if kind == RESOURCE_BROKER and is_controller:
@@ -219,7 +220,14 @@ def _split(text: str) -> list[str]:
 # --- checks
 
 
-def _check_keys(changes: Sequence[tuple[str, str | None, bool]]) -> None:
+def check_changed_keys(changes: Sequence[tuple[str, int, str | None]]) -> None:
+    """As `check_keys`, of (option, operation, value) each."""
+    check_keys([(option, value, operation == DELETE) for option, operation, value in changes])
+
+
+def check_keys(changes: Sequence[tuple[str, str | None, bool]]) -> None:
+    """Check what a request says of one resource, (option, value, whether it may be null) each: no option comes twice,
+    and none is null. Raises INVALID_REQUEST."""
     if len({option for option, _, _ in changes}) != len(changes):
         raise bad_request("Error due to duplicate config keys")
     missing = [option for option, value, may_be_null in changes if value is None and not may_be_null]

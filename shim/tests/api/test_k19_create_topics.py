@@ -4,6 +4,7 @@ import pytest
 
 from kafka_shim.embedded import Broker
 from kafka_shim.errors import ErrorCode
+from kafka_shim.protocol.messages.create_topics_request import CreatableTopicConfig
 from kafka_shim.protocol.messages.metadata_request import MetadataRequest
 from kafka_shim.tests.api.admin import create, describe, new_topic
 from kafka_shim.tests.produced import batch, produce
@@ -65,6 +66,15 @@ def test_an_unknown_or_ill_typed_option_makes_nothing(client):
     assert {result.error_code for result in results.values()} == {ErrorCode.INVALID_CONFIG}
     assert results["a"].error_message == "Unknown topic config name: foo"
     assert names(client) == set()
+
+
+@pytest.mark.parametrize(
+    ("values", "code"), [((None, "5"), 40), (("5", None), 40), (("5", "6"), 0), (("x", "6"), 0), (("6", "x"), 40)]
+)
+def test_of_an_option_that_comes_twice_the_last_counts_unless_one_is_null(client, values, code):
+    topic = new_topic("t")
+    topic.configs = [CreatableTopicConfig(name="retention.ms", value=value) for value in values]
+    assert create(client, topic)["t"].error_code == code
 
 
 def test_more_than_ten_thousand_partitions_are_refused_for_all(client):

@@ -22,6 +22,9 @@ from kafka_shim.tests.api.admin import (
     replace,
 )
 from kafka_shim.tests.produced import batch, produce
+from kafka_shim.tests.test_authorization import Recorder
+
+THROTTLED = "leader.replication.throttled.replicas"
 
 
 @pytest.fixture(autouse=True)
@@ -136,12 +139,37 @@ def test_validation_changes_nothing(client):
         (METRICS, "m", ("match", SET, "nonsense"), ErrorCode.INVALID_CONFIG),
         (GROUP, "g", ("consumer.session.timeout.ms", SET, "1"), ErrorCode.INVALID_CONFIG),
         (GROUP, "g", ("share.auto.offset.reset", SET, "by_duration:soon"), ErrorCode.INVALID_CONFIG),
+        *[(TOPIC, "t", (THROTTLED, SET, text), ErrorCode.INVALID_CONFIG) for text in ("*,0:1", "0:1,*", "*,*")],
         (GROUP, "g", ("share.auto.offset.reset", SET, "BY_DURATION:PT1H"), ErrorCode.INVALID_CONFIG),
         (3, "x", ("a", SET, "b"), ErrorCode.INVALID_REQUEST),
     ],
 )
 def test_what_cannot_be_changed_says_why(client, kind, name, change, code):
     assert alter(client, kind, name, change)[0] == code
+
+
+def test_all_replicas_are_throttled_by_one_star(client):
+    assert alter(client, TOPIC, "t", (THROTTLED, SET, " * ")) == (0, None)
+
+
+@pytest.mark.parametrize(
+    ("second", "reason"),
+    [
+        (("kafka_shim.request", SET, "INFO"), "Error due to duplicate config keys"),
+        (("kafka_shim.api", SET, None), "Null value not supported for : kafka_shim.api"),
+    ],
+)
+@pytest.mark.parametrize("is_denied", [False, True])
+def test_loggers_are_named_once_and_have_a_level(broker, client, second, reason, is_denied):
+    """As all keys, which are checked before whether the client may alter them."""
+    before = logging.getLogger("kafka_shim.request").level
+    broker.state.authorizer = Recorder(lambda *_: True) if is_denied else None
+    try:
+        told = alter(client, LOGGER, "1", ("kafka_shim.request", SET, "DEBUG"), second)
+    finally:
+        broker.state.authorizer = None
+    assert told == (ErrorCode.INVALID_REQUEST, reason)
+    assert logging.getLogger("kafka_shim.request").level == before
 
 
 def test_groups_and_metrics_keep_what_was_set(client):
