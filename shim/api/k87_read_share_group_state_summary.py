@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 KEY, MIN, MAX = 87, 0, 1
 REQUEST, RESPONSE = ReadShareGroupStateSummaryRequest, ReadShareGroupStateSummaryResponse
+ABANDONABLE = True
 
 
 def handle(context: Context, request: ReadShareGroupStateSummaryRequest) -> Steps[ReadShareGroupStateSummaryResponse]:

@@ -193,6 +193,11 @@ def test_steps_that_change_nothing_end_with_their_client() -> None:
         "write_txn_markers",
         "alter_client_quotas",
         "alter_user_scram_credentials",
+        "share_acknowledge",
+        "initialize_share_group_state",
+        "read_share_group_state",  # it fences older leaders
+        "write_share_group_state",
+        "delete_share_group_state",
     }
 
 
