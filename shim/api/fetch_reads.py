@@ -145,7 +145,7 @@ def read_in_steps(context: Context, request: FetchRequest, fetch: FetchContext) 
 
 def segment_base(log: PartitionLog, offset: int) -> int:
     """Returns the base offset of the segment in which the offset is."""
-    return log.segments[max(log.segment_at(offset), 0)].base_offset  # type: ignore[no-any-return]
+    return log.segments[max(log.segment_at(offset), 0)].base_offset
 
 
 def _turn_of(entry: PartitionRead) -> int:
