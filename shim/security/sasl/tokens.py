@@ -117,6 +117,9 @@ class SignedTokens:
             raise InvalidTokenError(f"{who} has no time of issue (iat)")
         if now_ms - self._skew_ms >= 1000 * expires:
             raise InvalidTokenError(f"{who} has expired: the client needs a new one")
+        for began, claim in ((issued, "iat"), (not_before, "nbf")):
+            if isinstance(began, (int, float)) and expires // 1 < began // 1:  # Kafka compares whole seconds
+                raise InvalidTokenError(f"{who} expires (exp) before it begins ({claim})")
         if isinstance(not_before, (int, float)) and now_ms + self._skew_ms < 1000 * not_before:
             raise InvalidTokenError(f"{who} is not valid yet (nbf): compare the clocks")
         if self._issuer is not None and claims.get("iss") != self._issuer:
