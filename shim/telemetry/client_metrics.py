@@ -263,9 +263,8 @@ def _attributes(instance_id: bytes, session: Session, client_id: str | None) -> 
         "client_software_version": session.client_software_version,
         "client_source_address": session.peer_host,
         "client_source_port": str(session.peer_port),
+        "client_id": client_id or "",  # as Kafka reads one that is null
     }
-    if client_id is not None:
-        found["client_id"] = client_id
     return {name: text[:MOST_NAME_CHARACTERS] for name, text in found.items()}
 
 

@@ -213,6 +213,12 @@ def test_clients_are_matched_by_the_software_that_they_name(client):
         assert ask(client, version.encode().ljust(16)).requested_metrics == told
 
 
+def test_a_client_without_a_client_id_has_an_empty_one(broker, client):
+    subscribe(client, metrics="x", match="client_id=.*")
+    with Connection(broker.bootstrap_servers, client_id=None) as other:
+        assert ask(other).requested_metrics == ["x"]
+
+
 @pytest.mark.parametrize("match", ["client_id=a=b", "client_id=", "client_id=(", "client_id=(?=a)a", "nothing=a"])
 def test_pattern_that_cannot_be_matched_is_refused(client, match):
     code, message = alter(client, METRICS, "all", ("match", SET, match))
