@@ -102,6 +102,8 @@ class Broker(EmbeddedClient):
             if data_dir is not None:
                 raise TypeError("data_dir and log_dirs (or log_dir) say the same: give one of them")
             self._given_dirs = config.log_dirs
+        # Whether `users` and `acls` are stored: they may be changed then, and are not stored again with the same data.
+        self._has_records = False
         # Set from start to stop.
         self._data_dir: Path | None = None
         self._ready = ""
@@ -124,10 +126,7 @@ class Broker(EmbeddedClient):
                 if self._given_dirs is None:
                     remove_at_end()
                 self._data_dir = Path(self._given_dirs[0]) if self._given_dirs is not None else make()
-            if self._is_process:
-                self._start_process()
-            else:
-                self._start_thread()
+            (self._start_process if self._is_process else self._start_thread)()
         except BaseException:
             self._server = self._loop = self._asked = self._thread = self._process = None
             if is_new:
@@ -139,7 +138,7 @@ class Broker(EmbeddedClient):
     def stop(self) -> None:
         """Stop the broker cleanly. Does nothing if it is stopped. It may be started again; with data in memory it is
         then empty, and its port is another one. `restart` keeps both. Raises TimeoutError if it takes over 30 s, after
-        which it may be called again; so do `restart` and `reset`."""
+        which it may be called again; so do `restart` and `reset`. A child process is killed then instead."""
         self._end()
         self._forget()
 
@@ -205,12 +204,11 @@ class Broker(EmbeddedClient):
     def _forget(self) -> None:
         self._drop_data()
         self._kept.forget()
-        self._server = self._loop = self._asked = self._thread = self._process = None
-        self._ready = ""
 
     def _drop_data(self) -> None:
         if self._given_dirs is None and self._data_dir is not None:
             remove(self._data_dir)
+            self._has_records = False
         self._data_dir = None
 
     def _rearm(self, specification: str | None) -> None:
@@ -362,9 +360,11 @@ class Broker(EmbeddedClient):
         self._loop = asyncio.get_running_loop()
         self._asked = asked = asyncio.Event()
         try:
-            if self._security is not None:
-                self._security.add_users(server.broker)
-            await store_acls(server, self._acls)
+            if not self._has_records:
+                if self._security is not None:
+                    self._security.add_users(server.broker)
+                await store_acls(server, self._acls)
+                self._has_records = True
         except BaseException:
             await server.stop()
             raise
@@ -382,10 +382,10 @@ class Broker(EmbeddedClient):
         from kafka_shim.config import is_password
         from kafka_shim.embedded_process import BrokerProcess, first_records
 
-        arguments = ["--listen", self._kept.listen or self._options.get("listeners", self._listen)]
+        listen = self._kept.listen or self._options.get("listeners", self._listen)
+        arguments = ["--listen", listen, "--log-level", "WARNING"]
         if self._given_dirs is None or len(self._given_dirs) == 1:
             arguments += ["--data-dir", str(self._data_dir)]
-        arguments += ["--log-level", "WARNING"]
         secrets = {name: text for name, text in self._options.items() if name not in DEFAULTS and is_password(name)}
         for name, text in self._options.items():
             if name not in secrets and name != "listeners":
@@ -393,8 +393,8 @@ class Broker(EmbeddedClient):
         self._process = BrokerProcess(
             arguments,
             secrets=secrets,
-            records=first_records(self._security, self._acls),
+            records="" if self._has_records else first_records(self._security, self._acls),
             faults=self._faults_text,
             removes_data=self._given_dirs is None,
         )
-        self._ready = self._process.ready
+        self._ready, self._has_records = self._process.ready, True

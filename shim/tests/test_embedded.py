@@ -472,3 +472,26 @@ def test_records_of_a_secured_broker_are_written_and_read():
         broker.produce("t", "a")
         broker.restart()
         assert [one.text for one in broker.consume("t")] == ["a"]
+
+
+@pytest.mark.parametrize("process", [False, True])
+def test_what_was_removed_of_the_first_acls_is_not_back_after_a_restart(process):
+    """The users and ACLs of the constructor were stored at every start. A reset begins with them again."""
+    administrator = {"principal": "User:ANONYMOUS", "cluster": True}
+    asked: dict[str, int | None] = {"resource_type_filter": 2, "pattern_type_filter": 1, "operation": 1, "permission_type": 1}
+    asked |= dict.fromkeys(("resource_name_filter", "principal_filter", "host_filter"))
+
+    def of_topics(broker):
+        with broker.cluster() as cluster:
+            return [each.resource_name for each in cluster.any().request(make("DescribeAcls", **asked)).resources]
+
+    with Broker(process=process, acls=[administrator, {"principal": "User:a", "topic": "t"}]) as broker:
+        assert of_topics(broker) == ["t"]
+        broker.restart()
+        assert of_topics(broker) == ["t"]
+        with broker.cluster() as cluster:
+            cluster.any().request(make("DeleteAcls", filters=[asked]))
+        broker.restart()
+        assert of_topics(broker) == []
+        broker.reset()
+        assert of_topics(broker) == ["t"]
