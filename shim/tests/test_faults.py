@@ -124,6 +124,7 @@ def test_a_wrong_specification_is_refused(text):
         ((POINT, "oserror", "ENOSUCH"), "name one of errno"),
         ((POINT, "hold"), "cannot be held"),
         ((GATE, "hold", "soon"), "takes a number"),
+        ((GATE, "hold", 500), "is text"),
         ((POINT, "kill", "now"), "takes no argument"),
         ((POINT, print, "now"), "takes no argument"),
     ],
