@@ -1,5 +1,6 @@
-"""`ClassicMember`: a member of a classic group with the range assignor, which any consumer of the group understands
-(Kafka: AbstractCoordinator, ConsumerCoordinator, RangeAssignor)."""
+"""`ClassicMember`: a member of a classic group with the range assignor, which Java's consumers have by default. A group
+whose members have none but another assignor refuses it (Kafka: AbstractCoordinator, ConsumerCoordinator,
+RangeAssignor)."""
 
 from __future__ import annotations
 
