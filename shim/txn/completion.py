@@ -23,6 +23,7 @@ from kafka_shim.txn.ending import (
 )
 from kafka_shim.txn.log import flush_of
 from kafka_shim.txn.records import in_order
+from kafka_shim.txn.retries import Retries
 from kafka_shim.txn.transaction import PREPARE_COMMIT, STATE_NAMES
 
 TYPE_CHECKING = False
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from typing import Any
 
-    from kafka_shim.clock import Clock, Timer
+    from kafka_shim.clock import Clock
     from kafka_shim.faults import Faults
     from kafka_shim.metadata.store import MetadataStore
     from kafka_shim.outcome import Flush
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kafka_shim.txn")
 
 NOTHING_REFUSED: frozenset[tuple[str, int]] = frozenset()
-MARKER_RETRY_MS = 100
 # The most partitions whose markers are written in the turn of the decision: one or two milliseconds. Those of more are
 # written on later turns, as Kafka's coordinator sends them after the decision.
 MOST_MARKERS_AT_ONCE = 64
@@ -78,17 +78,13 @@ class Completion:
         self._explanations = explanations
         # One share of a turn for the markers of all large transactions.
         self._turns = Turns(clock)
-        self._retries: dict[str, Timer] = {}
+        self._retries = Retries(clock, explanations)
         # Tasks that wait for the disk. asyncio keeps no reference to them.
         self._tasks: set[Task[None]] = set()
-        self._is_stopped = False
 
     def stop(self) -> None:
         """Stop retries and tasks. The next start resumes prepared transactions."""
-        self._is_stopped = True
-        for timer in self._retries.values():
-            timer.cancel()
-        self._retries.clear()
+        self._retries.stop()
         for task in self._tasks:
             if not task.get_loop().is_closed():
                 task.cancel()
@@ -267,7 +263,7 @@ class Completion:
             slot.stuck = text
             slot.refused |= {partition}
             logger.warning("%s: %s", prepared.transactional_id, text)
-        self._explanations.noted(prepared.transactional_id, prepared.last_update_ms, text)
+        self._retries.say(slot, prepared.transactional_id, partition, self._clock.now_ms(), text)
 
     def _complete(self, slot: Slot, prepared: Transaction, flushes: list[Flush]) -> Transaction:
         """Write COMPLETE if every marker is written, unless the transaction is gone since the caller waited for the
@@ -280,24 +276,21 @@ class Completion:
             try:
                 flush = self._log.write(slot, completed)
             except KafkaError as error:
-                self._explanations.noted(prepared.transactional_id, now_ms, f"cannot write the end, trying on: {error}")
+                text = f"cannot write the end, trying on: {error}"
+                self._retries.say(slot, prepared.transactional_id, None, now_ms, text)
                 self._retry_later(slot, prepared)
                 return completed
             # Before any call, which may find no memory: COMPLETE counts.
             slot.pending = False
             slot.stuck, slot.refused = "", NOTHING_REFUSED
+            self._retries.done(slot)
             _add(flush, flushes)
         elif not slot.refused.issuperset(slot.unmarked):
             self._retry_later(slot, prepared)
         return completed
 
     def _retry_later(self, slot: Slot, prepared: Transaction) -> None:
-        name = prepared.transactional_id
-        if self._is_stopped:
-            return
-
         def retry() -> None:
-            self._retries.pop(name, None)
             if not self._is_current(slot, prepared):
                 return
             if slot.is_ending:
@@ -305,10 +298,7 @@ class Completion:
             else:
                 self._finish_marking(slot, prepared)
 
-        # One retry an id: `resolve`, or an id made anew, may come while the timer of an earlier failure still runs.
-        if (earlier := self._retries.pop(name, None)) is not None:
-            earlier.cancel()
-        self._retries[name] = self._clock.call_later(MARKER_RETRY_MS, retry)
+        self._retries.later(slot, prepared.transactional_id, retry)
 
     def retry_forgotten(self, slot: Slot, prepared: Transaction) -> None:
         """Go on with a completion that failed and has no retry: there was no memory for its timer."""
@@ -351,7 +341,8 @@ class Completion:
             except KafkaError as error:
                 offline.append((topic, partition))
                 done.append(f"{topic}-{partition}: {error}, it gets its marker later")
-        slot.unmarked, slot.stuck, slot.refused = dict.fromkeys(offline), "", frozenset()
+        slot.unmarked, slot.stuck, slot.refused = dict.fromkeys(offline), "", NOTHING_REFUSED
+        self._retries.done(slot)
 
         def steps() -> Steps:
             slot.is_ending = True

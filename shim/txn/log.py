@@ -47,6 +47,8 @@ _APPEND_ERRORS = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
+# One object for the slots of all ids that have no trouble. It is never changed.
+NOTHING_SAID: dict[TopicPartition | None, str] = {}
 
 
 class Slot:
@@ -55,9 +57,21 @@ class Slot:
     `pending` (Kafka's pending state) is set while the end is being written, and stays set if a marker cannot be
     written. `unmarked` are the partitions without a marker. `stuck` is the reason why no retry is made in the
     partitions `refused`. `is_ending` is set while a completion runs or waits for the disk: there is one at a time.
+    `pause_ms` and `said` are for `Retries`: the pause before the next retry, and the last reason by partition.
     """
 
-    __slots__ = ("is_ending", "key", "partition", "pending", "refused", "stuck", "transaction", "unmarked")
+    __slots__ = (
+        "is_ending",
+        "key",
+        "partition",
+        "pause_ms",
+        "pending",
+        "refused",
+        "said",
+        "stuck",
+        "transaction",
+        "unmarked",
+    )
 
     def __init__(self, transactional_id: str, partition: int) -> None:
         self.key = records.encode_key(transactional_id)
@@ -68,6 +82,8 @@ class Slot:
         self.refused: frozenset[TopicPartition] = frozenset()
         self.is_ending = False
         self.unmarked: dict[TopicPartition, None] = {}
+        self.pause_ms = 0
+        self.said = NOTHING_SAID
 
 
 class TransactionLog:

@@ -20,6 +20,7 @@ from kafka_shim.internal_topics import TRANSACTION_STATE_TOPIC as TOPIC
 from kafka_shim.metadata.image import RESOURCE_TOPIC
 from kafka_shim.tests.txn.harness import Node
 from kafka_shim.txn.coordinator import ABORTS, MOST_LOOKED_AT_AT_ONCE
+from kafka_shim.txn.retries import LONGEST_PAUSE_MS
 from kafka_shim.txn.transaction import COMPLETE_ABORT, COMPLETE_COMMIT, ONGOING, PREPARE_COMMIT, TV2
 
 HOUR_MS = 3_600_000
@@ -124,7 +125,7 @@ def test_a_bug_in_the_retry_itself_is_tried_again(node: Node) -> None:
     node.clock.advance(1000)
     assert node.coordinator.describe("app").state is PREPARE_COMMIT
     node.faults.disarm()
-    node.clock.advance(100)
+    node.clock.advance(LONGEST_PAUSE_MS)
     assert node.coordinator.describe("app").state is COMPLETE_COMMIT
     assert visible(node) == ["app-0", "app-1"]
 
@@ -318,7 +319,7 @@ def test_a_marker_that_is_not_on_the_disk_does_not_complete_the_transaction(flus
         log = node.logs.partitions.loaded["orders", 1]
         before = log.log_end_offset
         assert node.logs.reopen_offline()
-        node.clock.advance(100)
+        node.clock.advance(LONGEST_PAUSE_MS)
         await until(lambda: node.coordinator.describe("app").state is COMPLETE_COMMIT)
         assert log.log_end_offset == before + 1  # the marker is written again
         assert log.recovery_point == log.log_end_offset
@@ -360,7 +361,7 @@ def test_nothing_is_forced_while_a_completion_waits_for_the_disk(flushing: Node)
         await settled(node)
         assert node.logs.find("orders", 1) is None
         assert node.logs.reopen_offline()
-        node.clock.advance(100)
+        node.clock.advance(LONGEST_PAUSE_MS)
         await settled(node)
         assert node.coordinator.describe("app").partitions == {("orders", 0)}
         node.coordinator.resolve("app")
@@ -391,7 +392,7 @@ def test_a_forced_marker_is_on_the_disk_before_the_transaction_is_complete(flush
         assert node.logs.find("orders", 0) is None
         node.faults.disarm()
         assert node.logs.reopen_offline()
-        node.clock.advance(100)
+        node.clock.advance(LONGEST_PAUSE_MS)
         await settled(node)
         assert node.coordinator._log.slots["app"].stuck
         node.coordinator.resolve("app")
@@ -423,7 +424,7 @@ def test_a_topic_alone_with_flush_messages_keeps_the_transaction_open_until_its_
         assert node.logs.find("orders", 1) is None
         node.faults.disarm()
         assert node.logs.reopen_offline()
-        node.clock.advance(100)
+        node.clock.advance(LONGEST_PAUSE_MS)
         await until(lambda: node.coordinator.describe("app").state is COMPLETE_COMMIT)
 
     asyncio.run(end())
@@ -436,3 +437,34 @@ def overtake(node: Node, producer: tuple[int, int], partition: int) -> None:
     """Write the abort marker of another coordinator."""
     epoch = node.logs.get(TOPIC, node.coordinator.partition_for("app")).leader_epoch
     node.logs.get("orders", partition).append_marker(*producer, epoch + 5, False, 0, node.clock.now_ms())
+
+
+def test_markers_that_stay_refused_are_tried_with_growing_pauses_and_one_line_says_why(
+    node: Node, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A full disk refuses those of thousands of transactions; their histories have 32 lines, and a log is read."""
+    caplog.set_level("INFO", logger="kafka_shim.txn")
+    producer = begin(node)
+    began_ms, tried_ms = node.clock.now_ms(), []
+
+    def put(fd: int, buffers: list[bytearray]) -> int:
+        tried_ms.append(node.clock.now_ms() - began_ms)
+        raise OSError(errno.ENOSPC, "no space")
+
+    outcome = node.coordinator.decide("app", *producer, True, TV2)
+    before = node.coordinator.explanations.lines("app")
+    with monkeypatch.context() as patch:
+        patch.setattr("kafka_shim.cext.segment.append", put)
+        outcome.follow_up()
+        node.clock.advance(3 * LONGEST_PAUSE_MS)
+    pauses = [0, 100, 300, 700, 1500, 3100, 6300, 9500]
+    assert tried_ms == [at for at in pauses for _ in range(2)]
+    said = node.coordinator.explanations.lines("app")[len(before) :]
+    assert [line.split()[1:5] for line in said] == [
+        ["marker", "for", f"orders-{number}", "refused"] for number in (0, 1)
+    ]
+    assert caplog.text.count("app: marker for orders-") == 2
+    node.clock.advance(LONGEST_PAUSE_MS)
+    assert visible(node) == ["app-0", "app-1"]
+    slot = node.coordinator._log.slots["app"]
+    assert (slot.pause_ms, slot.said) == (0, {}), "the next transaction begins anew"

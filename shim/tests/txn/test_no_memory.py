@@ -99,6 +99,8 @@ def test_state_is_the_logs_and_the_transaction_ends(
     topic = TRANSACTION_STATE_TOPIC if appends == "append_batch" else "orders"
     if appends == "append_marker":
         monkeypatch.setattr("kafka_shim.txn.completion.commit_each", lambda *_: {})  # each marker by itself
+    # An id for each call: with more the look for time-outs takes slices, which need an event loop.
+    monkeypatch.setattr("kafka_shim.txn.coordinator.MOST_LOOKED_AT_AT_ONCE", MOST_CALLS)
     for nth in range(MOST_CALLS):
         name = f"{request_of.__name__}-{nth}"
         is_reached = runs_out(request_of, node, name, appends=appends, topic=topic, append=append, call=nth)

@@ -1,0 +1,73 @@
+"""The retries of transactions whose completion failed: when each is tried again, and what is said of it."""
+
+from __future__ import annotations
+
+import logging
+
+from kafka_shim.line_limit import LineLimit
+from kafka_shim.txn.log import NOTHING_SAID
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kafka_shim.clock import Clock, Timer
+    from kafka_shim.txn.explain import Explanations
+    from kafka_shim.txn.log import Slot
+    from kafka_shim.txn.transaction import TopicPartition
+
+logger = logging.getLogger("kafka_shim.txn")
+
+FIRST_PAUSE_MS = 100
+# The pause doubles up to this one: a full disk may have refused the markers of thousands of transactions.
+LONGEST_PAUSE_MS = 3200
+
+
+class Retries:
+    """Owned by `Completion`. One retry an id. `stop` ends them for good."""
+
+    def __init__(self, clock: Clock, explanations: Explanations) -> None:
+        self._clock = clock
+        self._explanations = explanations
+        self._lines = LineLimit(logger, clock, level=logging.INFO)
+        self._timers: dict[str, Timer] = {}
+        self._is_stopped = False
+
+    def stop(self) -> None:
+        """Cancel all. The next start resumes prepared transactions."""
+        self._is_stopped = True
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+        self._lines.close()
+
+    def __contains__(self, transactional_id: str) -> bool:
+        return transactional_id in self._timers
+
+    def later(self, slot: Slot, transactional_id: str, retry: Callable[[], None]) -> None:
+        """Call `retry()` after a pause, which is twice as long as the one before."""
+        if self._is_stopped:
+            return
+
+        def run() -> None:
+            self._timers.pop(transactional_id, None)
+            retry()
+
+        # `resolve`, or an id made anew, may come while the timer of an earlier failure still runs.
+        if (earlier := self._timers.pop(transactional_id, None)) is not None:
+            earlier.cancel()
+        slot.pause_ms = min(2 * slot.pause_ms, LONGEST_PAUSE_MS) or FIRST_PAUSE_MS
+        self._timers[transactional_id] = self._clock.call_later(slot.pause_ms, run)
+
+    def say(self, slot: Slot, transactional_id: str, partition: TopicPartition | None, now_ms: int, text: str) -> None:
+        """Note in the history and in the log why a marker, or COMPLETE if `partition` is None, could not be written.
+        Each retry meets the same reason: it is said once."""
+        if slot.said.get(partition) != text:
+            slot.said = {**slot.said, partition: text}
+            self._explanations.noted(transactional_id, now_ms, text, self._lines)
+
+    @staticmethod
+    def done(slot: Slot) -> None:
+        """Forget what the next transaction of the id begins without."""
+        slot.pause_ms = 0
+        slot.said = NOTHING_SAID
