@@ -23,13 +23,14 @@ from kafka_shim.security.acl import AclOperation, ResourceType
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.context import Context
-    from kafka_shim.outcome import Flushes
+    from kafka_shim.turns import Steps
 
 KEY, MIN, MAX = 91, 0, 0
 REQUEST, RESPONSE = AlterShareGroupOffsetsRequest, AlterShareGroupOffsetsResponse
 
 UNAUTHORIZED = "Topic authorization failed."
 UNKNOWN = "This server does not host this topic-partition."
+PARTITIONS_PER_STEP = 32
 
 
 async def handle(context: Context, request: AlterShareGroupOffsetsRequest) -> Outcome[AlterShareGroupOffsetsResponse]:
@@ -37,50 +38,79 @@ async def handle(context: Context, request: AlterShareGroupOffsetsRequest) -> Ou
     require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
     if not request.group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID, "The group id is invalid.")
-    topics = context.broker.metadata.image.topics
-    allowed = authorized(context, AclOperation.READ, ResourceType.TOPIC, [topic.topic_name for topic in request.topics])
-    # (topic, partition) -> its error; and what is left to do.
-    refused: dict[tuple[str, int], KafkaError] = {}
-    offsets: dict[bytes, dict[int, int]] = {}
-    names: dict[bytes, str] = {}
-    for entry in request.topics:
-        topic = topics.get(entry.topic_name)
-        for part in entry.partitions:
-            if entry.topic_name not in allowed:
-                error = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, UNAUTHORIZED)
-            elif topic is None or not 0 <= part.partition_index < len(topic.partitions):
-                error = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN)
-            else:
-                offsets.setdefault(topic.topic_id, {})[part.partition_index] = part.start_offset
-                names[topic.topic_id] = entry.topic_name
-                continue
-            refused[entry.topic_name, part.partition_index] = error
-    errors, flushes = await context.broker.groups.share.alter_offsets(request.group_id, offsets)
+    turns = context.broker.turns
+    asked = await turns.run(_sort(context, request), context.throttle)
+    known = context.broker.metadata.image.topics_by_id
+    for topic_id in [topic_id for topic_id in asked.offsets if topic_id not in known]:  # deleted between two steps
+        asked.refuse_topic(topic_id)
+    errors, flushes = await context.broker.groups.share.alter_offsets(request.group_id, asked.offsets)
     for (topic_id, partition), error in errors.items():
-        refused[names[topic_id], partition] = error  # of a topic that may have been deleted meanwhile
-    return _answer(context, request, refused, flushes)
+        asked.refused[asked.names[topic_id], partition] = error  # of a topic that may have been deleted meanwhile
+    response = await turns.run(_answer(context, request, asked.refused), context.throttle)
+    return Outcome(response, flushes)
+
+
+class _Asked:
+    """What one request asks for."""
+
+    __slots__ = ("names", "offsets", "refused")
+
+    def __init__(self) -> None:
+        # (topic, partition) -> its error; and what is left to do.
+        self.refused: dict[tuple[str, int], KafkaError] = {}
+        self.offsets: dict[bytes, dict[int, int]] = {}
+        self.names: dict[bytes, str] = {}
+
+    def refuse_topic(self, topic_id: bytes) -> None:
+        """The topic does not exist any more."""
+        error = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN)
+        name = self.names[topic_id]
+        self.refused.update(((name, partition), error) for partition in self.offsets.pop(topic_id))
+
+
+def _sort(context: Context, request: AlterShareGroupOffsetsRequest) -> Steps[_Asked]:
+    asked = _Asked()
+    allowed = authorized(context, AclOperation.READ, ResourceType.TOPIC, [topic.topic_name for topic in request.topics])
+    unauthorized = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, UNAUTHORIZED)
+    unknown = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN)
+    for entry in request.topics:
+        name = entry.topic_name
+        for number, part in enumerate(entry.partitions, 1):
+            partition = part.partition_index
+            topic = context.broker.metadata.image.topics.get(name)
+            if name not in allowed:
+                asked.refused[name, partition] = unauthorized
+            elif topic is None or not 0 <= partition < len(topic.partitions):
+                asked.refused[name, partition] = unknown
+            else:
+                asked.offsets.setdefault(topic.topic_id, {})[partition] = part.start_offset
+                asked.names[topic.topic_id] = name
+            if number % PARTITIONS_PER_STEP == 0:
+                yield
+        yield
+    return asked
 
 
 def _answer(
-    context: Context,
-    request: AlterShareGroupOffsetsRequest,
-    refused: dict[tuple[str, int], KafkaError],
-    flushes: Flushes,
-) -> Outcome[AlterShareGroupOffsetsResponse]:
+    context: Context, request: AlterShareGroupOffsetsRequest, refused: dict[tuple[str, int], KafkaError]
+) -> Steps[AlterShareGroupOffsetsResponse]:
     topics = context.broker.metadata.image.topics
     response = AlterShareGroupOffsetsResponse()
     # As Kafka, topics that are not there come first.
     for entry in sorted(request.topics, key=lambda entry: entry.topic_name in topics):
-        topic = topics.get(entry.topic_name)
+        topic = context.broker.metadata.image.topics.get(entry.topic_name)
         answer = AlterShareGroupOffsetsResponseTopic(
             topic_name=entry.topic_name, topic_id=ZERO_UUID if topic is None else topic.topic_id
         )
-        for part in entry.partitions:
+        for number, part in enumerate(entry.partitions, 1):
             one = AlterShareGroupOffsetsResponsePartition(partition_index=part.partition_index)
             error = refused.get((entry.topic_name, part.partition_index))
             if error is not None:
                 one.error_code = error.code
                 one.error_message = error.message
             answer.partitions.append(one)
+            if number % PARTITIONS_PER_STEP == 0:
+                yield
         response.responses.append(answer)
-    return Outcome(response, flushes)
+        yield
+    return response

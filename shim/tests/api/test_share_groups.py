@@ -181,3 +181,27 @@ def test_topic_that_is_deleted_while_offsets_are_altered_is_forgotten(
     groups = broker.call(lambda: broker.state.groups.share._runtime.groups_of(GROUP).by_id[GROUP])
     assert [states.name for states in groups.initialized.values()] == [left]
     assert not groups.initializing
+
+
+def test_offsets_of_very_many_partitions_are_altered_in_steps(broker, client: Connection) -> None:
+    make_topic(client, TOPIC, partitions=8)
+    parts = [{"partition_index": index, "start_offset": 5} for index in range(20_000)]
+    topics = [{"topic_name": name, "partitions": parts} for name in (TOPIC, "gone")]
+    make_topic(client, "gone", partitions=8)
+    request = make("AlterShareGroupOffsets", group_id=GROUP, topics=topics)
+
+    async def alter() -> Any:
+        state = broker.state
+        session = Session(state.listeners[0], ("127.0.0.1", 1), ("127.0.0.1", 2))
+        context = Context(state, session, k91_alter_share_group_offsets.KEY, 0, 1, "c", state.clock.now_ms())
+        altering = asyncio.ensure_future(k91_alter_share_group_offsets.handle(context, request))
+        await asyncio.sleep(0)
+        assert GROUP not in state.groups.share._runtime.groups_of(GROUP).by_id, "the request is read in steps"
+        state.metadata.delete_topic("gone")
+        return (await altering).response
+
+    answer = broker.call(alter)
+    found = {topic.topic_name: [part.error_code for part in topic.partitions] for topic in answer.responses}
+    assert found[TOPIC] == [0] * 8 + [E.UNKNOWN_TOPIC_OR_PARTITION] * 19_992
+    assert found["gone"] == [E.UNKNOWN_TOPIC_OR_PARTITION] * 20_000
+    assert described(client) == [(TOPIC, index, 5, -5) for index in range(8)]
