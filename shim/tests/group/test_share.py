@@ -299,6 +299,19 @@ def subscribe(node: ShareNode, *topics: str) -> Callable[[], None]:
     return outcome.follow_up
 
 
+def test_names_that_no_batch_may_hold_are_refused_before_time_is_spent_on_them(
+    node: ShareNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node.config, "message_max_bytes", 1000)
+    looked_up: list[Any] = []
+    monkeypatch.setattr(type(node.groups.image), "metadata_hash", lambda image, names: looked_up.append(names) or 0)
+    many = [f"t{number:03}" for number in range(300)]
+    assert node.refusal("m", 0, *many) is E.UNKNOWN_SERVER_ERROR
+    assert (node.groups.find(G), looked_up) == (None, [])
+    assert node.beat("m", 0, *many[:100] * 3).error_code == 0, "a name counts once"
+    assert len(looked_up) == 1
+
+
 def test_many_partitions_get_their_states_in_slices(node: ShareNode) -> None:
     node.topic("many", 100)
     topic_id = node.metadata.image.topics["many"].topic_id
