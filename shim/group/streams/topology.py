@@ -30,12 +30,14 @@ class Topology:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, None)  # as Kafka answers an id that is there twice
         self.subtopologies = {name: by_id[name] for name in order_strings(by_id)}
         self.subtopology_by_source: dict[str, str] = {}
-        required: set[str] = set()
+        required: dict[str, None] = {}
         for name, subtopology in self.subtopologies.items():
             sources = source_names(subtopology)
             self.subtopology_by_source.update(dict.fromkeys(sources, name))
-            required.update(sources, (topic.name for topic in subtopology.state_changelog_topics))
-        self.required_topics = frozenset(required)
+            required.update(dict.fromkeys(sources))
+            required.update((topic.name, None) for topic in subtopology.state_changelog_topics)
+        # In the order in which Kafka meets them.
+        self.required_topics = required
 
     def is_same(self, other: Topology) -> bool:
         """Returns whether the other topology is equal, in its epoch too."""

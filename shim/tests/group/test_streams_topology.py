@@ -159,3 +159,19 @@ def test_the_time_for_a_large_topology_does_not_grow_with_its_square(shape: str)
     assert time.process_time() - started < 5
     assert set(counts(found).values()) == {3}
     assert len(found.missing) == count
+
+
+def test_of_several_topics_that_do_not_fit_kafka_names_the_same() -> None:
+    """All names have one hash: the order of Kafka's set is that in which it meets them."""
+    names = ["BBBB", "AaAa", "BBAa", "AaBB"]
+    sizes = {"in": 2, **dict.fromkeys(names, 3)}
+    known = {name: SimpleNamespace(partitions=[None] * count) for name, count in sizes.items()}
+    image: Any = SimpleNamespace(metadata=SimpleNamespace(topics=known))
+    for first in range(len(names)):
+        order = names[first:] + names[:first]
+        row = {"source_topics": ["in"], "state_changelog_topics": [{"name": name} for name in order]}
+        fields = {"subtopologies": [{"subtopology_id": "0", **row}]}
+        topology = Topology(struct(value_module, value_module.StreamsGroupTopologyValue, fields))
+        status = configure(topology, image).status
+        assert status is not None
+        assert status[1].startswith(f"Existing topic {order[0]} has")
