@@ -49,9 +49,10 @@ def handle(context: Context, request: StreamsGroupHeartbeatRequest) -> Answer | 
     context.note_member(request.group_id, request.member_id)
     check_protocol(context.broker)
     require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
-    if request.topology is not None:
-        _check_topics(context, request.topology)
     streams = context.broker.groups.streams
+    if request.topology is not None:
+        streams.check_size(request.topology)
+        _check_topics(context, request.topology)
     outcome, missing = streams.heartbeat(request, Client(context.client_id or "", f"/{context.peer_host}"))
     if not missing:
         return outcome

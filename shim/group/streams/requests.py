@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from kafka_shim.group.streams.configured import InternalTopic
     from kafka_shim.group.streams.group import StreamsGroup
     from kafka_shim.outcome import Outcome
-    from kafka_shim.protocol.messages.streams_group_heartbeat_request import StreamsGroupHeartbeatRequest
+    from kafka_shim.protocol.messages.streams_group_heartbeat_request import StreamsGroupHeartbeatRequest, Topology
     from kafka_shim.protocol.messages.streams_group_heartbeat_response import StreamsGroupHeartbeatResponse
 
 # The most topics of which an error is remembered (Kafka: topicErrorCacheCapacity).
@@ -51,6 +51,14 @@ class StreamsRequests:
     def __init__(self, runtime: CoordinatorRuntime) -> None:
         self._runtime = runtime
         self.topic_errors = TopicErrors()
+
+    def check_size(self, topology: Topology) -> None:
+        """Raises UNKNOWN_SERVER_ERROR, Kafka's answer when the append fails, for names that no record may hold: before
+        time is spent on hundreds of thousands of them."""
+        from kafka_shim.group.streams.target import check_fits
+        from kafka_shim.group.streams.topology import least_bytes
+
+        check_fits(least_bytes(topology), self._runtime.image)
 
     def heartbeat(
         self, request: StreamsGroupHeartbeatRequest, client: Client

@@ -49,6 +49,23 @@ def source_names(subtopology: Subtopology) -> list[str]:
     return [*subtopology.source_topics, *(topic.name for topic in subtopology.repartition_source_topics)]
 
 
+# What a topic takes in the record beside its name, if the topology says more of it than that, and a subtopology.
+_TOPIC_BYTES = 9
+_SUBTOPOLOGY_BYTES = 8
+
+
+def least_bytes(sent: heartbeat_request.Topology) -> int:
+    """Returns what the record's value of a topology in a request takes at least."""
+    size_bytes = 0
+    for each in sent.subtopologies:
+        size_bytes += _SUBTOPOLOGY_BYTES + len(each.subtopology_id)
+        for names in (each.source_topics, each.repartition_sink_topics):
+            size_bytes += sum(map(len, names)) + len(names)
+        for topics in (each.repartition_source_topics, each.state_changelog_topics):
+            size_bytes += sum(len(topic.name) for topic in topics) + _TOPIC_BYTES * len(topics)
+    return size_bytes
+
+
 def topology_value(sent: heartbeat_request.Topology) -> StreamsGroupTopologyValue:
     """Returns the record's value of a topology in a request."""
     return StreamsGroupTopologyValue(

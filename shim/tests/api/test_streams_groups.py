@@ -163,3 +163,23 @@ def test_a_broker_without_the_protocol_refuses_both() -> None:
     ):
         assert join(client).error_code == E.UNSUPPORTED_VERSION
         assert [each.error_code for each in describe(client, "g")] == [E.UNSUPPORTED_VERSION]
+
+
+@pytest.mark.parametrize("kind", ["source_topics", "repartition_sink_topics", "state_changelog_topics"])
+def test_a_topology_that_no_record_may_hold_is_refused_before_its_names_are_looked_at(
+    broker, client: Connection, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    names = [f"topic{number:03}" for number in range(100)]
+    named = [{"name": name} for name in names] if kind == "state_changelog_topics" else names
+    shape = {"subtopologies": [{"subtopology_id": "0", "source_topics": ["in"], kind: named}]}
+    with monkeypatch.context() as patch:
+        patch.setattr(broker.state.groups.image.config, "message_max_bytes", 900)
+        asked: list[Any] = []
+        broker.state.authorizer = Denies(lambda *about: bool(asked.append(about)))
+        try:
+            told = join(client, shape=shape)
+        finally:
+            broker.state.authorizer = None
+    assert told.error_code == E.UNKNOWN_SERVER_ERROR
+    assert not any(operation is AclOperation.DESCRIBE for operation, *_ in asked)
+    assert join(client, shape=shape).error_code == 0
