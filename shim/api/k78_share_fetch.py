@@ -47,10 +47,12 @@ if TYPE_CHECKING:
     from kafka_shim.turns import Steps
 
     Answers = dict[TopicIdPartition, PartitionData]
+    Begun = Outcome[ShareFetchResponse] | Coroutine[Any, Any, Outcome[ShareFetchResponse] | ShareFetchResponse]
 
 KEY, MIN, MAX = 78, 1, 2
 REQUEST, RESPONSE = ShareFetchRequest, ShareFetchResponse
-# A waiting fetch is cancelled when its client disconnects. What it acknowledges was carried out before.
+# A waiting fetch is cancelled when its client disconnects. What it acknowledges was carried out before, or as far as its
+# steps had come if it names very many partitions.
 ABANDONABLE = True
 
 _read_length = Struct(">i").unpack_from
@@ -73,17 +75,24 @@ class _Fetch:
         self.errors: Answers = {}
 
 
-def handle(
-    context: Context, request: ShareFetchRequest
-) -> Outcome[ShareFetchResponse] | Coroutine[Any, Any, Outcome[ShareFetchResponse] | ShareFetchResponse]:
+def handle(context: Context, request: ShareFetchRequest) -> Begun | Steps[Begun]:
+    steps = _begin(context, request)
+    count = 0
+    for topic in request.topics:
+        count += len(topic.partitions)
+    return steps if count > MANY else at_once(steps)
+
+
+def _begin(context: Context, request: ShareFetchRequest) -> Steps[Begun]:
     group_id, member_id = check_member(context, request)
     fetch = _Fetch(group_id, member_id, request.share_session_epoch)
     has_acknowledgements = any(asked.acknowledgement_batches for topic in request.topics for asked in topic.partitions)
     is_renewal = request.is_renew_ack and context.api_version >= FIRST_WITH_RENEWAL
     if is_renewal:
         _check_renewal(request)
+    asked = yield from _asked(context, request)
     try:
-        partitions = _resolve_session(context, request, fetch, has_acknowledgements)
+        partitions = _resolve_session(context, request, fetch, asked, has_acknowledgements)
     except KafkaError as error:
         if error.code is ErrorCode.SHARE_SESSION_LIMIT_REACHED:
             return _refuse_later(context, request, error)
@@ -95,7 +104,7 @@ def handle(
             names.add(known.name)
     readable = readable_topics(context, names)
     if has_acknowledgements:
-        fetch.acknowledged = at_once(acknowledge(context, request, group_id, member_id, readable))
+        fetch.acknowledged = yield from acknowledge(context, request, group_id, member_id, readable)
     fetch.reads = reads = ShareFetchReads(context, request, shares_of(context.broker), group_id, member_id)
     if is_renewal:
         return _last_outcome(context, fetch)
@@ -183,8 +192,28 @@ def _check_renewal(request: ShareFetchRequest) -> None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"{wrong}if isRenewAck is true.")
 
 
+def _asked(context: Context, request: ShareFetchRequest) -> Steps[list[CachedSharePartition]]:
+    """Returns the partitions that the request names."""
+    topics = context.broker.metadata.image.topics_by_id
+    asked: list[CachedSharePartition] = []
+    if request.share_session_epoch == FINAL_EPOCH:
+        return asked
+    for topic in request.topics:
+        known = topics.get(topic.topic_id)
+        name = None if known is None else known.name
+        for one in topic.partitions:
+            asked.append(CachedSharePartition(topic.topic_id, one.partition_index, name))
+            if len(asked) % PARTITIONS_PER_STEP == 0:
+                yield
+    return asked
+
+
 def _resolve_session(
-    context: Context, request: ShareFetchRequest, fetch: _Fetch, has_acknowledgements: bool
+    context: Context,
+    request: ShareFetchRequest,
+    fetch: _Fetch,
+    asked: list[CachedSharePartition],
+    has_acknowledgements: bool,
 ) -> Sequence[CachedSharePartition]:
     """Open, continue or end the session. Returns the partitions to fetch (SharePartitionManager.newContext)."""
     sessions = shares_of(context.broker).sessions
@@ -192,12 +221,6 @@ def _resolve_session(
     if fetch.epoch == FINAL_EPOCH:
         sessions.get(key)
         return ()
-    topics = context.broker.metadata.image.topics_by_id
-    asked = []
-    for topic in request.topics:
-        known = topics.get(topic.topic_id)
-        name = None if known is None else known.name
-        asked += [CachedSharePartition(topic.topic_id, one.partition_index, name) for one in topic.partitions]
     if fetch.epoch == INITIAL_EPOCH:
         if has_acknowledgements:
             raise KafkaError(ErrorCode.INVALID_REQUEST)

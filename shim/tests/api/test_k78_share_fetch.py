@@ -15,9 +15,11 @@ from kafka_shim.share.shard import FENCED_STATE_EPOCH
 from kafka_shim.share.share_partition import PartitionState
 from kafka_shim.share.share_partitions import SharePartitions
 from kafka_shim.storage.log import PartitionLog
+from kafka_shim.targets.requests import make
 from kafka_shim.tests.produced import batch, make_topic, produce
 from kafka_shim.tests.share.share_member import ACCEPT, REJECT, RELEASE, RENEW, ShareMember, open_share, ranges, values
 from kafka_shim.tests.test_connection import until
+from kafka_shim.tests.turns.harness import begun, steps_of
 from kafka_shim.wire_client import Connection
 
 GROUP = "sharers"
@@ -561,3 +563,30 @@ def test_very_many_partitions_are_served_in_steps_and_read_again_when_they_are_a
         ]
         assert max(shares) <= 2
         assert calls == {"_is_readable": 3 * count, "get": 3 * count, "subscribe": count, "unsubscribe": count}
+
+
+def test_acknowledgements_of_very_many_partitions_are_carried_out_in_steps(
+    broker: Broker, client: Connection, member: ShareMember, topic_id: bytes
+) -> None:
+    produce(client, "t", 0, batch(b"a"))
+    assert given(member.fetch()) == {0: [(0, 0, 1)]}
+    count = k78_share_fetch.MANY + 1
+    acks = [{"first_offset": 0, "last_offset": 0, "acknowledge_types": [1]}]
+    rows = [{"partition_index": index, "acknowledgement_batches": acks} for index in range(count)][::-1]
+    who = {"group_id": member.group_id, "member_id": member.member_id, "share_session_epoch": 1}
+    limits = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 1000, "max_records": 10, "batch_size": 10}
+    topics = [{"topic_id": topic_id, "partitions": rows}]
+
+    async def run() -> Any:
+        (share,) = broker.state.share_partitions.loaded()
+        steps = begun(broker.state, make("ShareFetch", **who, **limits, topics=topics), 2, count - 8)
+        assert share.start_offset == 0, "that of the last partition is still to come"
+        return (await steps_of(steps)[0]).response
+
+    answer = broker.call(run)
+    codes = {part.partition_index: part.acknowledge_error_code for part in answer.responses[0].partitions}
+    assert codes.pop(0) == 0
+    assert codes.pop(1) != 0, "it was never fetched"
+    assert set(codes.values()) == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    (share,) = [one for one in broker.state.share_partitions.loaded() if one.key[2] == 0]
+    assert share.start_offset == 1
