@@ -51,8 +51,8 @@ if TYPE_CHECKING:
 
 KEY, MIN, MAX = 78, 1, 2
 REQUEST, RESPONSE = ShareFetchRequest, ShareFetchResponse
-# A waiting fetch is cancelled when its client disconnects. What it acknowledges was carried out before, or as far as its
-# steps had come if it names very many partitions.
+# A waiting fetch is cancelled when its client disconnects. What it acknowledges was carried out before, or as far as
+# its steps had come if it names very many partitions.
 ABANDONABLE = True
 
 _read_length = Struct(">i").unpack_from
