@@ -122,7 +122,7 @@ class Explanations:
         logger.info("%s of %s refused with %s: %s; last transitions: %s", api, transactional_id, code, reason, last)
 
     def _last_transitions(self, transactional_id: str) -> list[str]:
-        moves = [event for event in self._events.get(transactional_id, ()) if isinstance(event, Transaction)]
+        moves = [event for event in self._events.get(transactional_id) or () if isinstance(event, Transaction)]
         return [f"{STATE_NAMES[txn.state]} epoch {txn.producer_epoch}" for txn in moves[-SHOWN_TRANSITIONS:]]
 
     def forget(self, transactional_id: str) -> None:
@@ -144,7 +144,7 @@ class Explanations:
         """Returns the history, oldest first, one event per line. Each line begins with its time in ms since the Unix
         epoch. `may_describe` says of a topic whether the reader may know of it (None: of any): partitions of others are
         left out, and a text that names one is hidden. `existing`: the names of all topics."""
-        events = self._events.get(transactional_id) or self._refusals.get(transactional_id, ())
+        events = self._events.get(transactional_id) or self._refusals.get(transactional_id) or ()
         if may_describe is None:
             return [_line(event, lambda topic: True, lambda text: text) for event in events]
         known: dict[str, bool] = {}
