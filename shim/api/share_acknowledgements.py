@@ -104,7 +104,8 @@ def acknowledge(
     is_any = False
     for topic in request.topics:
         name = _name(broker, topic.topic_id)
-        for asked in topic.partitions:
+        # As in Kafka, the later of two entries of one partition replaces the earlier.
+        for asked in {asked.partition_index: asked for asked in topic.partitions}.values():
             key = topic.topic_id, asked.partition_index
             batches = [
                 (batch.first_offset, batch.last_offset, batch.acknowledge_types)

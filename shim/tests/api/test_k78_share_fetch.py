@@ -590,3 +590,24 @@ def test_acknowledgements_of_very_many_partitions_are_carried_out_in_steps(
     assert set(codes.values()) == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     (share,) = [one for one in broker.state.share_partitions.loaded() if one.key[2] == 0]
     assert share.start_offset == 1
+
+
+def test_of_two_entries_of_a_partition_the_later_acknowledges(
+    client: Connection, member: ShareMember, other: ShareMember
+) -> None:
+    produce(client, "t", 0, batch(b"a", b"b"))
+    assert given(member.fetch()) == {0: [(0, 1, 1)]}
+    rows = [
+        {
+            "partition_index": 0,
+            "acknowledgement_batches": [{"first_offset": offset, "last_offset": offset, "acknowledge_types": [kind]}],
+        }
+        for offset, kind in ((0, REJECT), (1, RELEASE))
+    ]
+    who = {"group_id": GROUP, "member_id": member.member_id, "share_session_epoch": 1}
+    topics = [{"topic_id": member.topic_id, "partitions": rows}]
+    answer = member.connection.request(make("ShareAcknowledge", **who, topics=topics), 2)
+    assert [part.error_code for part in answer.responses[0].partitions] == [0]
+    member.epoch = -1
+    member.fetch()
+    assert given(other.fetch()) == {0: [(0, 1, 2)]}
