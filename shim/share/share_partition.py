@@ -21,6 +21,7 @@ from kafka_shim.share.acquisition_locks import AcquisitionLocks
 from kafka_shim.share.client_errors import RETRIABLE, client_error
 from kafka_shim.share.in_flight_batch import InFlightBatch, InFlightState
 from kafka_shim.share.record_state import RecordEvent, RecordState
+from kafka_shim.share.state import UNINITIALIZED_START_OFFSET
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -143,7 +144,8 @@ class SharePartition:
                 raise
             raise client_error(error, "read") from error
         self.state_epoch = state_epoch
-        self.start_offset = self._first_offset() if start_offset < 0 else start_offset
+        is_new = start_offset == UNINITIALIZED_START_OFFSET
+        self.start_offset = self._first_offset() if is_new else start_offset
         self.end_offset = self.start_offset
         self._take_over(stored)
         self.state = PartitionState.ACTIVE

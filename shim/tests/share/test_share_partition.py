@@ -267,3 +267,11 @@ def test_what_happens_alike_to_offsets_of_a_batch_that_was_split_is_stored_as_on
     ]
     node.crash()
     assert [one[:2] for one in node.acquire("b", 1000)] == [(0, 99), (103, 103), (105, 499), (501, 999)]
+
+
+def test_a_start_offset_before_all_records_is_no_reset(node: ShareNode) -> None:
+    node.state.initialize_state(GROUP, node.topic_id, 0, 1, -5)
+    node.produce(2)
+    assert node.share.start_offset == -5
+    assert node.acquire("a") == [], "the log begins later"
+    assert node.acquire("a") == [(0, 1, 1)]
