@@ -5,7 +5,6 @@ Bounds: the requests answered at the same time, how long one may take and be sil
 
 from __future__ import annotations
 
-import logging
 import socket
 import sys
 import threading
@@ -14,6 +13,7 @@ from contextlib import suppress
 from http.client import HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from kafka_shim.http.bugs import Bugs
 from kafka_shim.ports import HIGHEST_PORT, parse_port
 
 TYPE_CHECKING = False
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable
     from email.message import Message
-    from typing import Any, BinaryIO
+    from io import BufferedIOBase
+    from typing import Any
 
     Handle = Callable[["Request"], "Response"]
 
@@ -45,15 +46,10 @@ LARGEST_HEAD_BYTES = 1 << 16
 LARGEST_BODY_BYTES = 1 << 16
 # The digits of a Content-Length: Python refuses to convert thousands of digits, with an error of its own.
 MOST_DIGITS = 19
-# Bugs are logged with their traceback, but not more often than this: clients may cause them.
-MOST_TRACEBACKS = 3
-TRACEBACKS_PERIOD_S = 10.0
 LOOPBACK = "127.0.0.1"
 TEXT = "text/plain; charset=utf-8"
 # What a client gets that speaks HTTP where TLS is served.
 NOT_TLS = b"this port speaks HTTPS: ask for https:// in place of http://\n"
-
-logger = logging.getLogger(__name__)
 
 
 class Request:
@@ -177,10 +173,7 @@ class _Server(ThreadingHTTPServer):
         self._silent: dict[socket.socket, None] = {}
         # The requests that are being answered, with when their client last took a part, the longest ago first.
         self._taken_s: dict[socket.socket, float] = {}
-        # The tracebacks since when, and those that were left out.
-        self._bugs_lock = threading.Lock()
-        self._bugs_since_s = 0.0
-        self._bugs = 0
+        self.bugs = Bugs()
 
     def process_request(self, request: Any, client_address: Any) -> None:
         if (
@@ -269,21 +262,7 @@ class _Server(ThreadingHTTPServer):
     def handle_error(self, request: object, client_address: object) -> None:
         """A client that goes away concerns nobody; anything else is a bug."""
         if not isinstance(sys.exc_info()[1], OSError):
-            self.report_bug()
-
-    def report_bug(self) -> None:
-        """Log the exception that is being handled, or count it if there were many."""
-        now_s = time.monotonic()
-        left_out = 0
-        with self._bugs_lock:
-            if now_s - self._bugs_since_s >= TRACEBACKS_PERIOD_S:
-                left_out = max(0, self._bugs - MOST_TRACEBACKS)
-                self._bugs_since_s, self._bugs = now_s, 0
-            self._bugs += 1
-            is_shown = self._bugs <= MOST_TRACEBACKS
-        if is_shown:
-            before = f"; {left_out} more before were left out" if left_out else ""
-            logger.exception("a request to the HTTP listener failed%s", before)
+            self.bugs.report()
 
 
 def _end(request: socket.socket) -> None:
@@ -295,7 +274,7 @@ def _end(request: socket.socket) -> None:
 class _Head:
     """What the library reads the lines of a head from."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BufferedIOBase) -> None:
         self._file = file
         self._left = LARGEST_HEAD_BYTES
 
@@ -377,7 +356,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             response = self.server.handle_one(request)
         except Exception:
-            self.server.report_bug()
+            self.server.bugs.report()
             response = Response(500, b"the request failed: the log says why\n")
         self._send(response)
 

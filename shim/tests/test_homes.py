@@ -24,6 +24,7 @@ CLOCKS = {
     "monitoring/request_times.py": "measures what clients wait for, on this machine",
     "monitoring/monitor.py": "measures how late this machine's loop is",
     "security/sasl/tokens.py": "ends the reading of keys that takes too long, on this machine",
+    "http/bugs.py": "bounds the lines of threads of HTTP, whether the loop turns or not",
     "http/server.py": "ends requests of HTTP that take too long, whether the loop turns or not",
     "console/cluster.py": "how long an answer took says how long it will do",
     "console/records.py": "a search ends after a time",

@@ -37,6 +37,8 @@ ORDER = {
 NODE = {"type": "record", "name": "Node", "fields": [{"name": "next", "type": ["null", "Node"]}]}
 NULLS = {"type": "record", "name": "N", "fields": [{"name": "a", "type": {"type": "array", "items": "null"}}]}
 EMPTIES = {"type": "array", "items": {"type": "record", "name": "E", "fields": []}}
+
+
 def named(first: dict[str, Any]) -> dict[str, Any]:
     """A record whose first field declares a type, and whose second is an array of it, by a record around it."""
     around = {"type": "record", "name": "Around", "fields": [{"name": "c", "type": "first.T"}]}

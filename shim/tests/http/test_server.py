@@ -11,6 +11,7 @@ from contextlib import ExitStack, suppress
 
 import pytest
 
+from kafka_shim.http import bugs
 from kafka_shim.http import server as module
 from kafka_shim.http.server import HttpServer, Request, Response, parse_address
 from kafka_shim.security.tls.authority import CertificateAuthority
@@ -169,9 +170,9 @@ def test_a_bug_is_answered_and_logged_a_few_times(
         connection.close()
         return answer.status
 
-    assert [status() for _ in range(module.MOST_TRACEBACKS + 2)] == [500] * (module.MOST_TRACEBACKS + 2)
-    assert caplog.messages == ["a request to the HTTP listener failed"] * module.MOST_TRACEBACKS
-    monkeypatch.setattr(module, "TRACEBACKS_PERIOD_S", 0.0)
+    assert [status() for _ in range(bugs.MOST_TRACEBACKS + 2)] == [500] * (bugs.MOST_TRACEBACKS + 2)
+    assert caplog.messages == ["a request to the HTTP listener failed"] * bugs.MOST_TRACEBACKS
+    monkeypatch.setattr(bugs, "PERIOD_S", 0.0)
     assert status() == 500
     assert caplog.messages[-1].endswith("; 2 more before were left out")
     server.stop()
