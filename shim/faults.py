@@ -282,8 +282,8 @@ def _check(
 
 
 def _check_argument(action: str, argument: str) -> None:
-    if not isinstance(argument, str):
-        raise ValueError(f"the argument of {action} is text, as \"500\", not {argument!r}")
+    if type(argument) is not str:
+        raise ValueError(f'the argument of {action} is text, as "500", not {argument!r}')
     if action == "error" and argument not in ErrorCode.__members__:
         near = _nearest(argument, ErrorCode.__members__)
         raise ValueError(f"unknown error {argument!r}{near}: name one of Kafka's, as NOT_ENOUGH_REPLICAS")

@@ -478,8 +478,8 @@ def test_records_of_a_secured_broker_are_written_and_read():
 def test_what_was_removed_of_the_first_acls_is_not_back_after_a_restart(process):
     """The users and ACLs of the constructor were stored at every start. A reset begins with them again."""
     administrator = {"principal": "User:ANONYMOUS", "cluster": True}
-    asked: dict[str, int | None] = {"resource_type_filter": 2, "pattern_type_filter": 1, "operation": 1, "permission_type": 1}
-    asked |= dict.fromkeys(("resource_name_filter", "principal_filter", "host_filter"))
+    asked: dict[str, int | None] = dict.fromkeys(("resource_name_filter", "principal_filter", "host_filter"))
+    asked |= {"resource_type_filter": 2, "pattern_type_filter": 1, "operation": 1, "permission_type": 1}
 
     def of_topics(broker):
         with broker.cluster() as cluster:
