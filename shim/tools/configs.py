@@ -192,13 +192,13 @@ def _pairs(given: Given) -> dict[str, str]:
     for pair in re.split(r",(?=[^\]]*(?:\[|$))", given.text("add-config")):
         if not pair.strip():
             continue
-        name, equals, value = pair.partition("=")
-        if not equals:
+        parts = re.split(r"=(?=[^\]]*(?:\[|$))", pair)
+        if len(parts) != 2:
             raise ToolError(
                 'requirement failed: Invalid entity config: all configs to be added must be in the format "key=val" or '
                 '"key=[val1,val2]" or "key=[]"'
             )
-        value = value.strip()
+        name, value = parts[0], parts[1].strip()
         found[name.strip()] = value[1:-1] if value.startswith("[") and value.endswith("]") else value
     return found
 

@@ -270,6 +270,8 @@ def test_options_of_topics_brokers_and_groups(run):
         "--alter --topic t",
         "--alter --topic t --add-config a=b --add-config-file f",
         "--alter --topic t --add-config retention.ms",
+        "--alter --client c --add-config producer_byte_rate=1=2",
+        "--alter --topic t --add-config leader.replication.throttled.replicas=0:1=2",
         "--alter --topic t --add-config retention.ms=soon",
     ):
         assert run(f"configs {wrong}") == (1, "")
