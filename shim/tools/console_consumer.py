@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 
 from kafka_shim.client.reading import EARLIEST, LATEST, fetch, is_data, is_out_of_range, list_offsets
-from kafka_shim.config.defaults import ConfigError
+from kafka_shim.config import ConfigError
 from kafka_shim.errors import ErrorCode
 from kafka_shim.tools.console_producer import renamed
 from kafka_shim.tools.errors import message_of

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 
 from kafka_shim.client.reading import EARLIEST, LATEST, list_offsets
-from kafka_shim.config.defaults import ConfigError
+from kafka_shim.config import ConfigError
 from kafka_shim.tools.reset_offsets import InvalidArgument, duration_ms
 from kafka_shim.wire_client import WireClientError
 
