@@ -34,7 +34,9 @@ CLOCKS = {
     "embedded_security.py": "tokens that it makes for clients of this machine are valid by its clock",
     "client/classic_membership.py": "a client of its own process",
     "tools/console_consumer.py": "a tool of its own process",
+    "tools/console_producer.py": "a tool of its own process",
     "tools/reset_offsets.py": "a tool of its own process",
+    "tools/reset_policy.py": "a tool of its own process",
     "tools/metadata_quorum.py": "a tool of its own process",
     "tools/transactions.py": "a tool of its own process",
     "client/cluster.py": "a client of its own process",
@@ -75,7 +77,7 @@ TIMERS = {
     "group/timers.py": "sessions, by the thousand",
     "acceptor.py": "waits for the kernel, which no virtual clock moves",
     "group/loader.py": "reading what is stored: its pace depends on who waits",
-    "txn/completion.py": "retries of single transactions",
+    "txn/retries.py": "retries of single transactions",
 }
 
 
