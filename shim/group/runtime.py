@@ -15,7 +15,7 @@ from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.announcements import announce, announcements
 from kafka_shim.group.late_responses import REPLIES_PER_TURN, LateResponses
 from kafka_shim.group.loader import CoordinatorLoader
-from kafka_shim.group.records import offset_entries
+from kafka_shim.group.records import NO_PRODUCER_ID, offset_entries
 from kafka_shim.group.timers import Timers
 from kafka_shim.internal_topics import GROUP_METADATA_TOPIC
 from kafka_shim.java_hash import internal_partition
@@ -221,7 +221,7 @@ class CoordinatorRuntime:
             producer_id=producer_id,
             producer_epoch=producer_epoch,
             base_sequence=0,  # of every batch of a CoordinatorRuntime, with a producer or without
-            transactional=producer is not None,
+            transactional=producer_id != NO_PRODUCER_ID,
         )
         try:
             if self.faults.armed:

@@ -656,6 +656,15 @@ def test_a_transactional_commit_of_members_and_strangers(node: Node) -> None:
     assert node.commit_in_transaction("g", "t", 5, PRODUCER, -1, "x") == 0
 
 
+def test_a_transactional_commit_without_a_producer_is_a_plain_one(node: Node) -> None:
+    """Without `transaction.partition.verification.enable` nobody asks for the producer."""
+    assert node.commit_in_transaction("g", "t", 5, (-1, -1)) == 0
+    assert node.committed("g", "t", stable=True) == (5, 0)
+    node.commit("g", "t", 9)
+    node.crash()
+    assert node.committed("g", "t", stable=True) == (9, 0)
+
+
 def test_a_tombstone_takes_what_is_pending(node: Node) -> None:
     node.commit_in_transaction("g", "t", 5, PRODUCER)
     node.delete_group("g")
