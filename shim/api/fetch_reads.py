@@ -210,9 +210,12 @@ def _read_one(context: Context, request: FetchRequest, entry: PartitionRead, rea
     if asked.last_fetched_epoch >= 0 and _diverges(log, asked, answer):
         reads.has_news = True
         return 0
+    most_bytes = _at_most(asked.max_bytes, left_bytes)
+    if not most_bytes and (asked.max_bytes < 0 or (request.max_bytes < 0 and len(reads.entries) == 1)):
+        _refuse_negative(log, asked.fetch_offset)
     fetched = log.read(
         asked.fetch_offset,
-        _at_most(asked.max_bytes, left_bytes),
+        most_bytes,
         isolation_level=request.isolation_level,
         at_least_one=not reads.size_bytes,
         copy_bytes=COPY_BYTES - reads.size_bytes,
@@ -233,6 +236,13 @@ def _read_one(context: Context, request: FetchRequest, entry: PartitionRead, rea
             for producer_id, first_offset in fetched.aborted
         ]
     return fetched.size_bytes
+
+
+def _refuse_negative(log: PartitionLog, fetch_offset: int) -> None:
+    """Raises UNKNOWN_SERVER_ERROR if there is something to read: Kafka reads no negative number of bytes
+    (LogSegment.read). Of a negative limit of the request nothing is left for its second partition, which is 0."""
+    if log.log_start_offset <= fetch_offset < log.log_end_offset:
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 def _refuse_deleted(context: Context, name: str, partition: int) -> None:

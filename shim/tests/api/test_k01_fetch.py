@@ -146,10 +146,29 @@ def test_the_first_batch_comes_whole_and_the_rest_keeps_the_limits(client):
 
     assert sizes(max_bytes=1) == [1, 0]
     assert sizes(max_bytes=0) == [1, 0]
-    assert sizes(max_bytes=-5) == [1, 0]
     assert sizes(partition_max_bytes=2 * len(one)) == [2, 2]
     assert sizes(max_bytes=4 * len(one)) == [3, 1]
     assert sizes() == [3, 3]
+
+
+@pytest.mark.parametrize(
+    ("offsets", "limits", "expected"),
+    [
+        ((0, 0, 0), {"max_bytes": -5}, [(-1, 0), (0, 1), (0, 0)]),
+        ((1, 0, 0), {"max_bytes": -5}, [(0, 0), (0, 1), (0, 0)]),
+        ((0, 1, 0), {"max_bytes": -5}, [(-1, 0), (0, 0), (0, 1)]),
+        ((0, 1, 0), {"partition_max_bytes": -1}, [(-1, 0), (0, 0), (-1, 0)]),
+    ],
+)
+def test_a_negative_number_of_bytes_cannot_be_read(client, offsets, limits, expected):
+    """As Apache Kafka 4.3.1 answers: of a limit of the request only what is read first has the rest."""
+    make_topic(client, "t", 3)
+    one = batch(b"a")
+    for partition in range(3):
+        produce(client, "t", partition, one)
+    asked = {("t", partition): offset for partition, offset in enumerate(offsets)}
+    (topic,) = client.request(fetch_request(asked, **limits), 12).responses
+    assert [(each.error_code, len(each.records) // len(one)) for each in topic.partitions] == expected
 
 
 def test_a_fetch_without_news_parks_until_an_append(broker, client):
