@@ -1,10 +1,10 @@
 """EndTxn (key 26), versions 0-5.
 
 Commits or aborts a transaction. As in Kafka, the response is sent once the decision is written. Markers and completion
-follow in the same turn of the loop, so that the next request finds the transaction complete; in Kafka a reader may see
-the end a little later (B10). v2 returns PRODUCER_FENCED where older versions return INVALID_PRODUCER_EPOCH. v3 is
-flexible. v4 is for clients that know TRANSACTION_ABORTABLE. v5 is level 2 (KIP-890): each end bumps the epoch and
-returns it (B4, B23, B24).
+follow in the same turn of the loop, so that the next request finds the transaction complete, unless it has more than 64
+partitions or `flush.messages` is to be waited for; in Kafka a reader may see the end a little later (B10). v2 returns
+PRODUCER_FENCED where older versions return INVALID_PRODUCER_EPOCH. v3 is flexible. v4 is for clients that know
+TRANSACTION_ABORTABLE. v5 is level 2 (KIP-890): each end bumps the epoch and returns it (B4, B23, B24).
 """
 
 from __future__ import annotations
