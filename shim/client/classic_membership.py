@@ -205,7 +205,7 @@ class ClassicMember:
         topics = read_assignment(assignment)[0] if assignment else {}
         mine = [(topic, number) for topic, numbers in topics.items() for number in numbers]
         self._positions = {}
-        committed = committed_offsets(self._cluster, self._group, require_stable=True)
+        committed = committed_offsets(self._cluster, self._group, mine, require_stable=True) if mine else {}
         fresh = [each for each in mine if each not in committed]
         self._positions = {each: committed[each] for each in mine if each in committed}
         self._positions |= self._begin(fresh) if fresh else {}

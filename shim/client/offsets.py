@@ -22,10 +22,16 @@ BY_NAME = 9
 LOOKED_UP_AT_ONCE, FETCHED_AT_ONCE = 20, 5
 
 
-def committed_offsets(cluster: Cluster, group: str, *, require_stable: bool = False) -> dict[TopicPartition, int]:
-    """Returns all committed offsets of a group. A group that does not exist has none. `require_stable`: raises
-    RequestError where a transaction still has to commit one or not."""
-    groups = [{"group_id": group, "topics": None}]
+def committed_offsets(
+    cluster: Cluster, group: str, wanted: Iterable[TopicPartition] | None = None, *, require_stable: bool = False
+) -> dict[TopicPartition, int]:
+    """Returns the committed offsets of a group, all or those of the partitions that are named. A group that does not
+    exist has none. `require_stable`: raises RequestError where a transaction still has to commit one or not; of all,
+    the broker leaves out a partition that has nothing else."""
+    named = None
+    if wanted is not None:
+        named = [{"name": topic, "partition_indexes": some} for topic, some in by_topic(wanted).items()]
+    groups = [{"group_id": group, "topics": named}]
 
     def ask() -> dict[TopicPartition, int]:
         request = make("OffsetFetch", groups=groups, require_stable=require_stable)

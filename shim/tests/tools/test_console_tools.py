@@ -12,6 +12,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from kafka_shim import Broker
 from kafka_shim.client.classic_membership import ClassicMember
 from kafka_shim.client.cluster import GROUP, TRANSACTION
 from kafka_shim.client.groups import describe_group, list_groups
@@ -21,6 +22,13 @@ from kafka_shim.targets.waiting import wait_until
 from kafka_shim.tests.txn.raw import Client
 
 PATIENCE_S = 60
+
+
+@pytest.fixture
+def broker():
+    """Its clock runs: a tool waits for records as long as the broker holds its fetch."""
+    with Broker() as running:
+        yield running
 
 
 @contextmanager
