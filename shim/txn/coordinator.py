@@ -14,7 +14,7 @@ from functools import partial
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.outcome import Outcome
 from kafka_shim.scheduler import Scheduler, Slice
-from kafka_shim.txn import records, state
+from kafka_shim.txn import expiry, records, state
 from kafka_shim.txn.completion import Completion
 from kafka_shim.txn.ending import AFTER_COMPLETE, AFTER_PREPARE, ANSWERED
 from kafka_shim.txn.explain import Explanations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kafka_shim.txn")
 
 SHOWN_PARTITIONS = 5
-ABORTS = "slices of aborts"
+ABORTS, EXPIRY = "slices of aborts", "slices of expiry"
 LATE_LOADS, LATE_LOAD = "late loads", "slices of a late load"
 LATE_LOAD_INTERVAL_MS = 1000
 # Transactions that one slice looks at for their timeout, at most.
@@ -346,16 +346,11 @@ class TransactionCoordinator:
                 logger.exception("%s: its abort failed", txn.transactional_id)
 
     def remove_expired(self) -> None:
-        """Write tombstones for transactional ids that were not used for `transactional.id.expiration.ms` (B7)."""
-        now_ms = self.clock.now_ms()
-        expired = [
-            transactional_id
-            for transactional_id, slot in self._log.slots.items()
-            if slot.transaction is not None
-            and not slot.pending
-            and state.is_expired(slot.transaction, now_ms, self._config.transactional_id_expiration_ms)
-        ]
-        self._log.remove(expired, now_ms)
+        """Write tombstones for transactional ids that were not used for `transactional.id.expiration.ms` (B7), in
+        slices."""
+        if not self._scheduler.is_scheduled(EXPIRY):
+            expiration_ms = self._config.transactional_id_expiration_ms
+            self._scheduler.in_slices(EXPIRY, expiry.remove_expired(self._log, self.clock, expiration_ms))
 
     # --- administration
 

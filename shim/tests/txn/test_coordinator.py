@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 
 import pytest
 
@@ -11,6 +12,7 @@ from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.storage.results import StorageError
 from kafka_shim.tests import descriptors
 from kafka_shim.tests.txn.harness import Node
+from kafka_shim.txn import expiry
 from kafka_shim.txn.transaction import (
     COMPLETE_ABORT,
     COMPLETE_COMMIT,
@@ -504,6 +506,25 @@ def test_an_unused_transactional_id_expires_and_leaves_a_tombstone(node: Node, c
     node.crash()
     assert code_of(node.coordinator.describe, "app") is ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
     assert node.init("app")[1] == 0
+
+
+def test_ids_expire_in_slices_and_not_those_that_are_used_meanwhile(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(expiry, "MOST_LOOKED_AT_AT_ONCE", 3)
+    monkeypatch.setattr(expiry, "TOMBSTONES_PER_BATCH", 2)
+    names = [f"app-{number}" for number in range(20)]
+    for name in names:
+        node.init(name)
+    node.clock.set_wall(node.clock.now_ms() + 2 * WEEK_MS)
+    slices = expiry.remove_expired(node.coordinator._log, node.clock, node.config.transactional_id_expiration_ms)
+    for _ in range(len(names) // 3):
+        next(slices)  # all are found, and none is removed yet
+    node.init(names[-1])
+    left = [len(node.coordinator.transactions()), *(len(node.coordinator.transactions()) for _ in slices)]
+    assert left[0] == len(names)
+    assert all(before - after <= 3 * 2 for before, after in itertools.pairwise(left))
+    assert [txn.transactional_id for txn in node.coordinator.transactions()] == [names[-1]]
 
 
 def test_an_open_transaction_never_expires(node: Node) -> None:
