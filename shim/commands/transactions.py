@@ -85,8 +85,8 @@ def describe(transactional_ids: tuple[str, ...], bootstrap_server: str) -> None:
                     txn.producer_epoch,
                     txn.transaction_state,
                     txn.transaction_timeout_ms,
-                    started if started >= 0 else "None",
-                    now_ms - started if started >= 0 else "None",
+                    started if started >= 0 else None,
+                    now_ms - started if started >= 0 else None,
                     ",".join(f"{topic.topic}-{partition}" for topic in txn.topics for partition in topic.partitions),
                 )
             )
@@ -122,7 +122,7 @@ def describe_producers(bootstrap_server: str, topic: str, partition: int) -> Non
                 producer.coordinator_epoch,
                 producer.last_sequence,
                 producer.last_timestamp,
-                producer.current_txn_start_offset if producer.current_txn_start_offset >= 0 else "None",
+                producer.current_txn_start_offset if producer.current_txn_start_offset >= 0 else None,
             )
             for _, _, producer in producers_of(cluster, [(topic, partition)])
         ]

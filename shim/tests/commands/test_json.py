@@ -52,6 +52,14 @@ def test_topics(address: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert topic == {"topic": "orders", "partitionCount": 2, "replicationFactor": 1, "partitions": partitions}
 
 
+def test_a_name_that_reads_like_nothing_is_one(address: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["topics", "create", "--bootstrap-server", address, "None"]) == 0
+    try:
+        assert {"topic": "None"} in shown(address, capsys, "topics", "list")
+    finally:
+        assert run(["topics", "delete", "--bootstrap-server", address, "None"]) == 0
+
+
 def test_groups(address: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert shown(address, capsys, "groups", "list") == [{"group": "g", "type": "Classic", "state": "Empty"}]
     (row,) = shown(address, capsys, "groups", "describe", "g")
