@@ -75,6 +75,12 @@ class CoordinatorMetadataImage:
 
     # --- options of one group
 
+    def may_hold(self, size_bytes: int) -> bool:
+        """Whether a batch of `__consumer_offsets` may hold records of at least so many bytes. Who has more is refused
+        before memory and time are spent on them, with Kafka's answer when the append fails: UNKNOWN_SERVER_ERROR."""
+        config = self.config
+        return config.offsets_topic_compression_codec != 0 or size_bytes <= config.message_max_bytes
+
     def _group_option(self, group_id: str, name: str, default: int) -> int:
         options = self.metadata.configs.get((RESOURCE_GROUP, group_id))
         return default if options is None or name not in options else int(options[name])

@@ -23,7 +23,7 @@ from kafka_shim.protocol.messages.share_group_heartbeat_response import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
     from kafka_shim.group.consumer_member import Partitions
     from kafka_shim.group.metadata_image import CoordinatorMetadataImage
@@ -70,7 +70,9 @@ def heartbeat(
         client_host=client.host,
     )
     if names is not None:
-        _check_fits(updated.subscribed_topics, image)
+        wanted = updated.subscribed_topics
+        if not image.may_hold(sum(map(len, wanted)) + len(wanted)):
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
     if updated != member or member_id not in group.members:
         decision.records.append(updated.metadata_record(group_id))
     bump = updated.subscribed_topics != member.subscribed_topics
@@ -101,15 +103,6 @@ def heartbeat(
     if new_states:
         decision.records.append(begin_initializing(group, new_states, image))
     return epoch, new_states
-
-
-def _check_fits(names: Collection[str], image: CoordinatorMetadataImage) -> None:
-    """Raises UNKNOWN_SERVER_ERROR, Kafka's answer when the append fails, for names that no batch of
-    `__consumer_offsets` may hold: before time is spent on hundreds of thousands of them."""
-    config = image.config
-    least_bytes = sum(map(len, names)) + len(names)
-    if least_bytes > config.message_max_bytes and config.offsets_topic_compression_codec == 0:
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 def check_epoch(member: ShareMember, epoch: int) -> None:

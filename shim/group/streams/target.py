@@ -24,13 +24,12 @@ TASK_BYTES = 4
 
 
 def check_fits(size_bytes: int, image: CoordinatorMetadataImage) -> None:
-    """Raises UNKNOWN_SERVER_ERROR, Kafka's answer when the append fails, for records of at least so many bytes that no
-    batch of `__consumer_offsets` may hold: before memory and time are spent on them."""
-    config = image.config
-    if config.offsets_topic_compression_codec == 0 and size_bytes > config.message_max_bytes:
+    """Raises UNKNOWN_SERVER_ERROR for records of a topology or target that no batch may hold (`image.may_hold`)."""
+    if not image.may_hold(size_bytes):
+        most_bytes = image.config.message_max_bytes
         raise KafkaError(
             ErrorCode.UNKNOWN_SERVER_ERROR,
-            f"a topology or target of {size_bytes} bytes exceeds message.max.bytes ({config.message_max_bytes})",
+            f"a topology or target of {size_bytes} bytes exceeds message.max.bytes ({most_bytes})",
         )
 
 
