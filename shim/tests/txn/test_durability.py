@@ -18,6 +18,7 @@ from kafka_shim.protocol.messages.write_txn_markers_request import (
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
+from kafka_shim.targets.waiting import wait_until
 from kafka_shim.tests.txn.raw import Client
 from kafka_shim.wire_client import Connection
 
@@ -97,8 +98,7 @@ def test_log_append_time_of_a_batch_that_waited_is_that_of_its_append() -> None:
         broker.faults.arm("produce.verified", "hold")
         try:
             client.send_produce(12)
-            while broker.faults.reached("produce.verified") == 0:
-                time.sleep(0.001)
+            wait_until(lambda: broker.faults.reached("produce.verified"), "the batch waits")
             broker.clock.advance("5s")
         finally:
             broker.faults.disarm()
