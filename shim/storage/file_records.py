@@ -61,7 +61,9 @@ class FileRecords:
 
     def is_cold(self, start: int, size_bytes: int) -> bool:
         """Return whether some of `size_bytes` bytes from `start` would have to be read from the disk: a few places are
-        looked at. False where the file system cannot say so. Raises OSError."""
+        looked at. False where the file system cannot say so. Raises OSError.
+
+        A look makes the kernel begin to read the page, so a quick disk may have it before the look is answered."""
         if not hasattr(os, "RWF_NOWAIT"):
             return False
         fd, first = self.segment.fd, self.position + start
