@@ -302,7 +302,9 @@ class Completion:
 
     def retry_forgotten(self, slot: Slot, prepared: Transaction) -> None:
         """Go on with a completion that failed and has no retry: there was no memory for its timer."""
-        if slot.pending and not slot.is_ending and not slot.stuck and prepared.transactional_id not in self._retries:
+        if not slot.pending or slot.is_ending or prepared.transactional_id in self._retries:
+            return
+        if not slot.unmarked or not slot.refused.issuperset(slot.unmarked):
             self._finish_marking(slot, prepared)
 
     def resume_all(self, slots: list[Slot]) -> None:

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import pytest
 
-from kafka_shim.errors import KafkaError
+from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.internal_topics import TRANSACTION_STATE_TOPIC
 from kafka_shim.storage.log import PartitionLog
 from kafka_shim.tests.no_memory import no_memory_left, runs_out
@@ -183,3 +183,25 @@ def test_completion_that_had_no_memory_for_its_retry_goes_on(node: Node) -> None
     node.clock.advance(LATER_MS)
     assert node.visible("orders", 0) == ["value"]
     assert node.coordinator.describe("app").state is COMPLETE_COMMIT
+
+
+def test_a_marker_refused_for_ever_keeps_no_other_from_its_retry(node: Node) -> None:
+    """There was no memory for the timer either."""
+    producer = node.init("app")
+    for partition in range(2):
+        node.produce("app", producer, "orders", partition, "value")
+    epoch = node.logs.get(TRANSACTION_STATE_TOPIC, node.coordinator.partition_for("app")).leader_epoch
+    node.logs.get("orders", 0).append_marker(*producer, epoch + 5, False, 0, node.clock.now_ms())
+    offline = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+    fenced = KafkaError(ErrorCode.TRANSACTION_COORDINATOR_FENCED)
+    with pytest.MonkeyPatch.context() as patch:
+        failures = {("orders", 0): fenced, ("orders", 1): offline}
+        patch.setattr("kafka_shim.txn.completion.commit_each", lambda *_: failures)
+        patch.setattr(node.clock, "call_later", no_memory_left)
+        with suppress(MemoryError):
+            node.end("app", producer, True)
+    assert node.visible("orders", 1) == []
+    node.clock.advance(LATER_MS)
+    assert node.visible("orders", 1) == ["value"]
+    assert node.coordinator.describe("app").partitions == {("orders", 0)}
+    assert node.coordinator.describe("app").state is PREPARE_COMMIT
