@@ -5,8 +5,9 @@ No clock is kept here: each rule gets the time as an argument.
 
 from __future__ import annotations
 
+from kafka_shim.internal_topics import GROUP_METADATA_TOPIC
 from kafka_shim.java_order import copied_table_size, order_strings
-from kafka_shim.metadata.image import RESOURCE_GROUP
+from kafka_shim.metadata.image import RESOURCE_GROUP, RESOURCE_TOPIC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,8 +79,10 @@ class CoordinatorMetadataImage:
     def may_hold(self, size_bytes: int) -> bool:
         """Whether a batch of `__consumer_offsets` may hold records of at least so many bytes. Who has more is refused
         before memory and time are spent on them, with Kafka's answer when the append fails: UNKNOWN_SERVER_ERROR."""
-        config = self.config
-        return config.offsets_topic_compression_codec != 0 or size_bytes <= config.message_max_bytes
+        if self.config.offsets_topic_compression_codec:
+            return True
+        text = self.metadata.config_of(RESOURCE_TOPIC, GROUP_METADATA_TOPIC).get("max.message.bytes")
+        return size_bytes <= (self.config.message_max_bytes if text is None else int(text))
 
     def _group_option(self, group_id: str, name: str, default: int) -> int:
         options = self.metadata.configs.get((RESOURCE_GROUP, group_id))
