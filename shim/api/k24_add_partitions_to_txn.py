@@ -53,6 +53,25 @@ def handle(
     return steps if context.is_large else at_once(steps)
 
 
+def failed(
+    request: AddPartitionsToTxnRequest, version: int, code: ErrorCode, message: str | None
+) -> Steps[AddPartitionsToTxnResponse]:
+    """Returns the error at the top level or, below version 4, in each partition."""
+    if version >= FIRST_OF_BROKERS:
+        return AddPartitionsToTxnResponse(error_code=code)
+    response = AddPartitionsToTxnResponse()
+    for topic in request.v3_and_below_topics:
+        result = AddPartitionsToTxnTopicResult(name=topic.name)
+        response.results_by_topic_v3_and_below.append(result)
+        for partition in topic.partitions:
+            result.results_by_partition.append(
+                AddPartitionsToTxnPartitionResult(partition_index=partition, partition_error_code=code)
+            )
+            yield
+        yield
+    return response
+
+
 def _in_steps(context: Context, request: AddPartitionsToTxnRequest) -> Steps[Outcome[AddPartitionsToTxnResponse]]:
     """Each transaction is decided in one step, and its partitions are looked up and answered in others."""
     flushes: list[Flush] = []

@@ -137,6 +137,29 @@ def messages_in(answer: Any) -> int:
     return found
 
 
+def codes_in(answer: Any, version: int) -> Iterator[int]:
+    for name, kind, versions, *_ in answer.FIELDS:
+        if not has_version(versions, version):
+            continue
+        # Why a new topic's options are not told, which is no failure of the request.
+        if name.endswith("error_code") and name != "topic_config_error_code":
+            yield getattr(answer, name)
+        elif kind.startswith("[]"):
+            for entry in getattr(answer, name) or ():
+                if hasattr(entry, "FIELDS"):
+                    yield from codes_in(entry, version)
+
+
+@pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
+def test_no_code_of_an_answer_says_that_nothing_failed(api: Api):
+    """AddPartitionsToTxn before version 4 said so: its only code has a name of its own."""
+    for version, request in empty_requests(api):
+        told = list(
+            codes_in(failure(api, version, filled(request, version), ErrorCode.UNKNOWN_SERVER_ERROR, "why"), version)
+        )
+        assert set(told) == {ErrorCode.UNKNOWN_SERVER_ERROR}, version
+
+
 @pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
 def test_an_answer_with_many_entries_is_made_in_as_many_steps(api: Api):
     """One step for each of the innermost entries at least, so that a turn makes few of very many."""
