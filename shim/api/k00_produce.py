@@ -164,11 +164,15 @@ def _append_in_steps(
     batches: deque[PartitionBatch],
     of_transactions: list[PartitionBatch],
 ) -> Steps[Any]:
+    # The time of LogAppendTime is that of the append: others append between two steps, and times ascend with offsets.
+    clock = context.broker.clock
+    context.received_ms = clock.now_ms()
     if of_transactions:
         return _append_transactional(context, request, response, list(batches), of_transactions)
     failures: list[PartitionBatch] = []
     flushes: list[tuple[PartitionBatch, Flush]] = []
     while batches:
+        context.received_ms = clock.now_ms()
         append_some(context, request.acks, [batches.popleft()], failures, flushes)
         if request.acks:
             failures.clear()  # only a client that gets no response is told of them as a whole
