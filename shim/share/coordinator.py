@@ -13,7 +13,7 @@ from kafka_shim.cext import records as cext_records
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.internal_topics import SHARE_GROUP_STATE_TOPIC
 from kafka_shim.java_hash import internal_partition
-from kafka_shim.scheduler import Scheduler
+from kafka_shim.scheduler import Scheduler, Slice
 from kafka_shim.share.client_errors import NotAppliedError
 from kafka_shim.share.shard_loader import ShardLoader
 from kafka_shim.storage.batch_sizes import divided
@@ -21,7 +21,7 @@ from kafka_shim.uuids import uuid_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from kafka_shim.clock import Clock
     from kafka_shim.config import BrokerConfig
@@ -38,6 +38,10 @@ logger = logging.getLogger("kafka_shim.share")
 
 # Records per batch where there may be many (cold share partitions, deleted topics).
 RECORDS_PER_BATCH = 500
+# Snapshots of cold share partitions that are written at once: a third of a millisecond.
+SNAPSHOTS_PER_BATCH = 32
+# Such batches, or partitions that are pruned, in one slice, also with a virtual clock.
+MOST_AT_ONCE = 8
 # How often the tombstones of deleted topics that could not be written are tried again.
 TOMBSTONE_RETRY_MS = 60_000
 
@@ -151,8 +155,14 @@ class ShareCoordinator:
     # --- periodic work
 
     def prune(self) -> None:
-        """Delete the records that newer snapshots made redundant."""
+        """Delete the records that newer snapshots made redundant: of some partitions now, of others on later turns."""
+        self._scheduler.in_slices("prune in slices", self._prunings())
+
+    def _prunings(self) -> Iterator[None]:
+        part = Slice(self._clock, MOST_AT_ONCE)
         for partition, shard in self._loader.all_loaded():
+            if self._loader.loaded(partition) is not shard:
+                continue  # it is loaded anew since a slice before
             offset = shard.last_redundant_offset()
             log = self._logs.find(SHARE_GROUP_STATE_TOPIC, partition)
             if offset is None or log is None or offset <= log.log_start_offset:
@@ -161,13 +171,30 @@ class ShareCoordinator:
                 log.delete_records_before(offset)
             except KafkaError as error:
                 logger.warning("cannot prune %s-%d: %s", SHARE_GROUP_STATE_TOPIC, partition, error)
+            if part.is_over():
+                yield
+                part.begin()
 
     def snapshot_cold(self) -> None:
-        """Write new snapshots of share partitions without writes, so that the records before them can be pruned."""
+        """Write new snapshots of share partitions without writes, so that the records before them can be pruned: some
+        now, others on later turns."""
+        self._scheduler.in_slices("cold snapshots in slices", self._cold_snapshots())
+
+    def _cold_snapshots(self) -> Iterator[None]:
         interval_ms = self._config.share_coordinator_cold_partition_snapshot_interval_ms
-        now_ms = self._clock.now_ms()
+        part = Slice(self._clock, MOST_AT_ONCE)
         for partition, shard in self._loader.all_loaded():
-            self._write_many(partition, shard, shard.snapshot_cold(interval_ms, now_ms), now_ms)
+            cold = shard.cold(interval_ms, self._clock.now_ms())
+            for start in range(0, len(cold), SNAPSHOTS_PER_BATCH):
+                if self._loader.loaded(partition) is not shard:
+                    break  # it is loaded anew since a slice before
+                now_ms = self._clock.now_ms()
+                records = shard.snapshots(cold[start : start + SNAPSHOTS_PER_BATCH], interval_ms, now_ms)
+                if not self._write_many(partition, shard, records, now_ms):
+                    break
+                if part.is_over():
+                    yield
+                    part.begin()
 
     def _on_topic_deleted(self, topic: Topic) -> None:
         if topic.name == SHARE_GROUP_STATE_TOPIC:

@@ -141,11 +141,18 @@ class ShareStateShard:
         """Returns the tombstones of all share partitions of topics whose ids are not among the known ones."""
         return [ShareRecord(key, None) for key in self.states if key[1] not in known]
 
-    def snapshot_cold(self, interval_ms: int, now_ms: int) -> list[ShareRecord]:
-        """Returns new snapshots of the share partitions whose newest is older than the interval, so that older records
-        of others become redundant. None if all are such snapshots: the system is idle."""
-        if all(state.create_timestamp_ms != state.write_timestamp_ms for state in self.states.values()):
+    def cold(self, interval_ms: int, now_ms: int) -> list[SharePartitionKey]:
+        """Returns the share partitions whose newest snapshot is as old as the interval. None if all are such snapshots
+        already: the system is idle."""
+        states = self.states
+        if all(state.create_timestamp_ms != state.write_timestamp_ms for state in states.values()):
             return []
+        return [key for key, state in states.items() if now_ms - state.write_timestamp_ms >= interval_ms]
+
+    def snapshots(self, keys: Sequence[SharePartitionKey], interval_ms: int, now_ms: int) -> list[ShareRecord]:
+        """Returns new snapshots of those of these share partitions that are still cold, so that older records of others
+        become redundant."""
+        found = ((key, self.states.get(key)) for key in keys)
         return [
             ShareRecord(
                 key,
@@ -160,8 +167,8 @@ class ShareStateShard:
                     now_ms,
                 ),
             )
-            for key, state in self.states.items()
-            if now_ms - state.write_timestamp_ms >= interval_ms
+            for key, state in found
+            if state is not None and now_ms - state.write_timestamp_ms >= interval_ms
         ]
 
     def last_redundant_offset(self) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from struct import unpack_from
 
@@ -151,6 +152,36 @@ def test_a_cold_partition_gets_a_snapshot(make_node: Callable[..., Node]) -> Non
     # When all snapshots are such ones, nothing is written any more.
     node.clock.advance(50_000)
     assert types(log) == [*before, SNAPSHOT]
+
+
+@pytest.mark.option("share.coordinator.cold.partition.snapshot.interval.ms")
+def test_many_cold_partitions_get_their_snapshots_in_slices(
+    make_node: Callable[..., Node], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is deleted, or initialised anew, between two slices gets none."""
+    monkeypatch.setattr("kafka_shim.share.coordinator.SNAPSHOTS_PER_BATCH", 1)
+    monkeypatch.setattr("kafka_shim.share.coordinator.MOST_AT_ONCE", 2)
+    node = make_node(
+        share_coordinator_cold_partition_snapshot_interval_ms=5000, share_coordinator_state_topic_num_partitions=1
+    )
+    topic_id = node.topic("t")
+    groups = [f"group-{number}" for number in range(6)]
+    for group in groups:
+        node.state.initialize_state(group, topic_id, 0, 1, 5)
+    log = node.state_log(G, topic_id, 0)
+
+    async def run() -> None:
+        node.clock.advance(5000)
+        assert log.log_end_offset == len(groups) + 2
+        node.state.delete_state(groups[2], topic_id, 0)
+        node.state.initialize_state(groups[3], topic_id, 0, 2, 7)
+        for _ in range(len(groups)):
+            await asyncio.sleep(0)
+
+    asyncio.run(run())
+    assert types(log)[len(groups) :] == [SNAPSHOT, SNAPSHOT, -1, SNAPSHOT, SNAPSHOT, SNAPSHOT]
+    starts = [node.state.read_summary(group, topic_id, 0)[2] for group in groups]
+    assert starts == [5, 5, -1, 7, 5, 5]
 
 
 @pytest.mark.option("share.coordinator.state.topic.num.partitions", "share.coordinator.state.topic.segment.bytes")
