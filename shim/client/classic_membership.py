@@ -61,12 +61,16 @@ class ClassicMember:
         self._generation = -1
         self._wanted: list[str] = []
         self._positions: dict[TopicPartition, int] = {}
+        # What is assigned while its positions are not known.
+        self._untaken: list[TopicPartition] = []
         # Whether there is something to commit: positions without a record too, as Java's consumer commits them.
         self._has_read = False
         self._beat_at = self._committed_at = 0.0
 
     def positions(self) -> dict[TopicPartition, int]:
-        """The partitions that the member has, and the next offset of each."""
+        """The partitions that the member has, and the next offset of each. Empty while a transaction may be
+        committing offsets of them: the member keeps its place in the group, and asks again at the next call, as it does
+        after a lost connection."""
         now = time.monotonic()
         if self._generation >= 0 and now - self._committed_at >= COMMIT_S:
             self.commit()
@@ -74,6 +78,8 @@ class ClassicMember:
             self._beat()
         if self._generation < 0:
             self._join()
+        if self._untaken:
+            self._take()
         return self._positions
 
     def read(self, each: TopicPartition, offset: int) -> None:
@@ -140,12 +146,8 @@ class ClassicMember:
         while True:
             try:
                 self._wanted = sorted(self._topics())
-                self._take(self._sync(self._cluster.patiently(self._ask_to_join)))
+                self._sync(self._cluster.patiently(self._ask_to_join))
             except RequestError as err:
-                if err.code == ErrorCode.UNSTABLE_OFFSET_COMMIT:
-                    # A transaction may take long: it joins again, so that the group does not take it for dead.
-                    self._generation = -1
-                    return
                 self._drop_out(err)
             else:
                 return
@@ -173,7 +175,7 @@ class ClassicMember:
                 return answer
             self._member_id = answer.member_id
 
-    def _sync(self, joined: Any) -> bytes:
+    def _sync(self, joined: Any) -> None:
         self._member_id, generation = joined.member_id, joined.generation_id
         assignments = []
         if joined.leader == self._member_id:
@@ -194,21 +196,28 @@ class ClassicMember:
         )
         answer = self._coordinator().request(request)
         check(answer.error_code, subject=self._group)
+        assignment = bytes(answer.assignment)
+        topics = read_assignment(assignment)[0] if assignment else {}
+        self._positions, self._has_read = {}, False
+        self._untaken = [(topic, number) for topic, numbers in topics.items() for number in numbers]
         self._generation, self._beat_at = generation, time.monotonic()
-        return bytes(answer.assignment)
 
     def _counts(self, topics: Iterable[str]) -> dict[str, int]:
         found = self._cluster.metadata(sorted(topics)).topics
         return {topic.name: len(topic.partitions) for topic in found if not topic.error_code}
 
-    def _take(self, assignment: bytes) -> None:
-        topics = read_assignment(assignment)[0] if assignment else {}
-        mine = [(topic, number) for topic, numbers in topics.items() for number in numbers]
-        self._positions = {}
-        committed = committed_offsets(self._cluster, self._group, mine, require_stable=True) if mine else {}
+    def _take(self) -> None:
+        mine = self._untaken
+        try:
+            committed = committed_offsets(self._cluster, self._group, mine, require_stable=True)
+        except RequestError as err:
+            if err.code == ErrorCode.UNSTABLE_OFFSET_COMMIT:
+                return
+            raise
         fresh = [each for each in mine if each not in committed]
-        self._positions = {each: committed[each] for each in mine if each in committed}
-        self._positions |= self._begin(fresh) if fresh else {}
+        begun = self._begin(fresh) if fresh else {}
+        self._positions = {each: committed[each] for each in mine if each in committed} | begun
+        self._untaken = []
         self._has_read = bool(fresh)
         self._committed_at = time.monotonic()
 

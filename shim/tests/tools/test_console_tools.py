@@ -17,7 +17,7 @@ from kafka_shim.client.classic_membership import ClassicMember
 from kafka_shim.client.cluster import GROUP, TRANSACTION
 from kafka_shim.client.groups import describe_group, list_groups
 from kafka_shim.client.offsets import committed_offsets
-from kafka_shim.client.requests import make
+from kafka_shim.client.requests import NAMES, make
 from kafka_shim.targets.waiting import wait_until
 from kafka_shim.tests.txn.raw import Client
 
@@ -209,3 +209,33 @@ def test_a_member_waits_for_offsets_of_a_transaction(broker, client):
             wait_until(lambda: "g" in {one.group_id for one in list_groups(cluster, ["Stable"])}, "it is a member")
         assert transaction.end() == 0
         assert said(consumer)[:2] == (0, "b\n")
+
+
+def test_a_member_that_waits_for_offsets_disturbs_no_other(broker, client):
+    """It joined again at each try, which made the whole group rebalance."""
+    broker.create_topic("t")
+    transaction = Client(client, "g")
+    for kind in (GROUP, TRANSACTION):
+        client.request(make("FindCoordinator", key_type=kind, coordinator_keys=["g"]))
+    assert [transaction.init(), transaction.add_offsets(), transaction.commit_offsets(3, offset=1)] == [0, 0, 0]
+    joins = []
+    with broker.cluster() as cluster:
+        member = ClassicMember(cluster, "g", lambda: ["t"])
+        assert member.positions() == {}
+        broker.faults.arm("response.ready", lambda **facts: joins.append(facts), where={"api_key": NAMES["JoinGroup"]})
+        assert [member.positions(), member.positions()] == [{}, {}]
+        assert joins == []
+        assert transaction.end() == 0
+        assert member.positions() == {("t", 0): 1}
+        member.close()
+
+
+@pytest.mark.parametrize("api", ["OffsetFetch", "ListOffsets"])
+def test_a_member_that_loses_its_connection_once_it_has_its_partitions_reads_them(broker, api):
+    """It took them for read, and read nothing for good."""
+    broker.create_topic("t")
+    broker.produce("t", "a")
+    broker.faults.arm("response.ready", "drop", nth=1, where={"api_key": NAMES[api]})
+    words = ("--group", "g", "--from-beginning", "--timeout-ms", "5000")
+    with tool("console_consumer", broker, "--topic", "t", "--max-messages", "1", *words) as consumer:
+        assert said(consumer) == (0, "a\n", "Processed a total of 1 messages\n")
