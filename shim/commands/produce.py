@@ -33,7 +33,8 @@ Examples:
 Exit status: 0 all is stored; 1 the broker refused or was not reached; 2 wrong options or input.
 """
 ACKS = {"0": 0, "1": 1, "all": -1, "-1": -1}
-# What waits is sent when no line has come for so long.
+# What waits is sent when no line has come for so long. In a transaction nobody could read it yet, and the time that the
+# broker gives a transaction would begin.
 PAUSE_S = 1.0
 
 
@@ -105,7 +106,8 @@ def _write(
     try:
         for line in lines:
             if line is None:
-                written += producer.flush()
+                if not is_transaction:
+                    written += producer.flush()
                 continue
             producer.send(
                 topic,
@@ -115,7 +117,7 @@ def _write(
                 partition=line.partition,
                 timestamp_ms=line.timestamp_ms,
             )
-            if interactive:  # who types wants it stored now
+            if interactive and not is_transaction:  # who types wants it stored now
                 written += producer.flush()
         if is_transaction:
             return written + producer.commit()

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from kafka_shim.cli import main
+from kafka_shim.client.lines import Lines
 from kafka_shim.client.reading import read_all
 from kafka_shim.client.requests import NAMES, make
 from kafka_shim.client.writing import Producer
@@ -100,6 +101,30 @@ def test_what_waits_is_written_when_no_line_comes(broker, monkeypatch):
         assert main(["produce", "t", "--bootstrap-server", broker.bootstrap_servers]) == 0
         ending.join()
     assert values(broker, "t") == [(None, b"one")]
+
+
+def test_a_transaction_of_a_slow_pipe_does_not_time_out(broker, monkeypatch):
+    """What waited was sent after a pause: the transaction was open from then on, and aborted before the next line."""
+    broker.create_topic("t")
+    reader, writer = os.pipe()
+    with os.fdopen(reader, "rb") as source, os.fdopen(writer, "wb", buffering=0) as sink:
+
+        class Slow(Lines):
+            def __iter__(self):
+                for line in super().__iter__():
+                    yield line
+                    if line is None and not sink.closed:
+                        broker.clock.advance("75s")
+                        sink.write(b"two\n")
+                        sink.close()
+
+        monkeypatch.setattr("kafka_shim.commands.produce.Lines", Slow)
+        monkeypatch.setattr("kafka_shim.commands.produce.PAUSE_S", 0.01)
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=source, isatty=lambda: False))
+        sink.write(b"one\n")
+        words = ("--bootstrap-server", broker.bootstrap_servers, "-p", "0", "--transactional-id", "x")
+        assert main(["produce", "t", *words]) == 0
+    assert values(broker, "t") == [(None, b"one"), (None, b"two")]
 
 
 def test_nothing_that_listens_is_told_before_the_first_line_is_read(run):
