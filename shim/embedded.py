@@ -21,6 +21,7 @@ from kafka_shim.config import BrokerConfig
 from kafka_shim.embedded_client import EmbeddedClient, class_name, option_name, text_of
 from kafka_shim.embedded_control import ClockControl, OnLoop, call_on
 from kafka_shim.embedded_ports import KeptPorts
+from kafka_shim.embedded_records import FirstRecords
 from kafka_shim.faults import Faults
 from kafka_shim.memory_dir import make, remove, remove_at_end
 
@@ -82,7 +83,6 @@ class Broker(EmbeddedClient):
             self._security = EmbeddedSecurity(tls, sasl, users)
             self._options = {**self._security.options(), **self._options}
             protocol = self._security.protocol
-        self._acls = tuple(acls)
         if authorizer is not None or acls:
             self._options.setdefault("authorizer.class.name", class_name(authorizer))
         listen = listen or "127.0.0.1:0"
@@ -102,8 +102,7 @@ class Broker(EmbeddedClient):
             if data_dir is not None:
                 raise TypeError("data_dir and log_dirs (or log_dir) say the same: give one of them")
             self._given_dirs = config.log_dirs
-        # Whether `users` and `acls` are stored: they may be changed then, and are not stored again with the same data.
-        self._has_records = False
+        self._first = FirstRecords(self._security, acls)
         # Set from start to stop.
         self._data_dir: Path | None = None
         self._ready = ""
@@ -126,7 +125,9 @@ class Broker(EmbeddedClient):
                 if self._given_dirs is None:
                     remove_at_end()
                 self._data_dir = Path(self._given_dirs[0]) if self._given_dirs is not None else make()
+            self._first.begin(self._config().metadata_log_dir or self._data_dir)
             (self._start_process if self._is_process else self._start_thread)()
+            self._first.end()
         except BaseException:
             self._server = self._loop = self._asked = self._thread = self._process = None
             if is_new:
@@ -208,7 +209,6 @@ class Broker(EmbeddedClient):
     def _drop_data(self) -> None:
         if self._given_dirs is None and self._data_dir is not None:
             remove(self._data_dir)
-            self._has_records = False
         self._data_dir = None
 
     def _rearm(self, specification: str | None) -> None:
@@ -343,34 +343,31 @@ class Broker(EmbeddedClient):
             with asyncio.Runner(loop_factory=factory) as runner:
                 runner.run(self._serve(started))
         except BaseException as error:
+            if started.cancelled():
+                return  # the caller has given up, and removed its data if that was in memory
             if started.done():
                 raise
             started.set_exception(error)
 
     async def _serve(self, started: Future[None]) -> None:
-        from kafka_shim.serve import store_acls
         from kafka_shim.server import Server
 
         config = self._config()
         config.log_dirs = self._given_dirs or (str(self._data_dir),)
-        config.acl_principals = tuple(str(one.get("principal")) for one in self._acls)
+        config.acl_principals = self._first.principals
         server = Server(config, self._clock, self._faults)
         await server.start()
-        self._server = server
-        self._loop = asyncio.get_running_loop()
-        self._asked = asked = asyncio.Event()
         try:
-            if not self._has_records:
-                if self._security is not None:
-                    self._security.add_users(server.broker)
-                await store_acls(server, self._acls)
-                self._has_records = True
+            await self._first.store(server)
         except BaseException:
             await server.stop()
             raise
         if not started.set_running_or_notify_cancel():  # the caller has given up
             await server.stop()
             return
+        self._server = server
+        self._loop = asyncio.get_running_loop()
+        self._asked = asked = asyncio.Event()
         self._ready = server.ready_line
         started.set_result(None)
         await asked.wait()
@@ -380,7 +377,7 @@ class Broker(EmbeddedClient):
 
     def _start_process(self) -> None:
         from kafka_shim.config import is_password
-        from kafka_shim.embedded_process import BrokerProcess, first_records
+        from kafka_shim.embedded_process import BrokerProcess
 
         listen = self._kept.listen or self._options.get("listeners", self._listen)
         arguments = ["--listen", listen, "--log-level", "WARNING"]
@@ -393,8 +390,8 @@ class Broker(EmbeddedClient):
         self._process = BrokerProcess(
             arguments,
             secrets=secrets,
-            records="" if self._has_records else first_records(self._security, self._acls),
+            records=self._first.line(),
             faults=self._faults_text,
             removes_data=self._given_dirs is None,
         )
-        self._ready, self._has_records = self._process.ready, True
+        self._ready = self._process.ready

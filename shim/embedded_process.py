@@ -16,8 +16,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from kafka_shim.embedded_security import EmbeddedSecurity
-
 STOP_SECONDS = 30.0
 # How long a child may take to end that closed its output without being ready.
 END_SECONDS = 10.0
@@ -136,19 +134,3 @@ def _properties_file(options: Mapping[str, str]) -> Iterator[str]:
             file.write(f"{name}={escaped}\n")
         file.flush()
         yield file.name
-
-
-def first_records(security: EmbeddedSecurity | None, acls: Sequence[Mapping[str, object]]) -> str:
-    """What the child reads of its standard input, and stores before it is ready: users and ACLs; or empty. Raises
-    ConfigError here rather than in the child."""
-    users = None if security is None else security.scram_users
-    if not users and not acls:
-        return ""
-    import json
-
-    from kafka_shim.security.acl_spec import parse_acl
-
-    for one in acls:
-        parse_acl(one)
-    mechanism = None if security is None else security.sasl
-    return json.dumps({"mechanism": mechanism, "users": users, "acls": acls}) + "\n"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import socket
 import subprocess
 import sys
@@ -212,29 +213,51 @@ def test_a_stop_that_takes_too_long_is_told_and_can_be_waited_for(monkeypatch: p
     assert not directory.exists()
 
 
-def test_a_start_that_takes_too_long_is_told_and_leaves_no_broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def start_too_late(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start a broker that takes too long, and wait until its thread has ended."""
     reached, going_on = threading.Event(), threading.Event()
 
     def wait(**facts: object) -> None:
         reached.set()
         assert going_on.wait(60)
 
-    broker = Broker(data_dir=tmp_path)
-    with broker:
-        pass
-    monkeypatch.setattr(embedded, "START_SECONDS", 0.2)
     broker._faults.arm("log.before_write", wait)  # the record that registers the broker
-    with pytest.raises(TimeoutError, match=r"did not start within 0\.2 s"):
-        broker.start()
-    assert reached.wait(60)
+    with monkeypatch.context() as patch:
+        patch.setattr(embedded, "START_SECONDS", 0.2)
+        with pytest.raises(TimeoutError, match=r"did not start within 0\.2 s"):
+            broker.start()
+        assert reached.wait(60)
     (late,) = [thread for thread in threading.enumerate() if thread.name == "kafka-shim"]
     going_on.set()
     late.join(60)
     assert not late.is_alive()
-    monkeypatch.setattr(embedded, "START_SECONDS", 60)
     broker._faults.disarm()
+
+
+def test_a_start_that_takes_too_long_is_told_and_leaves_no_broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    broker = Broker(data_dir=tmp_path)
+    with broker:
+        pass
+    start_too_late(broker, monkeypatch)
     with broker, Connection(broker.bootstrap_servers) as client:
         assert metadata(client).topics == []
+
+
+def test_a_start_after_one_that_took_too_long_has_the_users(monkeypatch: pytest.MonkeyPatch):
+    """They were taken for stored, in data that was given up."""
+    broker = Broker(sasl="SCRAM-SHA-256", users={"alice": "secret"})
+    start_too_late(broker, monkeypatch)
+    with broker:
+        assert broker.topics() == []
+
+
+@pytest.mark.parametrize("process", [False, True])
+def test_a_directory_that_was_emptied_gets_the_users_again(tmp_path: Path, process: bool):
+    broker = Broker(data_dir=tmp_path / "data", sasl="SCRAM-SHA-256", users={"alice": "secret"}, process=process)
+    for _ in range(2):
+        with broker:
+            assert broker.topics() == []
+        shutil.rmtree(tmp_path / "data")
 
 
 def test_what_makes_no_sense_is_refused():

@@ -84,6 +84,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "embedded_control",
         "embedded_ports",
         "embedded_process",
+        "embedded_records",
         "plugins",
         "pytest_plugin",
         "cli",
