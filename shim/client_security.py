@@ -22,7 +22,7 @@ from kafka_shim.security.sasl.jaas import parse_jaas
 from kafka_shim.security.sasl.scram import MECHANISMS, keys_of, salted_password
 from kafka_shim.security.tls.context import load_certificates, set_versions_and_suites
 from kafka_shim.security.tls.stores import read_keystore, read_truststore
-from kafka_shim.wire_client import WireClientError
+from kafka_shim.wire_client import ConnectionLostError, NoAnswerError, WireClientError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -118,10 +118,15 @@ class ClientSecurity:
             ) from err
         except (ssl.SSLError, OSError) as err:
             reason = getattr(err, "reason", None) or err
-            raise WireClientError(
+            text = (
                 f"no TLS with {host}: {reason}; check security.protocol, the port, and whether the listener wants a "
                 "certificate (ssl.keystore.location)"
-            ) from err
+            )
+            if isinstance(err, TimeoutError):
+                raise NoAnswerError(text) from err
+            if isinstance(err, ssl.SSLEOFError | ConnectionError):
+                raise ConnectionLostError(text) from err
+            raise WireClientError(text) from err
 
     def log_in(self, connection: Requests) -> None:
         """Authenticate with SASL where the protocol has it. Raises WireClientError."""

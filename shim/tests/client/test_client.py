@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from kafka_shim import Broker
 from kafka_shim.client.classic_membership import ClassicMember
 from kafka_shim.client.cluster import Cluster
 from kafka_shim.client.groups import describe_group, list_groups, share_offsets
@@ -14,8 +15,16 @@ from kafka_shim.client.reading import EARLIEST, LATEST, fetch, is_out_of_range, 
 from kafka_shim.client.requests import make
 from kafka_shim.client.topics import create_topic, delete_topics
 from kafka_shim.client.writing import Producer, Written
+from kafka_shim.client_security import ClientSecurity
 from kafka_shim.errors import ErrorCode
-from kafka_shim.wire_client import CannotConnectError, ConnectionLostError, RequestError, WireClientError
+from kafka_shim.wire_client import (
+    CannotConnectError,
+    Connection,
+    ConnectionLostError,
+    NoAnswerError,
+    RequestError,
+    WireClientError,
+)
 
 
 @pytest.fixture
@@ -227,6 +236,34 @@ def test_a_connection_is_made_again_only_where_that_is_asked_for(broker, cluster
     broker.restart()
     with pytest.raises(ConnectionLostError):
         producer.flush()
+
+
+def test_a_handshake_of_tls_that_a_restart_cuts_is_made_again():
+    """It was an error like that of a wrong certificate: no tool survived with TLS what it survives without."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    with Broker(tls=True, listen=address) as broker, ThreadPoolExecutor(1) as pool:
+        security = ClientSecurity(broker.client_config("java"))
+        with Cluster(broker.bootstrap_servers, security=security) as cluster:
+            cluster.metadata(())
+            broker.stop()
+
+            def cut_and_start(server):
+                with server:
+                    server.accept()[0].close()
+                broker.start()
+
+            started = pool.submit(cut_and_start, socket.create_server(("127.0.0.1", int(address[10:]))))
+            answer = cluster.patiently(lambda: cluster.metadata(()), reconnects=True)
+            started.result()
+            assert answer.cluster_id == broker.cluster_id
+
+
+def test_a_handshake_of_tls_without_an_answer_is_told_as_such():
+    security = ClientSecurity({"security.protocol": "SSL"})
+    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(NoAnswerError, match="timed out"):
+        Connection(f"127.0.0.1:{silent.getsockname()[1]}", security=security, timeout_s=0.1)
 
 
 def test_nothing_is_tried_again_where_nobody_ever_answered(nobody):
