@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 
 from kafka_shim.cext.records import build
-from kafka_shim.client.cluster import TRANSACTION
+from kafka_shim.client.cluster import PASSING, TRANSACTION
 from kafka_shim.client.partitioning import partition_for
 from kafka_shim.client.requests import NAMES, make
 from kafka_shim.wire_client import RequestError, WireClientError, check
@@ -186,9 +186,10 @@ class Producer:
         if self._transactional_id is not None:
             self._add_partitions(set(batches) - self._in_transaction)
         encoded = {each: self._build(each, records) for each, records in batches.items()}
+        refusals: list[RequestError] = []
 
         def ask() -> None:
-            """Send what nobody has accepted. A partition whose leader moved has written nothing."""
+            """Send what nobody has accepted or refused. A partition whose leader moved has written nothing."""
             asked = [
                 self._ask(node_id, topics, encoded) for node_id, topics in self._cluster.by_leader(encoded).items()
             ]
@@ -202,15 +203,28 @@ class Producer:
                 for topic in answer.responses
                 for part in topic.partition_responses
             ]
+            passing: list[RequestError] = []
             for topic, part in parts:
-                if not part.error_code:
-                    each = topic, part.index
-                    del encoded[each]
+                each = topic, part.index
+                if part.error_code:
+                    error = RequestError(part.error_code, part.error_message, f"{topic}-{part.index}")
+                    if error.code in PASSING:
+                        passing.append(error)
+                        continue
+                    refusals.append(error)
+                else:
                     self._written.append(Written(*each, part.base_offset, len(batches[each])))
-            for topic, part in parts:
-                check(part.error_code, part.error_message, f"{topic}-{part.index}")
+                del encoded[each]
+            if passing and (not refusals or self._transactional_id is None):
+                raise passing[0]
 
-        self._patiently(ask)
+        try:
+            self._patiently(ask)
+        except RequestError:
+            if not refusals:
+                raise
+        if refusals:
+            raise refusals[0]
 
     def _ask(
         self, node_id: int, topics: dict[str, list[int]], encoded: dict[TopicPartition, bytearray]

@@ -104,6 +104,20 @@ def test_what_is_behind_a_refused_record_is_written(cluster):
     assert [one.value for one in read_all(cluster, [("t", 0)])] == [b"before", b"behind"]
 
 
+def test_what_passes_beside_a_refused_record_is_tried_again(broker, cluster):
+    """Its partition's leader has moved meanwhile: its batch was dropped, and never named."""
+    create_topic(cluster, "t", partitions=2)
+    where = {"topic": "t", "partition": 1}
+    broker.faults.arm("log.before_write", "error", "NOT_LEADER_OR_FOLLOWER", nth=1, where=where)
+    producer = Producer(cluster)
+    producer.send("t", bytes(2 << 20), partition=0)
+    producer.send("t", b"a", partition=1)
+    with pytest.raises(RequestError, match="t-0: MESSAGE_TOO_LARGE"):
+        producer.flush()
+    assert [one.value for one in read_all(cluster, [("t", 1)])] == [b"a"]
+    assert producer.flush() == [Written("t", 1, 0, 1)]
+
+
 def test_transactions_are_seen_as_their_end_decides(cluster):
     create_topic(cluster, "t", partitions=1)
     producer = Producer(cluster, transactional_id="x")
