@@ -188,18 +188,29 @@ class Sticky:
         self._topic = topic
         self._batch_bytes = batch_bytes
         self._random = Randomness()
+        self._numbers: list[int] = []
         self._partition = 0
         self._left = 0
 
     def partition(self, size: int) -> int:
+        """Returns that of the next record without a key. Raises WireClientError as long as the partitions are not
+        known; later their last look-up that was successful counts, and what is wrong is said of the batch."""
         if self._left <= 0:
-            numbers = self._cluster.patiently(
-                lambda: self._cluster.partitions(self._topic, create=True), reconnects=True
-            )
-            self._partition = numbers[int.from_bytes(self._random.bytes_of(4)) % len(numbers)]
+            self._look_up()
+            self._partition = self._numbers[int.from_bytes(self._random.bytes_of(4)) % len(self._numbers)]
             self._left = self._batch_bytes
         self._left -= size
         return self._partition
+
+    def _look_up(self) -> None:
+        try:
+            self._numbers = self._cluster.patiently(
+                lambda: self._cluster.partitions(self._topic, create=True), reconnects=not self._numbers
+            )
+        except WireClientError as err:
+            if not self._numbers:
+                raise
+            self._cluster.drop_lost(err)
 
 
 class Stop:

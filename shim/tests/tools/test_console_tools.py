@@ -14,12 +14,13 @@ import pytest
 
 from kafka_shim import Broker
 from kafka_shim.client.classic_membership import ClassicMember
-from kafka_shim.client.cluster import GROUP, TRANSACTION
+from kafka_shim.client.cluster import GROUP, TRANSACTION, Cluster
 from kafka_shim.client.groups import describe_group, list_groups
 from kafka_shim.client.offsets import committed_offsets
 from kafka_shim.client.requests import NAMES, make
 from kafka_shim.targets.waiting import wait_until
 from kafka_shim.tests.txn.raw import Client
+from kafka_shim.tools.console_producer import Sticky
 
 PATIENCE_S = 60
 
@@ -140,6 +141,16 @@ def test_what_waits_is_sent_at_a_signal(broker, number):
         wait_until(lambda: producer.poll() is not None, "it ends")
         assert said(producer) == (128 + number, "", "")
     await_values(broker, "t", "a", "b")
+
+
+def test_the_partitions_are_known_while_the_broker_is_gone(broker):
+    """Their look-up ended the tool after its time, and with it the records that waited for their batch's time."""
+    broker.create_topic("t", 2)
+    with Cluster(broker.bootstrap_servers, timeout_s=0.1) as cluster:
+        sticky = Sticky(cluster, "t", 1)
+        assert sticky.partition(1) in (0, 1)
+        broker.stop()
+        assert {sticky.partition(1) for _ in range(50)} == {0, 1}
 
 
 def unread_bytes(pipe):
