@@ -222,7 +222,8 @@ def run(given: Given) -> int:
         properties["isolation.level"] = given.text("isolation-level")
     settings = Settings.of(properties)
     begin = _begin(given, settings.reset)
-    signal.signal(signal.SIGTERM, _interrupt)
+    if signal.getsignal(signal.SIGTERM) is not signal.SIG_IGN:  # which a JVM leaves ignored
+        signal.signal(signal.SIGTERM, _interrupt)
     count = 0
     with connect(given, properties.get("client.id", "console-consumer"), extra) as cluster:
         source = _source(cluster, given, groups, begin, settings.commits)

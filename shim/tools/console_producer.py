@@ -215,17 +215,18 @@ class Sticky:
 
 class Stop:
     """SIGTERM and Ctrl-C end the lines, so that what waits is sent, and `status` is what a shell makes of them. The
-    second one ends the process."""
+    second one ends the process. A signal that the process was started to ignore stays ignored, as by a JVM."""
 
     def __init__(self, lines: Lines) -> None:
         self._lines = lines
         self.status = 0
-        for number in SIGNALS:
+        self._taken = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+        for number in self._taken:
             signal.signal(number, self._stop)
 
     def _stop(self, number: int, _: FrameType | None) -> None:
         self.status = 128 + number
-        for each in SIGNALS:
+        for each in self._taken:
             signal.signal(each, signal.SIG_DFL)
         self._lines.stop()
 

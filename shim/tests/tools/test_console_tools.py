@@ -143,6 +143,33 @@ def test_what_waits_is_sent_at_a_signal(broker, number):
     await_values(broker, "t", "a", "b")
 
 
+@pytest.fixture
+def ignored():
+    """Signals that processes ignore which are started now, as those of a script with `trap '' INT TERM`."""
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, signal.SIG_IGN) for number in numbers]
+    yield numbers
+    for number, handler in zip(numbers, before, strict=True):
+        signal.signal(number, handler)
+
+
+def test_tools_go_on_where_their_parent_ignores_a_signal(broker, ignored):
+    broker.create_topic("t")
+    words = ("--from-beginning", "--max-messages", "2")
+    with (
+        tool("console_producer", broker, "--topic", "t", "--timeout", "50") as producer,
+        tool("console_consumer", broker, "--topic", "t", *words) as consumer,
+    ):
+        write(producer, b"a\n")
+        assert consumer.stdout.readline() == b"a\n"
+        for number in ignored:
+            producer.send_signal(number)
+            consumer.send_signal(number)
+        write(producer, b"b\n")
+        assert said(consumer) == (0, "b\n", "Processed a total of 2 messages\n")
+        assert said(producer)[0] == 0
+
+
 def test_the_partitions_are_known_while_the_broker_is_gone(broker):
     """Their look-up ended the tool after its time, and with it the records that waited for their batch's time."""
     broker.create_topic("t", 2)
