@@ -33,7 +33,7 @@ def show_nodes(bootstrap_server: str) -> None:
     with cluster_of(bootstrap_server) as cluster:
         cluster_id, found = nodes(cluster)
         rows = [
-            (cluster_id, one.node_id, one.host, one.port, one.rack or "-", one.is_controller, one.is_fenced)
+            (cluster_id, one.node_id, one.host, one.port, one.rack or None, one.is_controller, one.is_fenced)
             for one in found
         ]
         print_table(("ClusterId", "NodeId", "Host", "Port", "Rack", "Controller", "Fenced"), rows)
@@ -60,7 +60,7 @@ def show_listeners(bootstrap_server: str) -> None:
             (result,) = cluster.to(node.node_id).request(make("DescribeConfigs", resources=[resource])).results
             check(result.error_code, result.error_message, f"broker {node.node_id}")
             values = {one.name: one.value for one in result.configs}
-            rows.append((node.node_id, *[values.get(name) or "-" for name in wanted]))
+            rows.append((node.node_id, *[values.get(name) or None for name in wanted]))
         print_table(("NodeId", "Listeners", "Advertised", "Protocols"), rows)
 
 

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from kafka_shim.client.cluster import Cluster, TopicPartition
     from kafka_shim.client.groups import Group, Member
 
-DASH = "-"
 OFFSET_COLUMNS = (
     "GROUP",
     "TOPIC",
@@ -126,7 +125,7 @@ def _member_id(member: Member) -> str:
 
 
 def _describe_state(found: Group) -> None:
-    row = (found.group_id, found.assignor or DASH, found.state, len(found.members))
+    row = (found.group_id, found.assignor or None, found.state, len(found.members))
     print_table(("GROUP", "ASSIGNMENT-STRATEGY", "STATE", "#MEMBERS"), [row])
 
 
@@ -149,8 +148,8 @@ def _describe_offsets(cluster: Cluster, found: Group) -> None:
         at, end = current.get(each), ends.get(each)
         lag = lags.get(each) if found.kind == "share" else None if at is None or end is None else max(end - at, 0)
         owner = owners.get(each)
-        who = (DASH, DASH, DASH) if owner is None else (_member_id(owner), owner.host, owner.client_id)
-        rows.append((found.group_id, *each, *(DASH if one is None else one for one in (at, end, lag)), *who))
+        who = (None, None, None) if owner is None else (_member_id(owner), owner.host, owner.client_id)
+        rows.append((found.group_id, *each, at, end, lag, *who))
     print_table(OFFSET_COLUMNS, rows)
 
 

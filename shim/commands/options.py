@@ -101,16 +101,14 @@ def wants_json() -> bool:
 
 
 def show_rows(columns: Iterable[str], rows: Iterable[Iterable[object]], print_them: Callable[[], None]) -> None:
-    """Print rows: as members of the JSON array, whose keys are the columns in camel case, or by `print_them`. None and
-    the dash of a table are null: "None" may be the name of something."""
+    """Print rows: as members of the JSON array, whose keys are the columns in camel case, or by `print_them`. None is
+    null, and in a table a dash: "-" and "None" may be names of something."""
     context = click.get_current_context()
     if _ROWS not in context.meta:
         print_them()
         return
     keys = [_key(column) for column in columns]
-    context.meta[_ROWS] += [
-        {key: None if cell == "-" else cell for key, cell in zip(keys, row, strict=True)} for row in rows
-    ]
+    context.meta[_ROWS] += [dict(zip(keys, row, strict=True)) for row in rows]
 
 
 def _key(column: str) -> str:

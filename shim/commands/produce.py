@@ -142,13 +142,15 @@ def _tell(written: list[Written]) -> None:
         first_and_count = counts.setdefault((one.topic, one.partition), [one.offset, 0])
         first_and_count[1] += one.count
     rows = [
-        (topic, partition, count, first if first >= 0 else "-")
+        (topic, partition, count, first if first >= 0 else None)
         for (topic, partition), (first, count) in sorted(counts.items())
     ]
     total = sum(row[2] for row in rows)
 
     def summary() -> None:
-        where = ", ".join(f"{topic}-{partition} from offset {first}" for topic, partition, _, first in rows)
+        where = ", ".join(
+            f"{topic}-{partition} from offset {'-' if first is None else first}" for topic, partition, _, first in rows
+        )
         click.echo(f"{total} record{'s' if total != 1 else ''} written{': ' + where if where else ''}", err=True)
 
     show_rows(("Topic", "Partition", "Count", "FirstOffset"), rows, summary)

@@ -249,7 +249,7 @@ def explain(transactional_id: str, bootstrap_server: str) -> None:
             lines += [("", line) for line in held_back(cluster, held)]
         show_rows(
             ("Time", "Event"),
-            [(when or "-", event) for when, event in lines],
+            [(when or None, event) for when, event in lines],
             lambda: click.echo("".join(f"{when} {event}".lstrip() + "\n" for when, event in lines), nl=False),
         )
 

@@ -52,12 +52,14 @@ def test_topics(address: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert topic == {"topic": "orders", "partitionCount": 2, "replicationFactor": 1, "partitions": partitions}
 
 
-def test_a_name_that_reads_like_nothing_is_one(address: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["topics", "create", "--bootstrap-server", address, "None"]) == 0
+@pytest.mark.parametrize("name", ["None", "-"])
+def test_a_name_that_reads_like_nothing_is_one(address: str, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    assert run(["topics", "create", "--bootstrap-server", address, "--", name]) == 0
     try:
-        assert {"topic": "None"} in shown(address, capsys, "topics", "list")
+        assert {"topic": name} in shown(address, capsys, "topics", "list")
+        assert shown(address, capsys, "topics", "describe", name)[0]["topic"] == name
     finally:
-        assert run(["topics", "delete", "--bootstrap-server", address, "None"]) == 0
+        assert run(["topics", "delete", "--bootstrap-server", address, "--", name]) == 0
 
 
 def test_groups(address: str, capsys: pytest.CaptureFixture[str]) -> None:

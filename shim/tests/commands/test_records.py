@@ -55,6 +55,7 @@ def test_lines_become_records(run, broker):
     status, out, _ = run("produce", "t", "--json", "--acks", "0", "--key", "k", given=b"x\n")
     (row,) = json.loads(out)
     assert (status, row["count"], row["firstOffset"]) == (0, 1, None)
+    assert run("produce", "t", "-p", "0", "--acks", "0", given=b"x")[2] == "1 record written: t-0 from offset -\n"
 
 
 class Interrupted(io.BytesIO):
