@@ -124,15 +124,28 @@ class Connection(ResponseSender):
         self._registry.remove(self)
         if self.session.authenticator is not None:
             self.session.authenticator.forget_connection()
-        if self.session.on_closed is not None:
-            self.session.on_closed(self.session)
+        self.session.is_closed = True
+        task = self.task
+        if task is None or self._may_abandon:
+            self._end_session()
+        else:
+            task.add_done_callback(self._end_session)
         if self._gone is not None and not self._gone.done():
             self._gone.set_result(None)
         # A disconnected client needs no delayed read, so an abandonable request is cancelled. Other requests run to
         # their end.
-        if (task := self.task) is not None and self._is_abandonable:
+        if task is not None and self._may_abandon:
             # On the next turn: a task that is cancelled before it begins leaves its coroutine never awaited.
             asyncio.get_running_loop().call_soon(task.cancel)
+
+    def _end_session(self, task: asyncio.Task[None] | None = None) -> None:
+        if self.session.on_closed is not None:
+            self.session.on_closed(self.session)
+
+    @property
+    def _may_abandon(self) -> bool:
+        """Whether the request under way may be left when its client is gone."""
+        return self._is_abandonable or self.session.is_abandonable
 
     def eof_received(self) -> bool:
         """The client sends nothing more. As from Kafka it gets the rest of a response under way, and the answer to a
@@ -166,7 +179,7 @@ class Connection(ResponseSender):
     def close_after_answer(self, reason: str) -> None:
         """Close, but let a request of an administrator that is being handled have its answer first: it may be the
         reason why the connection is closed."""
-        if self._task is None or self._is_abandonable:
+        if self._task is None or self._may_abandon:
             self.close(reason)
         else:
             self._closing_reason = reason

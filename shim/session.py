@@ -48,6 +48,8 @@ class Session:
         "client_instance_id",
         "client_software_name",
         "client_software_version",
+        "is_abandonable",
+        "is_closed",
         "listener",
         "local_host",
         "local_port",
@@ -75,7 +77,12 @@ class Session:
         self.members: set[tuple[str, str]] = set()
         # For how long nothing is read from the connection after the response under way (KIP-219).
         self.muted_ms = 0
-        # Called once, with this object, when the connection is closed: a share session ends with it.
+        # Whether the connection is closed; whether its request, whose API may not be abandoned, has come to where it
+        # only waits, so that nothing is lost if the client goes away.
+        self.is_closed = False
+        self.is_abandonable = False
+        # Called once, with this object, when the connection is closed and its last request handled: a share session
+        # ends with it.
         self.on_closed: Callable[[Session], None] | None = None
 
     def advertised(self) -> tuple[str, int]:

@@ -6,6 +6,7 @@ It looks again when a log grows, when a member gives records of a share partitio
 from __future__ import annotations
 
 from kafka_shim.api.share_fetch_reads import PARTITIONS_PER_STEP
+from kafka_shim.errors import DisconnectError
 from kafka_shim.turns import at_once
 from kafka_shim.waiters import Waiter
 
@@ -31,7 +32,7 @@ async def wait_for_records(
     context: Context, reads: ShareFetchReads, max_wait_ms: int
 ) -> dict[TopicIdPartition, PartitionData]:
     """Wait until the partitions have enough for a response, or until `max_wait_ms` has passed. Returns the response's
-    partitions."""
+    partitions. Raises DisconnectError if the client is gone."""
     broker = context.broker
     clock = broker.clock
     waiter = Waiter(clock, "ShareFetch")
@@ -51,7 +52,7 @@ async def wait_for_records(
             if answers is not None:
                 await take(_unwatch(watched, waiter))
                 return answers
-            await waiter.wait(min(left_ms, LOAD_RETRY_MS) if is_loading else left_ms)
+            await _wait(context, waiter, min(left_ms, LOAD_RETRY_MS) if is_loading else left_ms)
     finally:
         broker.parked.discard(waiter)
         at_once(_unwatch(watched, waiter))
@@ -78,12 +79,26 @@ def _unwatch(watched: list[SharePartition], waiter: Waiter) -> Steps[None]:
 
 
 async def wait_out(context: Context, max_wait_ms: int) -> None:
-    """Wait for the whole time: a client that got no session asks again at once."""
+    """Wait for the whole time: a client that got no session asks again at once. Raises DisconnectError if it is
+    gone."""
     broker = context.broker
     waiter = Waiter(broker.clock, "ShareFetch")
     broker.parked.add(waiter)
     try:
         if not broker.stopping:
-            await waiter.wait(max_wait_ms)
+            await _wait(context, waiter, max_wait_ms)
     finally:
         broker.parked.discard(waiter)
+
+
+async def _wait(context: Context, waiter: Waiter, timeout_ms: float) -> None:
+    """The only time in which the request ends with its client: what it acknowledges is carried out whole."""
+    session = context.session
+    if not session.is_closed:
+        session.is_abandonable = True
+        try:
+            await waiter.wait(timeout_ms)
+        finally:
+            session.is_abandonable = False
+    if session.is_closed:
+        raise DisconnectError

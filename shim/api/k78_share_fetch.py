@@ -51,10 +51,6 @@ if TYPE_CHECKING:
 
 KEY, MIN, MAX = 78, 1, 2
 REQUEST, RESPONSE = ShareFetchRequest, ShareFetchResponse
-# A waiting fetch is cancelled when its client disconnects. What it acknowledges was carried out before, or as far as
-# its steps had come if it names very many partitions.
-ABANDONABLE = True
-
 _read_length = Struct(">i").unpack_from
 
 
@@ -76,17 +72,19 @@ class _Fetch:
 
 
 def handle(context: Context, request: ShareFetchRequest) -> Begun | Steps[Begun]:
-    steps = _begin(context, request)
     count = 0
+    has_acknowledgements = False
     for topic in request.topics:
         count += len(topic.partitions)
-    return steps if count > MANY else at_once(steps)
+        has_acknowledgements = has_acknowledgements or any(asked.acknowledgement_batches for asked in topic.partitions)
+    steps = _begin(context, request, has_acknowledgements)
+    # What is acknowledged takes an append a partition, and time for every record whose batch was split.
+    return steps if has_acknowledgements or count > MANY else at_once(steps)
 
 
-def _begin(context: Context, request: ShareFetchRequest) -> Steps[Begun]:
+def _begin(context: Context, request: ShareFetchRequest, has_acknowledgements: bool) -> Steps[Begun]:
     group_id, member_id = check_member(context, request)
     fetch = _Fetch(group_id, member_id, request.share_session_epoch)
-    has_acknowledgements = any(asked.acknowledgement_batches for topic in request.topics for asked in topic.partitions)
     is_renewal = request.is_renew_ack and context.api_version >= FIRST_WITH_RENEWAL
     if is_renewal:
         _check_renewal(request)
