@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 FIRST_WITH_RENEWAL = 2
 MAX_MEMBER_ID_CHARS = 36
+# Entries of a request that are looked through in one step.
+ENTRIES_PER_STEP = 256
 
 
 class Acknowledged:
@@ -102,29 +104,41 @@ def acknowledge(
     done = Acknowledged()
     empty: list[TopicIdPartition] = []
     is_any = False
-    for topic in request.topics:
-        name = _name(broker, topic.topic_id)
-        # As in Kafka, the later of two entries of one partition replaces the earlier.
-        for asked in {asked.partition_index: asked for asked in topic.partitions}.values():
-            key = topic.topic_id, asked.partition_index
-            batches = [
-                (batch.first_offset, batch.last_offset, batch.acknowledge_types)
-                for batch in asked.acknowledgement_batches or ()
-            ]
-            try:
-                _check(context, request, name, asked.partition_index, batches, readable)
-                if batches:
-                    is_any = True
-                    done.errors[key] = None
-                    done.flushes += shares_of(broker).acknowledge((group_id, *key), member_id, batches)
-                else:
-                    empty.append(key)
-            except KafkaError as error:
-                done.errors[key] = error.without_frames()
-            yield
+    entries = yield from _entries(request)
+    for key, asked in entries.items():
+        topic_id, partition = key
+        batches = [
+            (batch.first_offset, batch.last_offset, batch.acknowledge_types)
+            for batch in asked.acknowledgement_batches or ()
+        ]
+        try:
+            _check(context, request, _name(broker, topic_id), partition, batches, readable)
+            if batches:
+                is_any = True
+                done.errors[key] = None
+                done.flushes += shares_of(broker).acknowledge((group_id, *key), member_id, batches)
+            else:
+                empty.append(key)
+        except KafkaError as error:
+            done.errors[key] = error.without_frames()
+        yield
     if is_any:
         done.errors.update(dict.fromkeys(empty))
     return done
+
+
+def _entries(request: Request) -> Steps[dict[TopicIdPartition, Any]]:
+    """Returns the request's entries. As in Kafka, the later of two of one partition replaces the earlier, also if its
+    topic is named twice."""
+    entries: dict[TopicIdPartition, Any] = {}
+    count = 0
+    for topic in request.topics:
+        for asked in topic.partitions:
+            entries[topic.topic_id, asked.partition_index] = asked
+            count += 1
+            if count % ENTRIES_PER_STEP == 0:
+                yield
+    return entries
 
 
 def end_session(

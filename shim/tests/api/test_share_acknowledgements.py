@@ -11,13 +11,15 @@ from typing import Any
 import pytest
 
 from kafka_shim import turns
+from kafka_shim.api import share_acknowledgements
 from kafka_shim.embedded import Broker
+from kafka_shim.errors import ErrorCode
 from kafka_shim.share.record_state import RecordState
 from kafka_shim.share.share_partitions import SharePartitions
 from kafka_shim.share.share_sessions import ShareSessions
 from kafka_shim.targets.requests import make
 from kafka_shim.tests.produced import batch, make_topic, produce
-from kafka_shim.tests.share.share_member import ACCEPT, ShareMember, open_share, ranges
+from kafka_shim.tests.share.share_member import ACCEPT, RELEASE, ShareMember, open_share, ranges
 from kafka_shim.tests.waiting import PATIENCE_S, until
 from kafka_shim.wire_client import Connection
 
@@ -175,3 +177,20 @@ def test_a_session_that_is_opened_for_a_client_that_has_gone_away_ends_too(
     assert opened == [(GROUP, "m")]
     with ShareMember(broker, GROUP, "other", topic_id) as other:
         assert ranges(other.poll()) == [(0, 1, 2)], "what was acquired for nobody is given back"
+
+
+@pytest.mark.parametrize("api", ["ShareFetch", "ShareAcknowledge"])
+def test_of_two_entries_of_a_partition_the_later_counts_also_if_its_topic_is_named_twice(
+    broker: Broker, client: Connection, monkeypatch: pytest.MonkeyPatch, api: str
+) -> None:
+    monkeypatch.setattr(share_acknowledgements, "ENTRIES_PER_STEP", 1)
+    topic_id = shared(broker, client, count=2)
+    with ShareMember(broker, GROUP, "m", topic_id) as member:
+        member.fetch(range(2))
+        request = acknowledging(member, api, {0: 1, 1: 0}, {0: 0, 1: -1}, max_wait_ms=0)
+        (topic,) = member.connection.request(request, 2).responses
+        field = "acknowledge_error_code" if api == "ShareFetch" else "error_code"
+        assert [getattr(part, field) for part in topic.partitions] == [ErrorCode.NONE] * 2
+        assert acknowledged(broker, topic_id, 2) == [[0], []]
+        member.epoch += 1
+        assert member.outcome([(1, 1, [RELEASE])]) == 0, "the earlier entry was not carried out"
