@@ -24,6 +24,7 @@ REQUEST, RESPONSE = LeaveGroupRequest, LeaveGroupResponse
 
 FIRST_WITH_MEMBERS = 3
 # More members than these leave so many at a time, each part as a request of its own (docs/adr/0045-large-requests.md).
+# If one fails, those after it have its error each: who has left before stays away.
 MEMBERS_PER_STEP = 256
 
 
@@ -46,22 +47,36 @@ def _leave(context: Context, request: LeaveGroupRequest) -> Outcome[LeaveGroupRe
     except KafkaError as error:
         if error.code is not ErrorCode.UNKNOWN_MEMBER_ID:
             raise
-        members = [
-            MemberResponse(member_id=each.member_id, group_instance_id=each.group_instance_id, error_code=error.code)
-            for each in request.members
-        ]
-        return Outcome(LeaveGroupResponse(members=members))
+        return Outcome(LeaveGroupResponse(members=_refused(request.members, error.code)))
+
+
+def _refused(members: list[MemberIdentity], code: int) -> list[MemberResponse]:
+    return [
+        MemberResponse(member_id=each.member_id, group_instance_id=each.group_instance_id, error_code=code)
+        for each in members
+    ]
 
 
 def _leave_in_steps(context: Context, request: LeaveGroupRequest) -> Steps[Outcome[LeaveGroupResponse]]:
-    response = LeaveGroupResponse()
+    order = yield from context.broker.groups.classic.leaving_order(request, MEMBERS_PER_STEP)
+    answers: dict[int, MemberResponse] = {}
     flushes: list[Flush] = []
-    for start in range(0, len(request.members), MEMBERS_PER_STEP):
-        part = LeaveGroupRequest(group_id=request.group_id, members=request.members[start : start + MEMBERS_PER_STEP])
-        outcome = _leave(context, part)
-        if outcome.response.error_code:
-            return outcome
-        response.members += outcome.response.members
-        flushes += outcome.flushes
+    code: int = ErrorCode.NONE
+    for start in range(0, len(order), MEMBERS_PER_STEP):
+        places = order[start : start + MEMBERS_PER_STEP]
+        members = [request.members[place] for place in places]
+        if not code:
+            try:
+                outcome = _leave(context, LeaveGroupRequest(group_id=request.group_id, members=members))
+            except KafkaError as error:
+                if not start:
+                    raise
+                code = error.code
+            else:
+                code = outcome.response.error_code
+                if code and not start:
+                    return outcome
+                flushes += outcome.flushes
+        answers.update(zip(places, _refused(members, code) if code else outcome.response.members, strict=True))
         yield
-    return Outcome(response, flushes)
+    return Outcome(LeaveGroupResponse(members=[answers[place] for place in range(len(order))]), flushes)

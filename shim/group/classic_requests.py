@@ -6,6 +6,7 @@ from kafka_shim.cext.classic_requests import ClassicRequestsEnd
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group import classic_join, classic_sync
 from kafka_shim.group.classic import ClassicGroup
+from kafka_shim.group.consumer import ConsumerGroup
 from kafka_shim.group.decision import JOIN, SESSION, SYNC, Decision
 from kafka_shim.group.kinds import KINDS
 from kafka_shim.group.member_turns import MemberTurns
@@ -18,7 +19,7 @@ from kafka_shim.protocol.messages.heartbeat_response import HeartbeatResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from kafka_shim.group.client import Client
     from kafka_shim.group.groups import Groups
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from kafka_shim.protocol.messages.leave_group_response import LeaveGroupResponse
     from kafka_shim.protocol.messages.sync_group_request import SyncGroupRequest
     from kafka_shim.protocol.messages.sync_group_response import SyncGroupResponse
+    from kafka_shim.turns import Steps
 
 
 class ClassicRequests(ClassicRequestsEnd):
@@ -170,3 +172,25 @@ class ClassicRequests(ClassicRequestsEnd):
             decision = KINDS[group.TYPE].leave(group, request, runtime.image, now_ms)
             flushes = runtime.carry_out_within(partition, groups, decision, now_ms)
         return Outcome(decision.response, flushes)
+
+    def leaving_order(self, request: LeaveGroupRequest, most: int) -> Steps[Sequence[int]]:
+        """Returns in which order the members of a LeaveGroup leave if they do on several turns, as places in the
+        request, of which `most` are looked at in a step: those of the consumer protocol last. As long as one is there
+        the group is not converted for classic members that are about to leave too."""
+        from kafka_shim.group import consumer_classic
+
+        every = range(len(request.members))
+        try:
+            group = self._runtime.known_group(request.group_id)[2]
+        except KafkaError:
+            return every  # the first to leave have the error
+        if not isinstance(group, ConsumerGroup) or not 0 < group.classic_count < len(group.members):
+            return every
+        first: list[int] = []
+        last: list[int] = []
+        for place in every:
+            is_modern = consumer_classic.is_modern(group, request.members[place])
+            (last if is_modern else first).append(place)
+            if place % most == most - 1:
+                yield
+        return first + last

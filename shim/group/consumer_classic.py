@@ -185,6 +185,14 @@ def leave(group: ConsumerGroup, request: LeaveGroupRequest, image: CoordinatorMe
     return decision
 
 
+def is_modern(group: ConsumerGroup, identity: MemberIdentity) -> bool:
+    """Returns whether this one of a LeaveGroup is a member of the consumer protocol."""
+    try:
+        return not _leaving(group, identity).uses_classic
+    except KafkaError:
+        return False
+
+
 def _leaving(group: ConsumerGroup, identity: MemberIdentity) -> ConsumerMember:
     if identity.group_instance_id is None:
         return group.member(identity.member_id)

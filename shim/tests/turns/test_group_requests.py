@@ -9,7 +9,9 @@ import pytest
 from kafka_shim.api import k13_leave_group
 from kafka_shim.embedded import Broker
 from kafka_shim.errors import ErrorCode as E
+from kafka_shim.protocol.messages.join_group_request import JoinGroupRequestProtocol
 from kafka_shim.targets.requests import make
+from kafka_shim.tests.group.harness import subscription
 from kafka_shim.tests.turns.harness import answer_when, begun, steps_of, topics
 from kafka_shim.wire_client import Connection
 
@@ -41,6 +43,71 @@ def test_members_leave_in_steps(broker: Broker) -> None:
         left = end(broker, steps).members
         assert [each.error_code for each in left] == [E.UNKNOWN_MEMBER_ID] * (MANY - 1) + [E.NONE]
         assert client.request(describe, 5).groups[0].members == []
+
+
+def mixed(client: Connection, broker: Broker) -> list[str]:
+    """A consumer group of a member of its protocol and two classic ones; their ids."""
+    topics(broker, t=4)
+    client.request(make("FindCoordinator", key_type=0, coordinator_keys=["g"]), 4)
+    beat = make("ConsumerGroupHeartbeat", group_id="g", member_id="modern", subscribed_topic_names=["t"])
+    beat.rebalance_timeout_ms, beat.topic_partitions = 60_000, []
+    ids = [answer_when(client, beat, 1, lambda answer: not answer.error_code).member_id]
+    join = make("JoinGroup", group_id="g", protocol_type="consumer")
+    join.protocols = [JoinGroupRequestProtocol(name="range", metadata=subscription("t"))]
+    join.session_timeout_ms = join.rebalance_timeout_ms = 60_000
+    for _ in range(2):
+        join.member_id = ""
+        join.member_id = client.request(join, 5).member_id
+        assert client.request(join, 5).error_code == 0
+        ids.append(join.member_id)
+    return ids
+
+
+def type_of(client: Connection) -> tuple[str, str]:
+    """The type and the state of the group."""
+    (group,) = client.request(make("ListGroups"), 5).groups
+    return group.group_type, group.group_state
+
+
+def test_who_has_left_before_a_full_disk_is_gone_and_the_others_have_its_error(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(k13_leave_group, "MEMBERS_PER_STEP", 1)
+    with Connection(broker.bootstrap_servers, timeout_s=60) as client:
+        modern, *classic = mixed(client, broker)
+        leave = make("LeaveGroup", group_id="g", members=[{"member_id": each} for each in (*classic, modern)])
+        (steps,) = begin(broker, leave, 5, 4)  # of which three find out who is to leave last
+        broker.faults.arm("group.before_append", "error", "KAFKA_STORAGE_ERROR")
+        answer = end(broker, steps)
+        broker.faults.disarm()
+        assert answer.error_code == 0
+        assert [(each.member_id, each.error_code) for each in answer.members] == [
+            (classic[0], E.NONE),
+            (classic[1], E.NOT_COORDINATOR),
+            (modern, E.NOT_COORDINATOR),
+        ]
+        (group,) = client.request(make("ConsumerGroupDescribe", group_ids=["g"]), 1).groups
+        assert {each.member_id for each in group.members} == {classic[1], modern}
+        broker.faults.arm("group.before_append", "error", "KAFKA_STORAGE_ERROR")
+        refused = client.request(leave, 5)
+        leave.members.pop(0)
+        assert client.request(leave, 5).error_code == E.NOT_COORDINATOR, "the first to leave fails: nobody has left"
+        broker.faults.disarm()
+        assert [each.error_code for each in refused.members] == [E.UNKNOWN_MEMBER_ID] + 2 * [E.NOT_COORDINATOR]
+
+
+@pytest.mark.parametrize("all_leave", [True, False])
+def test_a_group_is_not_converted_for_classic_members_that_are_about_to_leave(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch, all_leave: bool
+) -> None:
+    monkeypatch.setattr(k13_leave_group, "MEMBERS_PER_STEP", 1)
+    with Connection(broker.bootstrap_servers, timeout_s=60) as client:
+        ids = mixed(client, broker)
+        if not all_leave:
+            ids.pop()
+        answer = client.request(make("LeaveGroup", group_id="g", members=[{"member_id": each} for each in ids]), 5)
+        assert [(each.member_id, each.error_code) for each in answer.members] == [(each, E.NONE) for each in ids]
+        assert type_of(client) == (("consumer", "Empty") if all_leave else ("classic", "PreparingRebalance"))
 
 
 def test_the_error_of_the_group_is_that_of_the_request(broker: Broker) -> None:
