@@ -101,6 +101,7 @@ class ConsumerRequests:
             try:
                 consumer_heartbeat.heartbeat(migration.upgrade(group, runtime.image, decision), request, context)
                 flushes = runtime.carry_out_within(partition, groups, decision, now_ms)
+                ended.timers.clear()  # its members have those of the upgrade, and some are not there any more
             finally:
                 # As the last, because an answer may let the next request of its connection in.
                 runtime.carry_out_within(partition, groups, ended, now_ms)

@@ -74,8 +74,8 @@ def _refused(group_id: str, reason: str) -> KafkaError:
 
 def end_waits(group: ClassicGroup) -> Decision:
     """Returns the answers to the joins and syncs that wait in a group that is about to be upgraded. They are due
-    whatever becomes of it: Kafka ends the waits before it looks at the members (convertToConsumerGroup). The sessions
-    begin anew, because one that ends while its member waits is passed over."""
+    whatever becomes of it: Kafka ends the waits before it looks at the members (convertToConsumerGroup). If it
+    fails the sessions begin anew, because one that ends while its member waits is passed over."""
     decision = Decision()
     code = ErrorCode.REBALANCE_IN_PROGRESS
     for member in group.members.values():

@@ -80,6 +80,46 @@ def test_a_member_whose_wait_was_ended_and_that_is_gone_is_removed_at_its_sessio
     assert set(node.groups.find("g").members) == {first.member_id}
 
 
+def rejoined(node: Node, instance_id: str | None) -> tuple[Any, str]:
+    """A group in which a member that has joined again waits for another; its request, and its member id."""
+    how = {**PATIENT, "version": 5, "group_instance_id": instance_id} if instance_id else PATIENT
+    first = node.join("g", **PATIENT)
+    node.sync("g", first, {})
+    joining = node.join("g", **how)
+    node.sync("g", node.join("g", first.member_id, **PATIENT), {})
+    member_id = joining.response.member_id
+    node.sync("g", joining.response, {})
+    node.join("g", **PATIENT)
+    waiting = node.join("g", member_id, **how)
+    assert not waiting.is_done
+    return waiting, member_id
+
+
+def test_a_static_member_that_waited_and_is_replaced_by_the_upgrade_has_no_session_any_more(
+    node: Node, caplog: pytest.LogCaptureFixture
+) -> None:
+    waiting, replaced = rejoined(node, "i")
+    node.modern("g", "new", instance_id="i", subscribed_topic_names=["four"])
+    assert waiting.response.error_code == E.REBALANCE_IN_PROGRESS
+    classic = set(node.groups.find("g").members) - {"new"}
+    assert replaced not in classic
+    with caplog.at_level("INFO", logger="kafka_shim.group"):
+        node.advance(2 * SESSION_MS)
+    assert set(node.groups.find("g").members) == {"new"}
+    assert all(any(one in line for line in caplog.messages) for one in classic)
+    assert not [line for line in caplog.messages if replaced in line]
+
+
+def test_a_newcomer_under_the_id_of_a_member_that_waited_has_the_session_timeout_of_its_protocol(node: Node) -> None:
+    waiting, member_id = rejoined(node, None)
+    node.modern("g", member_id, subscribed_topic_names=["four"])
+    assert waiting.response.error_code == E.REBALANCE_IN_PROGRESS
+    node.advance(node.config.group_consumer_session_timeout_ms - 1)
+    assert set(node.groups.find("g").members) == {member_id}
+    node.advance(1)
+    assert not node.groups.find("g").members
+
+
 @pytest.mark.parametrize(("of_second", "is_upgraded"), [([2, 3], True), ([1, 2], False)])
 def test_a_group_whose_members_share_a_partition_is_not_upgraded(
     node: Node, of_second: list[int], is_upgraded: bool
