@@ -3,6 +3,7 @@ and each release takes an append."""
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 
 from kafka_shim.scheduler import Slice
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from kafka_shim.clock import Clock
     from kafka_shim.scheduler import Scheduler
     from kafka_shim.share.share_partition import SharePartition
+
+logger = logging.getLogger("kafka_shim.share")
 
 # Share partitions whose locks end in one slice, also with a virtual clock.
 MOST_AT_ONCE = 64
@@ -59,8 +62,11 @@ class EndedLocks:
             if share.state is PartitionState.ACTIVE:
                 try:
                     release_expired(share, locks, now_ms)
-                except MemoryError:
+                except Exception as error:
+                    # Raised further, it would keep the others locked.
                     share.state = PartitionState.FENCED  # what is stored counts; the next fetch reads it
+                    if not isinstance(error, MemoryError):
+                        logger.exception("the end of locks of %s for group %s failed", share.log.name, share.key[0])
             if part.is_over():
                 yield
                 part.begin()

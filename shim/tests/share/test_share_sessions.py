@@ -13,7 +13,7 @@ import pytest
 
 from kafka_shim.cext.segment import Walk
 from kafka_shim.errors import ErrorCode
-from kafka_shim.share import share_partitions
+from kafka_shim.share import ended_locks, share_partitions
 from kafka_shim.share.share_partition import PartitionState, SharePartition
 from kafka_shim.share.share_partition_acquire import AcquireLimits, acquire
 from kafka_shim.share.share_partitions import MOST_FREED_AT_ONCE, MOST_RELEASED_AT_ONCE
@@ -209,6 +209,31 @@ def test_of_locks_that_wait_for_their_release_those_of_a_deleted_topic_are_forgo
         assert node.acquire("other") == [(0, 0, 2)]
 
     asyncio.run(main())
+
+
+def test_an_error_on_one_share_partition_keeps_no_other_locked(
+    large: Large, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    node, keys = large.node, large.keys
+    node.clock.advance(1)
+    broken, release = keys[-2], ended_locks.release_expired
+
+    def fails(share: SharePartition, locks: Any, now_ms: int) -> None:
+        if share.key == broken:
+            raise ValueError("a bug")
+        release(share, locks, now_ms)
+
+    monkeypatch.setattr(ended_locks, "release_expired", fails)
+
+    async def main() -> None:
+        node.clock.advance(LOCK_MS)
+        await node.clock.advance_and_drain(0)
+
+    asyncio.run(main())
+    assert large.stored() == [1] * (len(keys) - 1)
+    assert [line for line in caplog.messages if f"large-{broken[2]}" in line]
+    assert large.acquire(keys[-1], "other") == [2]
+    assert large.acquire(broken, "other") == [1], "it is read again, as it is stored"
 
 
 def takes_long(node: ShareNode) -> None:
