@@ -339,7 +339,7 @@ def leave(
     now_ms: int,
 ) -> Decision:
     """Epoch -1: the member leaves. Epoch -2: a static member leaves temporarily, and its partitions are kept until its
-    session ends, except those that it had to revoke, for which its time no longer runs."""
+    session ends, except those that it had to revoke, for which its time runs only after a restart, as in Kafka."""
     decision = Decision()
     if request.instance_id is None:
         member = group.member(request.member_id)

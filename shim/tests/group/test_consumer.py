@@ -352,6 +352,23 @@ def test_a_static_member_that_had_to_revoke_may_be_away_as_long_as_any(node: Nod
     assert set(node.groups.find("g").members) == {"b"}
 
 
+def test_a_restart_begins_the_time_to_revoke_anew_also_for_a_static_member_that_is_away(
+    node: Node, topic_id: bytes
+) -> None:
+    """As in Kafka (GroupMetadataManager.onLoaded)."""
+    join(node, "a", instance_id="one")
+    node.advance(1000)
+    join(node, "b")
+    node.modern("g", "a", 2, instance_id="one")
+    node.modern("g", "a", -2, instance_id="one")
+    node.restart()
+    assert node.modern("g", "b", 3).error_code == 0
+    node.advance(REBALANCE_MS - 1)
+    assert set(node.groups.find("g").members) == {"a", "b"}
+    node.advance(1)
+    assert set(node.groups.find("g").members) == {"b"}
+
+
 # --- topics
 
 
