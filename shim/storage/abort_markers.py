@@ -6,6 +6,8 @@ from __future__ import annotations
 import errno
 from contextlib import contextmanager
 
+from kafka_shim.storage import validation
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,10 +19,13 @@ if TYPE_CHECKING:
 @contextmanager
 def indexed(log: LocalLog, aborted: Aborted, size_bytes: int, now_ms: int) -> Iterator[None]:
     """Add an aborted transaction to the index of the active segment, in which the caller then writes its marker of
-    `size_bytes`; if that fails, the entry is taken back. Raises KAFKA_STORAGE_ERROR.
+    `size_bytes`; if that fails, the entry is taken back. Raises KAFKA_STORAGE_ERROR, and
+    RECORD_LIST_TOO_LARGE for a marker above `segment.bytes`.
 
     In this order a full disk refuses the marker and changes nothing, and no reader finds a marker without its entry.
     An entry whose marker a crash prevented is gone with the next start, which rebuilds the active segment."""
+    if size_bytes > log.config.segment_bytes:  # no segment is new enough for it
+        raise validation.above_segment(log.name, size_bytes, log.config)
     try:
         segment = log.active
         if segment.is_full(size_bytes, now_ms, log.log_end_offset, log.config, now_ms):

@@ -149,13 +149,16 @@ class LocalLog(LogEnd):
         self._lso_position = None
 
     def roll(self, now_ms: int) -> Segment:
-        """Close the active segment and create a new one at the log end offset. Raises OSError."""
+        """Close the active segment and return a new one at the log end offset. One that begins there, which is empty,
+        stays: a second one would have its files. Raises OSError."""
+        end_offset = self.log_end_offset
+        if self.segments[-1].base_offset == end_offset:
+            return self.segments[-1]
         faults = self._services.faults
         if faults.armed:
             faults.reach("log.before_roll", topic=self.topic, partition=self.partition)
         full = self.segments[-1]
         full.store_indexes()
-        end_offset = self.log_end_offset
         begin_offset, failures = self.recovery_point, self.sync_failures
         # Without this a disk that is slower than the rolls would get each segment again with every roll.
         if self.requested_point[0] == failures:

@@ -204,11 +204,7 @@ class PartitionLog(PlainLog):
         config = self.config
         faults = self._services.faults
         if size_bytes > config.segment_bytes:
-            raise KafkaError(
-                ErrorCode.RECORD_LIST_TOO_LARGE,
-                f"Message batch size is {size_bytes} bytes in append to partition {self.name}, which exceeds the "
-                f"maximum configured segment size of {config.segment_bytes}.",
-            )
+            raise validation.above_segment(self.name, size_bytes, config)
         try:
             if faults.armed:
                 faults.reach("log.before_write", topic=self.topic, partition=self.partition)

@@ -171,6 +171,15 @@ def too_large(name: str, size_bytes: int, config: TopicConfig) -> KafkaError:
     )
 
 
+def above_segment(name: str, size_bytes: int, config: TopicConfig) -> KafkaError:
+    """Return RECORD_LIST_TOO_LARGE for a batch above `segment.bytes`."""
+    return KafkaError(
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        f"Message batch size is {size_bytes} bytes in append to partition {name}, which exceeds the maximum configured "
+        f"segment size of {config.segment_bytes}.",
+    )
+
+
 def check_records(records: Buffer, batch: Batch, name: str, now_ms: int, config: TopicConfig) -> RecordsSummary:
     """Check the header fields and every record of a batch. Returns a summary of the records. Raises KafkaError,
     RecordsError."""

@@ -10,6 +10,7 @@ import pytest
 from kafka_shim.cext.batch import scan, scan_all
 from kafka_shim.cext.crc32c import crc32c
 from kafka_shim.cext.records import build, iterate
+from kafka_shim.config import TopicConfig
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.storage import names
 from kafka_shim.storage.log import PartitionLog
@@ -229,6 +230,43 @@ def test_batch_above_segment_bytes_is_refused(make_disk: Callable[..., Disk]) ->
     log = make_disk({"segment.bytes": "1048576", "max.message.bytes": "4000000"}).open()
     with refused(ErrorCode.RECORD_LIST_TOO_LARGE):
         put(log, os.urandom(1048577))
+
+
+@pytest.mark.parametrize("commit", [False, True])
+def test_a_marker_above_segment_bytes_is_refused_and_loses_no_record(
+    make_disk: Callable[..., Disk], commit: bool
+) -> None:
+    disk = make_disk({"internal.segment.bytes": "200", "retention.ms": "-1", "retention.bytes": "200"})
+    log = disk.open()
+    put(log, b"a", pid=1, seq=0, txn=True)
+    log.configure(TopicConfig(disk.logs.config, {**disk.topic, "internal.segment.bytes": "77"}))
+    for _ in range(3):
+        with refused(ErrorCode.RECORD_LIST_TOO_LARGE):
+            end(log, 1, 0, commit=commit)
+    log.configure(TopicConfig(disk.logs.config, disk.topic))
+    for value in (b"b", b"c", b"d"):
+        put(log, value)
+    end(log, 1, 0, commit=commit)
+    disk.logs.retain(NOW_MS)
+    expected = records(log)
+    assert expected[-1] == (3, b"d")
+    disk.crash()
+    assert records(disk.open()) == expected
+
+
+def test_a_roll_of_an_empty_segment_keeps_it(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk()
+    log = disk.open()
+    put(log, b"a")
+    for _ in range(3):
+        log.roll(NOW_MS)
+    put(log, b"b")
+    assert [segment.base_offset for segment in log.segments] == [0, 1]
+    log.delete_records_before(2)
+    disk.logs.retain(NOW_MS)
+    put(log, b"c")
+    disk.crash()
+    assert records(disk.open()) == [(2, b"c")]
 
 
 def test_time_too_far_ahead_names_each_record(log: PartitionLog) -> None:
