@@ -364,11 +364,6 @@ class Logs:
         """Remove producers that were inactive for `producer.id.expiration.ms`. Returns how many."""
         return self.tasks.expire_producers(now_ms)
 
-    def checkpoint(self, *, sync: bool = False) -> None:
-        """Write the recovery point, log start offset and high watermark checkpoints of all directories. Logs I/O
-        errors."""
-        self.checkpoints.write_all(sync=sync)
-
     # --- stop
 
     def stop(self) -> None:

@@ -42,14 +42,6 @@ class OffsetCheckpoints:
         # Returns the partitions that move to a directory. Their start offsets are stored before they are there.
         self.arriving: Callable[[DataDir], list[Partition]] = _none
 
-    def write_all(self, *, sync: bool) -> None:
-        """Write the checkpoints of all directories. Logs I/O errors."""
-        for data_dir in self._log_dirs.live:
-            try:
-                self.write(data_dir, sync=sync)
-            except OSError as err:
-                logger.warning("the checkpoints of %s cannot be written: %s", data_dir.path, err)
-
     def write(self, data_dir: DataDir, *, sync: bool) -> None:
         """Write the checkpoints of one directory, while the flusher thread does not: at a stop. Raises OSError."""
         _write_points(data_dir, self._points(data_dir), sync=sync)

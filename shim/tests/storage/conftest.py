@@ -48,6 +48,12 @@ class Disk:
         self.logs.start(lambda name, partition: (TOPIC_ID, topic_config, 0))
         return self.logs.create("t", TOPIC_ID, 0, topic_config)
 
+    def checkpoint(self) -> None:
+        """What the broker does once a minute."""
+        assert self.logs is not None
+        self.logs.checkpoints.write_aside()
+        self.logs.services.flusher.stop()
+
     def stop(self) -> None:
         if self.logs is not None:
             self.logs.stop()

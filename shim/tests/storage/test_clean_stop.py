@@ -92,7 +92,7 @@ def test_partitions_that_nobody_used_keep_their_checkpoints(make_disk: Callable[
     expected = {name: (disk.path / name).read_text() for name in os.listdir(disk.path) if name.endswith("checkpoint")}
     logs, config = make_logs(disk.path)
     start(logs, config)
-    logs.checkpoint()
+    logs.checkpoints.write_aside()
     logs.stop()
     assert {name: (disk.path / name).read_text() for name in expected} == expected
 

@@ -183,7 +183,7 @@ def test_topic_made_again_has_no_checkpoint_of_the_older_one(make_disk: Callable
     log.roll(NOW_MS)
     disk.logs.cleaner.clean_now(log)
     log.delete_records_before(10)
-    disk.logs.checkpoint()
+    disk.checkpoint()
     if lives == 2:
         disk.stop()
         disk.open()

@@ -88,7 +88,7 @@ def test_what_is_killed_before_the_renames_does_not_bring_deleted_records_back(
     with renames_held(monkeypatch):
         begun(disk)
         assert disk.logs is not None
-        disk.logs.checkpoint()
+        disk.checkpoint()
         left = shutil.copytree(disk.path, tmp_path / "left by a kill", ignore=shutil.ignore_patterns(".lock"))
     again = Disk(left, TOPIC, {})
     log = again.open()

@@ -114,7 +114,7 @@ def closed_segment_with_an_abort(disk: Disk) -> None:
     log.request_flush().result(timeout=10)
     disk.logs.services.flusher.sync_later([]).result(timeout=10)  # type: ignore[union-attr]
     assert log.recovery_point == 6
-    disk.logs.checkpoints.write_all(sync=True)  # type: ignore[union-attr]
+    disk.checkpoint()
 
 
 @pytest.mark.parametrize("clean", [True, False])
@@ -367,7 +367,7 @@ def test_recovery_starts_at_the_recovery_point(make_disk: Callable[..., Disk]) -
     for _ in range(30):
         put(log, b"z" * 100_000)
     log.flush()
-    disk.logs.checkpoint()
+    disk.checkpoint()
     disk.crash()
     damaged = disk.partition / f"{0:020d}.log"
     content = bytearray(damaged.read_bytes())
