@@ -130,7 +130,7 @@ class OffsetCheckpoints:
                     del raised[data_dir]
         finally:
             self._raised = None
-            for log, before in chain.from_iterable(raised.values()):
+            for log, before in chain.from_iterable(map(reversed, raised.values())):  # a log may be there twice
                 log.take_back_start(before)
 
     def _write_raised(self, data_dir: DataDir, logs: list[PartitionLog]) -> None:

@@ -215,6 +215,21 @@ def test_starts_that_are_raised_together_are_taken_back_where_they_could_not_be_
     logs.stop()
 
 
+def test_a_start_that_was_raised_twice_is_taken_back_to_the_first(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request may name a partition twice."""
+    disk = make_disk()
+    log = disk.open()
+    for _ in range(4):
+        put(log, b"a")
+    full_disk_once(monkeypatch, "kafka_shim.storage.checkpoint.write_offsets")
+    with disk.logs.checkpoints.raising_together() as failed:
+        assert [log.delete_records_before(offset) for offset in (1, 3)] == [1, 3]
+    assert list(failed) == [log]
+    assert [offset for offset, _ in records(log)] == [0, 1, 2, 3]
+
+
 def test_starts_that_are_raised_together_are_taken_back_without_memory(
     make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch
 ) -> None:
