@@ -69,6 +69,11 @@ class IndexFile(IndexEnd):
         """The number of entries, in the file and in memory."""
         return (self.stored_bytes + len(self.tail)) // self.entry.size
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether the file ended inside an entry when it was loaded."""
+        return self.file_bytes > 0 and self.file_bytes % self.entry.size > 0
+
     def at(self, number: int) -> tuple[int, ...]:
         """Return the fields of entry `number`. Raises OSError."""
         position = number * self.entry.size
@@ -160,8 +165,9 @@ class OffsetIndex(IndexFile):
 
     def load(self) -> bool:
         """Load the file and find the end of its entries. Returns False if there is no file or if its size is not a
-        multiple of the entry size. A segment takes the whole entries that there are: the fewer, the longer a search,
-        and after a crash recovery rebuilds them.
+        multiple of the entry size. A segment takes the whole entries that there are: the fewer, the longer a search.
+        After a crash recovery rebuilds a file of such a size, and any above the recovery point; one that was cut
+        between two entries below it looks whole.
 
         Kafka preallocates the index of the active segment with zeros, and after a crash they follow the entries. The
         entries end at the first zero entry."""

@@ -53,9 +53,10 @@ class Segment(SegmentFiles):
     # --- indexes
 
     def has_damaged_index(self) -> bool:
-        """Whether an index of this segment is damaged. Raises OSError for errors other than EIO."""
+        """Whether one of the two indexes of this segment is damaged. Raises OSError for errors other than EIO."""
         try:
-            return self.offset_index.count < 0 or self.time_index.last[1] < 0 or len(self.txn_index) < 0
+            offsets, times = self.offset_index, self.time_index
+            return offsets.is_cut or times.is_cut or times.last[1] < 0
         except OSError as err:
             if err.errno != errno.EIO:
                 raise

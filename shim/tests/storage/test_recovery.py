@@ -142,6 +142,26 @@ def test_what_a_start_wrote_anew_below_the_recovery_point_is_on_the_disk_at_the_
     assert disk.open().recovery_point == 6
 
 
+@pytest.mark.parametrize("suffix", [names.INDEX, names.TIME_INDEX])
+def test_an_index_that_was_cut_inside_an_entry_is_made_anew_below_the_recovery_point_too(
+    make_disk: Callable[..., Disk], suffix: str
+) -> None:
+    disk = make_disk({**SEGMENT, "index.interval.bytes": "1"})
+    log = disk.open()
+    for number in range(30):
+        put(log, b"%d" % number)
+    log.roll(NOW_MS)
+    put(log, b"last")
+    log.flush()
+    disk.checkpoint()
+    index = disk.partition / f"{BASE}{suffix}"
+    before = index.read_bytes()
+    disk.crash()
+    os.truncate(index, len(before) - 1)
+    disk.open()
+    assert index.read_bytes() == before
+
+
 @pytest.mark.parametrize("clean", [True, False])
 @pytest.mark.parametrize("content", [b"", b"\0" * 34, b"\0" * 35, b"\1" * 34, b"\0\0" + b"\xff" * 32])
 def test_a_transaction_index_that_lost_its_entries_is_made_anew_at_any_start(
