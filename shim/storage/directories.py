@@ -7,6 +7,7 @@ import logging
 import os
 from contextlib import suppress
 from functools import partial
+from itertools import chain
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.line_limit import LineLimit
@@ -14,12 +15,13 @@ from kafka_shim.scheduler import Scheduler, Slice
 from kafka_shim.storage import names, recovery
 from kafka_shim.storage.data_dir import PARTITION_METADATA, read_topic_id, remove_tree
 from kafka_shim.storage.log import PartitionLog
-from kafka_shim.storage.partitions import SLICE
+from kafka_shim.storage.partitions import SLICE, Deleted
 from kafka_shim.uuids import uuid_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
+    from typing import TypeVar
 
     from kafka_shim.config import TopicConfig
     from kafka_shim.storage.checkpoint import Partition
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from kafka_shim.storage.offset_checkpoints import OffsetCheckpoints
     from kafka_shim.storage.partitions import Partitions
     from kafka_shim.storage.services import LogServices
+
+    T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
@@ -57,6 +61,10 @@ class PartitionDirectories:
         self._checkpoints = checkpoints
         self._scheduler = Scheduler(services.clock)
         self._refusals = LineLimit(logger, services.clock)
+        # Directories that are renamed, and whose files no timer removes yet, by path.
+        self._renamed: dict[str, Deleted] = {}
+        # The log that has the deletions; None without metadata.
+        self.metadata_log: PartitionLog | None = None
         # The directories that AlterReplicaLogDirs named for partitions that do not exist yet.
         self.preferred: dict[Partition, DataDir] = {}
         # Called with each new partition, to record its directory.
@@ -98,9 +106,12 @@ class PartitionDirectories:
 
     def _make_way(self, data_dir: DataDir, key: Partition, topic_id: bytes) -> None:
         """Rename what an older topic of this name left. Where the system refuses that, the directory stays as it is:
-        by its topic id the next start knows that the records are not the new topic's. Raises OSError."""
-        if key in self._partitions.to_retire:
-            self._retire(key)
+        by its topic id the next start knows that the records are not the new topic's. Raises OSError.
+
+        The deletion need not be on the disk: after a power cut the loader gives the directory its name back."""
+        deleted = self._partitions.to_retire.get(key)
+        if deleted is not None:
+            self._retire(key, deleted)
         self._checkpoints.forget_older(key)
         path = data_dir.partition_path(*key)
         if os.path.isdir(path) and read_topic_id(path) != uuid_text(topic_id):
@@ -142,7 +153,7 @@ class PartitionDirectories:
 
     async def finish_changes(self, flushed: Callable[[], Awaitable[None]] | None = None) -> None:
         """Create the directories of partitions registered by `create_later`. With `flushed`, which waits until what is
-        committed is on the disk, rename then those of partitions that were deleted before: after a power cut no topic
+        committed is on the disk, rename then those of partitions whose deletion is there: after a power cut no topic
         may be there whose directory was given up. Yields to the event loop after every slice of them. What could not be
         created is logged: its topic exists even so, and the next use of the partition tries again, or answers
         KAFKA_STORAGE_ERROR. The requests that wait here did what they say, whichever of them the partition belongs to.
@@ -150,21 +161,19 @@ class PartitionDirectories:
         partitions = self._partitions
         new = [one for one, failed in partitions.to_create.items() if failed is None]
         await self._in_slices(self.create_now, new)
-        if flushed is None or not partitions.to_retire:
+        if flushed is None or not (partitions.to_retire or self._renamed):
             return
-        deleted = dict(partitions.to_retire)
         await flushed()
-        # A later topic of the name may be deleted meanwhile.
-        same = (one for one, what in deleted.items() if partitions.to_retire.get(one) is what)
-        await self._in_slices(self.retire, same)
+        await self._in_slices(self.retire, list(partitions.to_retire))
+        await self._in_slices(self._remove_later, list(self._renamed))
 
-    async def _in_slices(self, step: Callable[[Partition], object], some: Iterable[Partition]) -> None:
+    async def _in_slices(self, step: Callable[[T], object], some: Iterable[T]) -> None:
         from asyncio import sleep
 
         part = Slice(self._services.clock, SLICE)
-        for partition in some:
+        for one in some:
             with suppress(KafkaError):
-                step(partition)
+                step(one)
             if part.is_over():
                 await sleep(0)
                 part.begin()
@@ -184,11 +193,13 @@ class PartitionDirectories:
         log = partitions.loaded.get(key)
         data_dir = partitions.unused.get(key) if log is None else partitions.dir_of[log]
         if data_dir is not None:
-            self._take_out(key, log, data_dir, delay_ms)
+            self._take_out(key, log, data_dir, delay_ms, later=later)
         if not later:
             self.retire(key)
 
-    def _take_out(self, key: Partition, log: PartitionLog | None, data_dir: DataDir, delay_ms: int) -> None:
+    def _take_out(
+        self, key: Partition, log: PartitionLog | None, data_dir: DataDir, delay_ms: int, *, later: bool
+    ) -> None:
         """Make a partition unknown. After a MemoryError it can be called again: the last steps need no memory."""
         partitions = self._partitions
         faults = self._services.faults
@@ -202,49 +213,75 @@ class PartitionDirectories:
         data_dir.start_offsets.pop(key, None)
         data_dir.recovery_points.pop(key, None)
         data_dir.cleaner_offsets.pop(key, None)
-        partitions.to_retire[key] = data_dir, log, delay_ms
+        end_offset = self.metadata_log.log_end_offset if later and self.metadata_log is not None else 0
+        retired = f"{data_dir.path}/{names.retired_name(*key, names.DELETE_DIR, self._services.clock.random)}"
+        partitions.to_retire[key] = Deleted(data_dir, log, delay_ms, retired, end_offset)
         if log is None:
             del partitions.unused[key]
         else:
             del partitions.loaded[key]
             del partitions.dir_of[log]
 
+    def _is_on_disk(self, deleted: Deleted) -> bool:
+        """Whether no power cut can bring back the topic of this directory."""
+        return self.metadata_log is None or self.metadata_log.recovery_point >= deleted.end_offset
+
     def retire(self, key: Partition) -> None:
-        """Rename the directory of a deleted partition and schedule its removal. Tried again later if there is no memory
-        for it or the system refuses it."""
+        """Rename the directory of a deleted partition and schedule its removal, once the deletion is on the disk. Tried
+        again later if there is no memory for it or the system refuses it."""
+        deleted = self._partitions.to_retire.get(key)
+        if deleted is None or not self._is_on_disk(deleted):
+            return
         try:
-            self._retire(key)
+            self._retire(key, deleted)
         except (MemoryError, OSError) as err:
             self._scheduler.after("retire", RETIRE_RETRY_MS, self._retire_again)
             self._refusals.write("%s-%d cannot be renamed for deletion now, and is tried again: %r", *key, err)
 
     def recover(self) -> None:
-        """Go on with renames for which there was no memory, and none for their timer either. Called periodically."""
+        """Go on with renames and removals for which there was no memory, and none for their timer either, or whose
+        deletion could not be fsynced. Called periodically."""
         waits = self._scheduler.is_scheduled("retire") or self._scheduler.is_scheduled("retire in slices")
-        if self._partitions.to_retire and not waits:
+        if not waits and (self._partitions.to_retire or self._renamed):
+            self._flush_again()
             self._retire_again()
 
-    def _retire_again(self) -> None:
-        self._scheduler.in_slices("retire in slices", map(self.retire, list(self._partitions.to_retire)), PAUSE_MS)
-
-    def _retire(self, key: Partition) -> None:
-        """As `retire`, once. Raises OSError if the system refuses the new name."""
-        deleted = self._partitions.to_retire.get(key)
-        if deleted is None:  # already done, because a new topic took this name
+    def _flush_again(self) -> None:
+        """Have deletions fsynced whose request was answered with an error; the next call of `recover` goes on."""
+        log = self.metadata_log
+        if log is None or log.recovery_point >= log.log_end_offset:
             return
-        data_dir, log, delay_ms = deleted
-        path = data_dir.partition_path(*key)
-        retired = f"{data_dir.path}/{names.retired_name(*key, names.DELETE_DIR, self._services.clock.random)}"
-        # First what needs memory: a second attempt would not know the name that the first one gave.
-        self._services.removals.after(delay_ms, partial(remove_tree, retired))
-        with suppress(FileNotFoundError):  # somebody else removed it
-            os.rename(path, retired)
+        log.check_sync()
+        if not log.is_offline:
+            log.request_flush()
+
+    def _retire_again(self) -> None:
+        steps = chain(map(self.retire, list(self._partitions.to_retire)), map(self._remove_later, list(self._renamed)))
+        self._scheduler.in_slices("retire in slices", steps, PAUSE_MS)
+
+    def _retire(self, key: Partition, deleted: Deleted) -> None:
+        """As `retire`, once, wherever the deletion is. Raises OSError if the system refuses the new name."""
+        self._renamed[deleted.retired] = deleted  # first, because it needs memory
+        try:
+            with suppress(FileNotFoundError):  # somebody else removed it
+                os.rename(deleted.data_dir.partition_path(*key), deleted.retired)
+        except BaseException:
+            del self._renamed[deleted.retired]
+            raise
         del self._partitions.to_retire[key]
-        if log is not None:
-            log.moved(retired)
+        if deleted.log is not None:
+            deleted.log.moved(deleted.retired)
+        self._remove_later(deleted.retired)
+
+    def _remove_later(self, retired: str) -> None:
+        """Schedule the removal of a renamed directory, unless a power cut could bring its topic back."""
+        deleted = self._renamed.get(retired)
+        if deleted is not None and self._is_on_disk(deleted):
+            self._services.removals.after(deleted.delay_ms, partial(remove_tree, retired))
+            del self._renamed[retired]
 
     def retire_all(self) -> None:
-        """Rename the directories of all deleted partitions, at a stop."""
+        """Rename the directories of all deleted partitions, at a stop, when everything that can be is on the disk."""
         for key in list(self._partitions.to_retire):
             self.retire(key)
         self._scheduler.stop()

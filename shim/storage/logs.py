@@ -124,7 +124,7 @@ class Logs:
         # There is no recovery point for this log, as in Kafka, so a crash means a full scan: the log is short, and the
         # whole state depends on its end.
         recovery.load(log, self.services, recovery.Start(clean=data_dir.was_clean))
-        self.metadata_log = log
+        self.metadata_log = self._directories.metadata_log = log
         return log
 
     def _metadata_config(self) -> TopicConfig:
@@ -144,6 +144,8 @@ class Logs:
         """Find every partition directory. `lookup(topic, partition)` returns (topic_id, config, leader_epoch), or None
         if the partition is not in the metadata; its directory is then renamed with the suffix `-stray`. After a clean
         stop a partition is loaded at its first use. After a crash every partition is recovered here."""
+        if self.metadata_log is not None and not self.metadata_dir.was_clean:
+            self.metadata_log.flush()  # before the files of deleted partitions are removed
         self._loader.find_directories(lookup)
         for data_dir in self.dirs:
             if not data_dir.was_clean and data_dir.partitions:
@@ -372,9 +374,9 @@ class Logs:
         self.tasks.stop()
         self.moves.stop()
         self.cleaner.stop()
+        clean = clean_stop.close_all(self.partitions, self.metadata_log, self.log_dirs, self.services.flusher)
         self._directories.retire_all()
         self.services.removals.cancel_all()
-        clean = clean_stop.close_all(self.partitions, self.metadata_log, self.log_dirs, self.services.flusher)
         for data_dir in self.dirs:
             try:
                 if self.partitions.lookup is not None:

@@ -16,6 +16,25 @@ if TYPE_CHECKING:
 
     Lookup = Callable[[str, int], tuple[bytes, TopicConfig, int] | None]
 
+
+class Deleted:
+    """What a deleted partition leaves: a directory, which gets the path `retired`, and whose files go after `delay_ms`.
+
+    `end_offset` is the metadata log's after the deletion: once that is on the disk, a power cut cannot bring the topic
+    back, without its records. 0 where nobody waits for it."""
+
+    __slots__ = ("data_dir", "delay_ms", "end_offset", "log", "retired")
+
+    def __init__(
+        self, data_dir: DataDir, log: PartitionLog | None, delay_ms: int, retired: str, end_offset: int
+    ) -> None:
+        self.data_dir = data_dir
+        self.log = log
+        self.delay_ms = delay_ms
+        self.retired = retired
+        self.end_offset = end_offset
+
+
 # The most partitions that a task handles before it yields to the event loop (`scheduler.Slice`).
 SLICE = 20
 MANY = 500
@@ -53,8 +72,8 @@ class Partitions:
         # Partitions whose directory is created later. The value is the error of the last attempt to create it, or None
         # before the first attempt.
         self.to_create: dict[Partition, KafkaError | None] = {}
-        # Deleted partitions whose directory is renamed later: (data directory, log, delay of the removal in ms).
-        self.to_retire: dict[Partition, tuple[DataDir, PartitionLog | None, int]] = {}
+        # Deleted partitions whose directory is renamed later.
+        self.to_retire: dict[Partition, Deleted] = {}
         # Partitions that exist in the metadata but in none of the usable directories.
         self.absent: set[Partition] = set()
         # Called whenever `MANY` more were loaded: what they hold stays in memory.

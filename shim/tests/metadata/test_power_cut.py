@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 
 import pytest
 
 from kafka_shim.cext import builder
+from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.faults import Faults
 from kafka_shim.internal_topics import GROUP_METADATA_TOPIC
+from kafka_shim.storage.logs import RECOVER_EVERY_MS
 from kafka_shim.tests.appends import append_as_client
 from kafka_shim.tests.metadata.opened import Opened
+from kafka_shim.tests.storage.conftest import records
 
 
 def test_a_deleted_topic_keeps_its_directories_until_the_deletion_is_on_the_disk(tmp_path: Path) -> None:
@@ -26,6 +30,75 @@ def test_a_deleted_topic_keeps_its_directories_until_the_deletion_is_on_the_disk
     assert set(there) == {2}
     assert (_count(tmp_path, "t-?"), _count(tmp_path, "t-*-delete")) == (0, 2)
     broker.stop()
+
+
+def test_a_deletion_that_could_not_be_fsynced_is_finished_once_it_could(tmp_path: Path) -> None:
+    faults = Faults()
+    broker = Opened(tmp_path, faults=faults).start()
+    broker.logs.run_periodically()
+    broker.store.create_topic("t", 2)
+    broker.store.delete_topic("t", later=True)
+    faults.arm("log.before_fsync", "oserror", "EIO")
+    with pytest.raises(KafkaError, check=lambda err: err.code is ErrorCode.KAFKA_STORAGE_ERROR):
+        asyncio.run(broker.store.await_log_changes())
+    advance(broker, 5 * RECOVER_EVERY_MS)
+    assert (_count(tmp_path, "t-?"), _count(tmp_path, "t-*-delete")) == (2, 0)
+    faults.disarm()
+    advance(broker, 5 * RECOVER_EVERY_MS)
+    assert (_count(tmp_path, "t-?"), _count(tmp_path, "t-*-delete")) == (0, 0)
+    broker.stop()
+
+
+def test_a_stop_gives_up_no_directory_whose_deletion_it_cannot_fsync(tmp_path: Path) -> None:
+    faults = Faults()
+    broker = Opened(tmp_path, faults=faults).start()
+    broker.store.create_topic("t", 2)
+    broker.store.delete_topic("t", later=True)
+    faults.arm("log.before_fsync", "oserror", "EIO")
+    broker.stop()
+    assert (_count(tmp_path, "t-?"), _count(tmp_path, "t-*-delete")) == (2, 0)
+
+
+@pytest.mark.parametrize("is_cut", [False, True])
+@pytest.mark.parametrize("is_made_again", [False, True])
+def test_a_topic_whose_deletion_a_power_cut_undid_has_its_records(
+    tmp_path: Path, is_made_again: bool, is_cut: bool
+) -> None:
+    """Also if a topic of its name, which the power cut undid as well, took the place of its directory."""
+    broker = Opened(tmp_path).start()
+    broker.logs.run_periodically()
+    topic = broker.store.create_topic("t", 1, configs={"file.delete.delay.ms": "1000"})
+    _append(broker, b"first")
+    broker.logs.get("t", 0).delete_records_before(0)
+    asyncio.run(broker.store.flushed())
+    metadata = tmp_path / "__cluster_metadata-0" / f"{0:020d}.log"
+    on_disk = metadata.stat().st_size
+    broker.store.delete_topic("t", later=True)
+    if is_made_again:
+        broker.store.create_topic("t", 1)
+        _append(broker, b"a", b"b", b"c")
+        broker.logs.get("t", 0).delete_records_before(2)
+    advance(broker, 2000)
+    if not is_cut:
+        asyncio.run(broker.store.await_log_changes())
+        advance(broker, 60_000)
+        assert _count(tmp_path, "t-*-delete") == 0
+    broker.crash()
+    if is_cut:
+        os.truncate(metadata, on_disk)
+    broker = Opened(tmp_path).start()
+    if is_cut:
+        assert broker.store.topic("t").topic_id == topic.topic_id
+        assert _values(broker) == [b"first"]
+    elif is_made_again:
+        assert broker.store.topic("t").topic_id != topic.topic_id
+        assert _values(broker) == [b"c"]
+    broker.stop()
+    assert _count(tmp_path, "t-*-delete") == 0
+    if is_cut:
+        broker = Opened(tmp_path).start()
+        assert _values(broker) == [b"first"]
+        broker.stop()
 
 
 @pytest.mark.parametrize("name", ["t", GROUP_METADATA_TOPIC])
@@ -45,6 +118,24 @@ def test_an_auto_created_topic_is_on_the_disk_before_its_records_are(tmp_path: P
     of_metadata = str(tmp_path / "__cluster_metadata-0" / f"{0:020d}.log")
     assert synced.index(of_metadata) < synced.index(str(tmp_path / f"{name}-0" / f"{0:020d}.log"))
     broker.stop()
+
+
+def _append(broker: Opened, *values: bytes) -> None:
+    now_ms = broker.clock.now_ms()
+    for value in values:
+        data = bytes(builder.build([(b"k", value, now_ms, [])]))
+        append_as_client(broker.logs.get("t", 0), data, now_ms=now_ms, version=9)
+
+
+def _values(broker: Opened) -> list[bytes | None]:
+    return [value for _, value in records(broker.logs.get("t", 0))]
+
+
+def advance(broker: Opened, time_ms: int) -> None:
+    """Let time pass, and let the flusher's thread do what it brings."""
+    for _ in range(time_ms // 1000):
+        broker.clock.advance(1000)
+        broker.logs.services.flusher.stop()
 
 
 def _count(directory: Path, pattern: str) -> int:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import gc
 import os
 import shutil
 from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +153,33 @@ def test_a_late_rename_leaves_the_next_topic_of_its_name_alone(
     assert records(disk.logs.get("t", 0)) == [(0, b"new")]
     # The older files were removed at the same time.
     assert deleted_names(disk) == ["t-0"]
+
+
+def test_a_directory_that_cannot_be_renamed_is_removed_once(
+    make_disk: Callable[..., Disk], renames_end: Callable[[OSError | None], None]
+) -> None:
+    """Each use of the next topic of its name had another removal wait."""
+    disk = make_disk({"file.delete.delay.ms": "5000"})
+    log = disk.open()
+    put(log, b"old")
+    renames_end(OSError(errno.EIO, "Input/output error"))
+    disk.logs.delete("t", 0)
+    disk.logs.create_later([("t", 0)])
+    before = count_objects()
+    for _ in range(1000):
+        with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+            disk.logs.get("t", 0)
+    assert count_objects() - before < 100
+    disk.clock.advance(5000)
+    renames_end(None)
+    put(disk.logs.get("t", 0), b"new")
+    disk.clock.advance(5000)
+    assert deleted_names(disk) == ["t-0"]
+
+
+def count_objects() -> int:
+    gc.collect()
+    return sum(isinstance(one, partial) for one in gc.get_objects())
 
 
 def test_leftovers_do_not_become_a_new_partitions_data(make_disk: Callable[..., Disk]) -> None:
