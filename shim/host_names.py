@@ -46,6 +46,8 @@ async def addresses_of(names: Iterable[str]) -> dict[str, str]:
     seconds."""
     found = {}
     for name in names:
+        if "\0" in name:  # the system's resolver would look up what is before it
+            continue
         try:
             answers = await asyncio.get_running_loop().getaddrinfo(name, None)
         except (OSError, UnicodeError):
@@ -59,5 +61,5 @@ async def addresses_of(names: Iterable[str]) -> dict[str, str]:
 def _is_address(name: str) -> bool:
     try:
         return ":" in name or bool(socket.inet_pton(socket.AF_INET, name))
-    except (OSError, UnicodeError):
+    except (OSError, ValueError):  # ValueError: it has a NUL, or a character that cannot be encoded
         return False

@@ -22,7 +22,7 @@ def java_address(text: str) -> str:
     address, percent, scope = text.partition("%")
     try:
         packed = socket.inet_pton(socket.AF_INET6, address)
-    except OSError:
+    except (OSError, ValueError):
         return text
     groups = (int.from_bytes(packed[at : at + 2], "big") for at in range(0, len(packed), 2))
     return ":".join(f"{group:x}" for group in groups) + percent + scope
