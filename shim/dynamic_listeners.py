@@ -199,7 +199,9 @@ def _unmet(text: str) -> ConfigError:
 def _protocols(config: BrokerConfig) -> dict[str, str]:
     """Return the security protocol of each listener name."""
     found = {}
-    for entry in filter(None, re.split(r"\s*,\s*", config.listener_security_protocol_map)):
+    # Blanks before a comma go afterwards: an expression that begins with them would read a long row of them many times.
+    *entries, last = re.split(r",\s*", config.listener_security_protocol_map)
+    for entry in filter(None, [*(one.rstrip() for one in entries), last]):
         name, colon, protocol = entry.rpartition(":")
         if not colon:
             # The words of Java's substring.

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from kafka_shim.config.listener import CHECKS_ALL_LISTENERS, LISTENER_LIMITS, ListenerOptions, base_name
     from kafka_shim.config.parse import check_cordoned
     from kafka_shim.config.properties import read_properties
-    from kafka_shim.config.providers import has_reference, is_of_providers, resolve
+    from kafka_shim.config.providers import is_of_providers, resolve
     from kafka_shim.config.table import (
         AUTHORIZER_OPTIONS,
         BROKER_OPTIONS,
@@ -93,7 +93,6 @@ __all__ = [
     "check_values",
     "double_text",
     "dynamic_option",
-    "has_reference",
     "in_force",
     "is_foreign_class",
     "is_listener_security",

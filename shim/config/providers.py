@@ -34,17 +34,11 @@ logger = logging.getLogger(__name__)
 
 OPTION = "config.providers"
 _PACKAGE = "org.apache.kafka.common.config.provider."
-_REFERENCE = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}", re.DOTALL)
 
 
 def is_of_providers(name: str) -> bool:
     """Whether the option says where values come from, and has no other effect."""
     return name == OPTION or name.startswith(f"{OPTION}.")
-
-
-def has_reference(text: str) -> bool:
-    """Whether the text may stand for a value that is kept elsewhere."""
-    return _REFERENCE.search(text) is not None
 
 
 def resolve(options: Mapping[str, str], providers_from: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -57,12 +51,24 @@ def resolve(options: Mapping[str, str], providers_from: Mapping[str, str] | None
     if not providers:
         return dict(options)
 
-    def value_of(found: re.Match[str]) -> str:
-        provider = providers.get(found[1])
-        value = None if provider is None else provider(found[2] or "", found[3])
-        return found[0] if value is None else value
+    return {name: _with_values(text, providers) for name, text in options.items()}
 
-    return {name: _REFERENCE.sub(value_of, text) for name, text in options.items()}
+
+def _with_values(text: str, providers: Mapping[str, Provider]) -> str:
+    """Returns the text with the values of its references ${PROVIDER:KEY} and ${PROVIDER:PATH:KEY}. They begin with the
+    first `${` since the last brace was closed, and a key may contain colons, as in Kafka. Reads a text once."""
+    *parts, rest = text.split("}")
+    found = []
+    for part in parts:
+        before, _, reference = part.partition("${")
+        name, _, place = reference.partition(":")
+        provider = providers.get(name) if ":" in reference else None
+        path, colon, key = place.partition(":")
+        value = None
+        if provider is not None:
+            value = provider(path, key) if colon else provider("", path)
+        found.append(f"{part}}}" if value is None else before + value)
+    return "".join(found) + rest
 
 
 def _providers(options: Mapping[str, str]) -> dict[str, Provider]:

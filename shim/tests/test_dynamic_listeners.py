@@ -368,6 +368,9 @@ def listeners() -> DynamicListeners:
             "nonsense",
             "Error parsing configuration property 'listener.security.protocol.map': begin 0, end -1, length 8",
         ),
+        (None, f"PLAINTEXT:PLAINTEXT , \t,{' ' * 1_000_000}nonsense", "begin 0, end -1, length 8"),
+        # An expression that looks for a comma behind each of these blanks would take an hour.
+        (None, f"{' ' * 1_000_000}nonsense", "begin 0, end -1, length 1000008"),
     ],
 )
 def test_what_kafka_refuses_is_refused_in_its_words(listeners, text, protocols, why):

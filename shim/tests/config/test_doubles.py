@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kafka_shim.config import TOPIC_OPTIONS, BrokerConfig, ConfigError, TopicConfig, double_text
+from kafka_shim.config.doubles import parse_double
 
+MANY = "1" * 1_000_000
 RATIO = TOPIC_OPTIONS["min.cleanable.dirty.ratio"]
 
 
@@ -21,6 +26,35 @@ RATIO = TOPIC_OPTIONS["min.cleanable.dirty.ratio"]
 def test_a_number_is_read_as_java_does(text: str, value: float) -> None:
     assert RATIO.parse(text) == value
     assert TopicConfig(BrokerConfig(), {RATIO.name: text}).min_cleanable_dirty_ratio == value
+
+
+# What Java's documentation of Double.valueOf says of a number.
+JAVAS = re.compile(
+    r"[+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*(?:[eE][+-]?[0-9]+)?|\.[0-9]+(?:[eE][+-]?[0-9]+)?|"
+    r"0[xX](?:[0-9a-fA-F]+\.?|[0-9a-fA-F]*\.[0-9a-fA-F]+)[pP][+-]?[0-9]+)[fFdD]?)"
+)
+
+
+@given(st.lists(st.sampled_from([*"+-.019aefdDpP", "0x", "0X", "NaN", "Infinity"]), max_size=8))
+def test_the_same_texts_are_numbers_as_in_java(pieces: list[str]) -> None:
+    text = "".join(pieces)
+    try:
+        parse_double(text)
+    except ValueError:
+        assert not JAVAS.fullmatch(text)
+    else:
+        assert JAVAS.fullmatch(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [f"{MANY}x", f".{MANY}x", f"{MANY}.{MANY}x", f"1e{MANY}x", f"0x{MANY}x", f"0x{MANY}.{MANY}x", f"0x1p{MANY}x"],
+    ids=["decimal", "fraction", "both", "exponent", "hexadecimal", "hexadecimal fraction", "binary exponent"],
+)
+def test_many_digits_that_end_wrongly_are_read_once(text: str) -> None:
+    """An expression that goes back in them would take hours: 29 s for the 32,767 that an option may have."""
+    with pytest.raises(ValueError, match="x"):
+        parse_double(text)
 
 
 @pytest.mark.parametrize("text", ["nan", "inf", "infinity", "0_1", "0x1", "0x.p1", ".", "", "e5", "0.5ff", "\u0660"])

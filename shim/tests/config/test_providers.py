@@ -3,7 +3,11 @@ KIP-993)."""
 
 from __future__ import annotations
 
+import re
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kafka_shim.client_security import read_client_security
 from kafka_shim.config import BrokerConfig, ConfigError, ListenerOptions, resolve
@@ -57,6 +61,30 @@ def test_a_text_may_have_several_references_and_what_nobody_knows_stays(secrets:
     assert resolve({"o": "${file:/none:k}"}) == {"o": "${file:/none:k}"}
     assert resolve({"config.providers": "file", "o": "${file:/none:k}"})["o"] == "${file:/none:k}"
     assert resolve({**FILE, "o": "${file:key-without-a-path}"})["o"] == "${file:key-without-a-path}"
+
+
+# Kafka's ConfigTransformer.DEFAULT_PATTERN.
+KAFKAS = re.compile(r"\$\{([^}]*?):(([^}]*?):)?([^}]*?)\}", re.DOTALL)
+
+
+@given(st.lists(st.sampled_from(["${", "${e", "${e:", ":", "}", "e", "$", "{", "\n"]), max_size=12))
+def test_a_reference_is_what_kafka_takes_for_one(pieces: list[str]) -> None:
+    """The environment refuses a path, and knows no variable of these names."""
+    text = "".join(pieces)
+    places = [(found[3] or "", found[4]) for found in KAFKAS.finditer(text) if found[1] == "e"]
+    texts = {"config.providers": "e", "config.providers.e.class": PACKAGE + "EnvVarConfigProvider", "o": text}
+    first = next((path for path, _ in places if path), None)
+    if first is None:
+        assert resolve(texts)["o"] == text
+    else:
+        with pytest.raises(ConfigError, match=re.escape(f"invalid value '{first}'")):
+            resolve(texts)
+
+
+@pytest.mark.parametrize("text", ["${" + ":" * 32767, "${:" * 10_000, "${" * 16_000 + "}"])
+def test_a_text_with_many_beginnings_of_references_is_read_once(text: str) -> None:
+    """Kafka's expression would try each way to cut it: that takes weeks."""
+    assert resolve({**ENVIRONMENT, "o": text})["o"] == text
 
 
 def test_a_file_that_cannot_be_read_and_a_class_that_there_is_not_stop_the_start(tmp_path: Path) -> None:
