@@ -25,14 +25,14 @@ def alter(
     request: Any,
     response: Response,
     answer_type: Callable[..., Any],
+    check_keys: Callable[[Any], None],
     decide_one: Callable[[Any], list[Any]],
     set_levels: Callable[[Any], None] | None = None,
-    check_keys: Callable[[Any], None] | None = None,
 ) -> Steps[Response | Coroutine[Any, Any, Response]]:
     """Serve a request of either API: fill `response` with an `answer_type` for each resource, and commit the records of
-    those that succeed in one batch. `decide_one` returns the records of a resource; `set_levels` changes a broker's
-    loggers, of which nothing is stored. `check_keys` comes before the authorization. Each may raise a KafkaError, which
-    is the resource's answer.
+    those that succeed in one batch. `check_keys` comes before the authorization, as in Kafka's ConfigAdminManager.
+    `decide_one` returns the records of a resource; `set_levels` changes a broker's loggers, of which nothing is stored.
+    Each may raise a KafkaError, which is the resource's answer.
 
     Raises KafkaError POLICY_VIOLATION for too many records (`large_changes.check_count`).
     """
@@ -49,8 +49,7 @@ def alter(
             answer.error_message = "Each resource must appear at most once."
             continue
         try:
-            if check_keys is not None:
-                check_keys(resource)
+            check_keys(resource)
             require_alter_configs(context, kind, name)
             if kind == RESOURCE_BROKER_LOGGER and set_levels is not None:
                 set_levels(resource)

@@ -8,7 +8,7 @@ records at most: POLICY_VIOLATION. v2 is flexible. `alter.config.policy.class.na
 from __future__ import annotations
 
 from kafka_shim.api.config_alterations import alter
-from kafka_shim.metadata.configs import decide_replacement
+from kafka_shim.metadata.configs import check_keys, decide_replacement
 from kafka_shim.protocol.messages.alter_configs_request import AlterConfigsRequest, AlterConfigsResource
 from kafka_shim.protocol.messages.alter_configs_response import AlterConfigsResourceResponse, AlterConfigsResponse
 
@@ -32,6 +32,9 @@ async def handle(context: Context, request: AlterConfigsRequest) -> AlterConfigs
 def _alter(
     context: Context, request: AlterConfigsRequest
 ) -> Steps[AlterConfigsResponse | Coroutine[Any, Any, AlterConfigsResponse]]:
+    def check(resource: AlterConfigsResource) -> None:
+        check_keys([(one.name, one.value, False) for one in resource.configs])
+
     def replace(resource: AlterConfigsResource) -> list[Any]:
         options = [(one.name, one.value) for one in resource.configs]
         kind, name = resource.resource_type, resource.resource_name
@@ -39,4 +42,4 @@ def _alter(
             context.broker.metadata, kind, name, options, is_controller=context.listener.is_controller
         )
 
-    return alter(context, request, AlterConfigsResponse(), AlterConfigsResourceResponse, replace)
+    return alter(context, request, AlterConfigsResponse(), AlterConfigsResourceResponse, check, replace)

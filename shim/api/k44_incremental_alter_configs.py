@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from kafka_shim.api import broker_loggers
 from kafka_shim.api.config_alterations import alter
-from kafka_shim.metadata.configs import check_changed_keys, decide_incremental
+from kafka_shim.metadata.configs import DELETE, check_keys, decide_incremental
 from kafka_shim.protocol.messages.incremental_alter_configs_request import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
@@ -40,6 +40,9 @@ async def handle(context: Context, request: IncrementalAlterConfigsRequest) -> I
 def _alter(
     context: Context, request: IncrementalAlterConfigsRequest
 ) -> Steps[IncrementalAlterConfigsResponse | Coroutine[Any, Any, IncrementalAlterConfigsResponse]]:
+    def check(resource: AlterConfigsResource) -> None:
+        check_keys([(one.name, one.value, one.config_operation == DELETE) for one in resource.configs])
+
     def change(resource: AlterConfigsResource) -> list[Any]:
         kind, name = resource.resource_type, resource.resource_name
         return decide_incremental(
@@ -51,11 +54,8 @@ def _alter(
             context.node_id, resource.resource_name, _changes(resource), validate_only=request.validate_only
         )
 
-    def check_keys(resource: AlterConfigsResource) -> None:
-        check_changed_keys(_changes(resource))
-
     response = IncrementalAlterConfigsResponse()
-    return alter(context, request, response, AlterConfigsResourceResponse, change, set_levels, check_keys)
+    return alter(context, request, response, AlterConfigsResourceResponse, check, change, set_levels)
 
 
 def _changes(resource: AlterConfigsResource) -> list[tuple[str, int, str | None]]:

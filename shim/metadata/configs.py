@@ -68,8 +68,7 @@ def decide_incremental(
 ) -> list[Any]:
     """Return the records for one resource of IncrementalAlterConfigs. `changes` are (option, operation, value).
     `is_controller`: asked of the controller, which checks of a broker's options only what no broker may have. Raises
-    KafkaError if any change is invalid; then no option of the resource is changed."""
-    check_changed_keys(changes)
+    KafkaError if any change is invalid; then no option of the resource is changed. The keys were checked."""
     stored = metadata.image.config_of(kind, name)
     if kind == RESOURCE_BROKER and is_controller:
         _check_broker_name(metadata, name)
@@ -101,8 +100,7 @@ def decide_replacement(
     is_controller: bool = False,
 ) -> list[Any]:
     """Return the records for one resource of AlterConfigs. `options` replace all stored options. `is_controller` as for
-    `decide_incremental`. Raises KafkaError."""
-    check_keys([(option, value, False) for option, value in options])
+    `decide_incremental`. Raises KafkaError. The keys were checked."""
     stored = metadata.image.config_of(kind, name)
     wanted = {option: value for option, value in options if value is not None}
     if kind == RESOURCE_BROKER and is_controller:
@@ -218,11 +216,6 @@ def _split(text: str) -> list[str]:
 
 
 # --- checks
-
-
-def check_changed_keys(changes: Sequence[tuple[str, int, str | None]]) -> None:
-    """As `check_keys`, of (option, operation, value) each."""
-    check_keys([(option, value, operation == DELETE) for option, operation, value in changes])
 
 
 def check_keys(changes: Sequence[tuple[str, str | None, bool]]) -> None:

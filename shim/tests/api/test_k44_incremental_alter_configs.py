@@ -5,6 +5,7 @@ import logging
 import pytest
 
 from kafka_shim.errors import ErrorCode
+from kafka_shim.targets.requests import make
 from kafka_shim.tests.api.admin import (
     APPEND,
     BROKER,
@@ -170,6 +171,22 @@ def test_loggers_are_named_once_and_have_a_level(broker, client, second, reason,
         broker.state.authorizer = None
     assert told == (ErrorCode.INVALID_REQUEST, reason)
     assert logging.getLogger("kafka_shim.request").level == before
+
+
+@pytest.mark.parametrize("api", ["AlterConfigs", "IncrementalAlterConfigs"])
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [(("1", "2"), "Error due to duplicate config keys"), ((None,), "Null value not supported for : retention.ms")],
+)
+def test_keys_are_checked_before_whether_the_client_may_alter_them(broker, client, api, values, reason):
+    configs = [{"name": "retention.ms", "value": value} for value in values]
+    resource = {"resource_type": TOPIC, "resource_name": "t", "configs": configs}
+    broker.state.authorizer = Recorder(lambda *_: True)
+    try:
+        (told,) = client.request(make(api, resources=[resource]), 1).responses
+    finally:
+        broker.state.authorizer = None
+    assert (told.error_code, told.error_message) == (ErrorCode.INVALID_REQUEST, reason)
 
 
 def test_groups_and_metrics_keep_what_was_set(client):
