@@ -6,14 +6,14 @@ partition that it read, and checks all of them again when one changes.
 
 from __future__ import annotations
 
-from kafka_shim.api.fetch_reads import MANY, READ_UNCOMMITTED, PartitionRead, read_again
+from kafka_shim.api.fetch_reads import MANY, READ_COMMITTED, READ_UNCOMMITTED, PartitionRead, read_again
 from kafka_shim.turns import at_once
 from kafka_shim.waiters import Waiter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.api.fetch_reads import FetchReads
-    from kafka_shim.api.fetch_sessions import FetchContext
+    from kafka_shim.api.fetch_sessions import CachedPartition, FetchContext
     from kafka_shim.context import Context
     from kafka_shim.protocol.messages.fetch_request import FetchRequest
     from kafka_shim.storage.log import PartitionLog
@@ -30,7 +30,7 @@ async def wait_for_reads(context: Context, request: FetchRequest, fetch: FetchCo
     # A session that ended since the partitions were read hears of nothing.
     session = fetch.session if fetch.session is not None and not fetch.session.is_closed else None
     watched: list[PartitionLog] = []
-    is_large = len(reads.entries) > MANY
+    is_large, has_rolled = len(reads.entries) > MANY, False
     if session is not None:
         session.waiters.add(waiter)
         for entry in reads.entries:
@@ -52,13 +52,15 @@ async def wait_for_reads(context: Context, request: FetchRequest, fetch: FetchCo
                 changed = [entry for entry in reads.entries if entry.has_changed()]
             if session is not None:
                 read = {entry.asked for entry in reads.entries}
-                changed += [PartitionRead(asked) for asked in session.in_order() if asked not in read]
+                idle = [asked for asked in session.in_order() if asked not in read]
+                changed += map(PartitionRead, idle)
+                has_rolled = min_bytes > 1 and any(_has_rolled(asked, request.isolation_level) for asked in idle)
             left_ms = deadline_ms - broker.clock.monotonic_ms()
             is_over = left_ms <= 0 or broker.stopping
             if changed and (is_over or _can_fill(request, reads, changed, min_bytes)):
                 again = read_again(context, request, fetch, reads, changed)
                 reads = await broker.turns.run(again, context.throttle) if is_large else at_once(again)
-            if is_over or reads.size_bytes >= min_bytes or reads.has_news:
+            if is_over or reads.size_bytes >= min_bytes or reads.has_news or has_rolled:
                 return reads
             await waiter.wait(left_ms)
     finally:
@@ -82,6 +84,18 @@ def _changed(entries: list[PartitionRead]) -> Steps[list[PartitionRead]]:
             found.append(entry)
         yield
     return found
+
+
+def _has_rolled(asked: CachedPartition, isolation_level: int) -> bool:
+    """Returns whether a segment begins where the reader is, although the log ended there when its session last looked.
+    `PartitionRead.is_in_another_segment` does not see that, as nobody noted the segment: partitions that do not change
+    shall cost nothing."""
+    log, offset = asked.log, asked.fetch_offset
+    if offset != asked.high_watermark or log is None or log.is_closed or log.is_offline:
+        return False
+    at = log.segment_at(offset)
+    end = log.last_stable_offset if isolation_level == READ_COMMITTED else log.high_watermark
+    return at > 0 and log.segments[at].base_offset == offset < end
 
 
 def _can_fill(request: FetchRequest, reads: FetchReads, changed: list[PartitionRead], min_bytes: int) -> bool:

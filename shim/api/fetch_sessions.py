@@ -45,12 +45,12 @@ class CachedPartition:
     tells the session of its changes."""
 
     __slots__ = (
-        "_log",
         "_session",
         "current_leader_epoch",
         "fetch_offset",
         "high_watermark",
         "last_fetched_epoch",
+        "log",
         "log_start_offset",
         "max_bytes",
         "name",
@@ -69,7 +69,8 @@ class CachedPartition:
         # Its place in the order of the session.
         self.turn = 0
         self._session: FetchSession | None = None
-        self._log: PartitionLog | None = None
+        # Of which the session hears; None before its first read.
+        self.log: PartitionLog | None = None
         self.update(asked)
 
     def join(self, session: FetchSession, turn: int) -> None:
@@ -80,17 +81,17 @@ class CachedPartition:
     def follow(self, log: PartitionLog) -> None:
         """Tell the session from now on when the log changes. A partition that is no longer of the session follows
         nothing."""
-        if log is not self._log and self._session is not None:
-            if self._log is not None:
-                self._log.unsubscribe(self.mark_changed)
-            self._log = log
+        if log is not self.log and self._session is not None:
+            if self.log is not None:
+                self.log.unsubscribe(self.mark_changed)
+            self.log = log
             log.subscribe(self.mark_changed)
 
     def leave(self) -> None:
         """Be no longer a partition of the session."""
-        if self._log is not None:
-            self._log.unsubscribe(self.mark_changed)
-            self._log = None
+        if self.log is not None:
+            self.log.unsubscribe(self.mark_changed)
+            self.log = None
         if self._session is not None:
             self._session.changed.pop(self, None)
             self._session = None

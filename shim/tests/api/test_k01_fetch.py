@@ -222,20 +222,46 @@ def test_nobody_waits_for_min_bytes_in_a_segment_that_is_not_the_last(client):
             assert len(told.records) == len(one)
 
 
+@pytest.mark.parametrize("isolation_level", [0, 1])
+@pytest.mark.parametrize("in_session", [False, True])
+@pytest.mark.parametrize("room", [0, 2])
 @pytest.mark.parametrize("behind", [0, 1])
-def test_a_new_segment_ends_the_wait_for_min_bytes(broker, client, behind):
+def test_a_new_segment_ends_the_wait_for_min_bytes(broker, client, behind, room, in_session, isolation_level):
     one = fill_segments(client)
-    end = IN_SEGMENT + 1
+    end = 2 * IN_SEGMENT - room
+    for _ in range(IN_SEGMENT + 1, end):
+        produce(client, "t", 0, one)
     with Connection(broker.bootstrap_servers, timeout_s=60) as reader:
-        reader.send(fetch_request({("t", 0): end - behind}, max_wait_ms=60_000, min_bytes=100 * len(one)), 12)
+        wanted, how = {("t", 0): end - behind}, {"isolation_level": isolation_level}
+        if in_session:
+            opened = reader.request(fetch_request(wanted, session_id=0, session_epoch=0, **how), 12)
+            wanted, how = {}, {**how, "session_id": opened.session_id, "session_epoch": 1}
+        reader.send(fetch_request(wanted, max_wait_ms=60_000, min_bytes=100 * len(one), **how), 12)
         while not broker.call(lambda: len(broker.state.parked)):
             pass
-        for _ in range(IN_SEGMENT - 1):
+        for _ in range(room):
             produce(client, "t", 0, one)
         assert broker.call(lambda: len(broker.state.parked)) == 1
         produce(client, "t", 0, one)
         _, response = reader.receive(1, 12)
-    assert response.responses[0].partitions[0].high_watermark == end + IN_SEGMENT
+    assert response.responses[0].partitions[0].high_watermark == end + room + 1
+
+
+def test_a_session_at_the_end_of_an_empty_log_waits_for_min_bytes(broker, client):
+    """Its only segment begins where the reader is, and is no new one."""
+    make_topic(client, "t")
+    one = batch(bytes(100))
+    with Connection(broker.bootstrap_servers, timeout_s=60) as reader:
+        opened = reader.request(fetch_request({("t", 0): 0}, session_id=0, session_epoch=0, max_wait_ms=0), 12)
+        how = {"session_id": opened.session_id, "session_epoch": 1, "max_wait_ms": 60_000}
+        reader.send(fetch_request({}, min_bytes=2 * len(one), **how), 12)
+        while not broker.call(lambda: len(broker.state.parked)):
+            pass
+        produce(client, "t", 0, one)
+        assert broker.call(lambda: len(broker.state.parked)) == 1
+        produce(client, "t", 0, one)
+        _, response = reader.receive(1, 12)
+    assert len(response.responses[0].partitions[0].records) == 2 * len(one)
 
 
 IN_SEGMENT = 3
