@@ -6,7 +6,7 @@ partition that it read, and checks all of them again when one changes.
 
 from __future__ import annotations
 
-from kafka_shim.api.fetch_reads import MANY, READ_COMMITTED, READ_UNCOMMITTED, PartitionRead, read_again
+from kafka_shim.api.fetch_reads import MANY, READ_UNCOMMITTED, PartitionRead, end_for, read_again
 from kafka_shim.turns import at_once
 from kafka_shim.waiters import Waiter
 
@@ -94,8 +94,7 @@ def _has_rolled(asked: CachedPartition, isolation_level: int) -> bool:
     if offset != asked.high_watermark or log is None or log.is_closed or log.is_offline:
         return False
     at = log.segment_at(offset)
-    end = log.last_stable_offset if isolation_level == READ_COMMITTED else log.high_watermark
-    return at > 0 and log.segments[at].base_offset == offset < end
+    return at > 0 and log.segments[at].base_offset == offset < end_for(log, isolation_level)
 
 
 def _can_fill(request: FetchRequest, reads: FetchReads, changed: list[PartitionRead], min_bytes: int) -> bool:

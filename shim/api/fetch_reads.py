@@ -67,7 +67,7 @@ class PartitionRead:
         log = self.log
         if self.segment_base < 0 or log is None or log.is_closed or log.is_offline:
             return False
-        end = log.last_stable_offset if isolation_level == READ_COMMITTED else log.high_watermark
+        end = end_for(log, isolation_level)
         return self.asked.fetch_offset != end and segment_base(log, end) != self.segment_base
 
     def is_at_end(self, isolation_level: int) -> bool:
@@ -148,6 +148,11 @@ def segment_base(log: PartitionLog, offset: int) -> int:
     return log.segments[max(log.segment_at(offset), 0)].base_offset
 
 
+def end_for(log: PartitionLog, isolation_level: int) -> int:
+    """Returns the offset (exclusive) up to which a reader of this isolation level may read."""
+    return log.last_stable_offset if isolation_level == READ_COMMITTED else log.high_watermark
+
+
 def _turn_of(entry: PartitionRead) -> int:
     return entry.asked.turn
 
@@ -211,8 +216,10 @@ def _read_one(context: Context, request: FetchRequest, entry: PartitionRead, rea
         reads.has_news = True
         return 0
     most_bytes = _at_most(asked.max_bytes, left_bytes)
-    if not most_bytes and (asked.max_bytes < 0 or (request.max_bytes < 0 and len(reads.entries) == 1)):
-        _refuse_negative(log, asked.fetch_offset)
+    if not most_bytes:
+        is_first = len(reads.entries) - reads.erroneous == 1
+        if asked.max_bytes < 0 or (request.max_bytes < 0 and is_first):
+            _refuse_negative(log, asked.fetch_offset, request.isolation_level)
     fetched = log.read(
         asked.fetch_offset,
         most_bytes,
@@ -238,10 +245,11 @@ def _read_one(context: Context, request: FetchRequest, entry: PartitionRead, rea
     return fetched.size_bytes
 
 
-def _refuse_negative(log: PartitionLog, fetch_offset: int) -> None:
+def _refuse_negative(log: PartitionLog, fetch_offset: int, isolation_level: int) -> None:
     """Raises UNKNOWN_SERVER_ERROR if there is something to read: Kafka reads no negative number of bytes
-    (LogSegment.read). Of a negative limit of the request nothing is left for its second partition, which is 0."""
-    if log.log_start_offset <= fetch_offset < log.log_end_offset:
+    (LogSegment.read). Of a negative limit of the request nothing is left for the second partition that is read, which
+    is 0."""
+    if log.log_start_offset <= fetch_offset < end_for(log, isolation_level):
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
 
 

@@ -5,6 +5,7 @@ import pytest
 from kafka_shim.errors import ErrorCode
 from kafka_shim.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kafka_shim.protocol.messages.fetch_request import FetchRequest, ForgottenTopic, ReplicaState
+from kafka_shim.tests.api.test_fetch_committed import Producer
 from kafka_shim.tests.produced import batch, fetch, fetch_request, make_topic, produce, size_of
 from kafka_shim.wire_client import Connection
 
@@ -169,6 +170,30 @@ def test_a_negative_number_of_bytes_cannot_be_read(client, offsets, limits, expe
     asked = {("t", partition): offset for partition, offset in enumerate(offsets)}
     (topic,) = client.request(fetch_request(asked, **limits), 12).responses
     assert [(each.error_code, len(each.records) // len(one)) for each in topic.partitions] == expected
+
+
+@pytest.mark.parametrize("limits", [{"max_bytes": -5}, {"partition_max_bytes": -1}])
+def test_a_negative_number_of_bytes_matters_below_the_last_stable_offset(client, limits):
+    make_topic(client, "t")
+    produce(client, "t", 0, batch(b"a"))
+    Producer(client, "x").write(b"open")
+    for isolation_level, offset, code in ((1, 0, -1), (1, 1, 0), (0, 1, -1), (0, 2, 0)):
+        told = fetch(client, "t", 0, offset, isolation_level=isolation_level, **limits)
+        assert (told.error_code, len(told.records or b"")) == (code, 0)
+
+
+def test_what_does_not_exist_takes_nothing_of_a_negative_limit(client):
+    """Kafka sorts it out before it reads."""
+    make_topic(client, "t", 2)
+    for partition in range(2):
+        produce(client, "t", partition, batch(b"a"))
+    request = fetch_request({("nowhere", 0): 0, ("t", 9): 0, ("t", 0): 0, ("t", 1): 0}, max_bytes=-5)
+    told = [
+        (each.error_code, bool(each.records))
+        for one in client.request(request, 12).responses
+        for each in one.partitions
+    ]
+    assert told == [(-1, False), (0, True), (3, False), (3, False)]
 
 
 def test_a_fetch_without_news_parks_until_an_append(broker, client):
