@@ -26,9 +26,8 @@ COPY_BYTES = 64 * 1024
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 # Partitions that are read and answered in one turn without looking at the time: about three milliseconds.
 MANY = 512
-# Errors that are found before a log is read. Their entries come last in the response and have an empty list of aborted
-# transactions; entries with other errors have null.
-UNKNOWN = frozenset(
+# Errors that are found before a log is read.
+_UNKNOWN = frozenset(
     {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.TOPIC_AUTHORIZATION_FAILED}
 )
 
@@ -82,14 +81,17 @@ class PartitionRead:
 class FetchReads:
     """One pass over the partitions of a fetch: the result of each, and whether the response can be sent now."""
 
-    __slots__ = ("entries", "erroneous", "has_news", "size_bytes")
+    __slots__ = ("entries", "erroneous", "has_news", "is_again", "size_bytes")
 
     def __init__(self) -> None:
         self.entries: list[PartitionRead] = []
         self.size_bytes = 0
-        # How many partitions have errors that are found before a log is read. The fetch waits for the others, if there
-        # are any.
-        self.erroneous = 0
+        # The partitions with errors that were found before any log was read. The fetch waits for the others, if there
+        # are any. Their entries come last in the response and have an empty list of aborted transactions; entries with
+        # other errors have null.
+        self.erroneous: dict[CachedPartition, None] = {}
+        # Whether the fetch has waited.
+        self.is_again = False
         # True after another error or a diverging epoch, or if `min_bytes` are not in the segment that is read: the
         # fetch does not wait.
         self.has_news = False
@@ -99,13 +101,14 @@ def read_again(
     context: Context, request: FetchRequest, fetch: FetchContext, reads: FetchReads, changed: list[PartitionRead]
 ) -> Steps[FetchReads]:
     """Returns the current result of the fetch. Reads only the changed partitions, unless a partition had data before:
-    then all are read, because the size limits may cut elsewhere. A partition that is gone since ends the wait."""
-    erroneous = reads.erroneous
+    then all are read, because the size limits may cut elsewhere. A partition that is gone since ends the wait, and its
+    entry stays in its place."""
     has_news = request.min_bytes > 1 and any(one.is_in_another_segment(request.isolation_level) for one in changed)
     if reads.size_bytes:
-        reads = yield from read_in_steps(context, request, fetch)
-        reads.has_news = reads.has_news or has_news or reads.erroneous > erroneous
+        reads = yield from read_in_steps(context, request, fetch, reads.erroneous)
+        reads.has_news = reads.has_news or has_news
         return reads
+    reads.is_again = True
     left_bytes = _limit_bytes(context, request)
     for entry in changed:
         if entry.log is None:  # it changed while the fetch waited
@@ -113,7 +116,7 @@ def read_again(
         entry.answer = PartitionData(partition_index=entry.asked.partition)
         _read_entry(context, request, entry, reads, left_bytes)
         yield
-    reads.has_news = reads.has_news or has_news or reads.erroneous > erroneous
+    reads.has_news = reads.has_news or has_news
     reads.entries.sort(key=_turn_of)
     return reads
 
@@ -130,9 +133,17 @@ def read_partitions(context: Context, request: FetchRequest, fetch: FetchContext
     return reads
 
 
-def read_in_steps(context: Context, request: FetchRequest, fetch: FetchContext) -> Steps[FetchReads]:
-    """As `read_partitions`, in steps. What changes behind them stays among the changed of the session."""
+def read_in_steps(
+    context: Context,
+    request: FetchRequest,
+    fetch: FetchContext,
+    erroneous: dict[CachedPartition, None] | None = None,
+) -> Steps[FetchReads]:
+    """As `read_partitions`, in steps. What changes behind them stays among the changed of the session. `erroneous` are
+    the partitions that were found to be so before the fetch waited."""
     reads = FetchReads()
+    if erroneous is not None:
+        reads.erroneous, reads.is_again = erroneous, True
     left_bytes = _limit_bytes(context, request)
     session = fetch.session
     for asked in list(fetch.partitions.values()) if session is None else session.in_order():
@@ -176,9 +187,10 @@ def _read_entry(
         reads.size_bytes += entry.size_bytes
     except KafkaError as error:
         _fail(entry.answer, error.code, context.api_version)
-        if error.code in UNKNOWN:
-            reads.erroneous += 1
-        else:
+        if error.code in _UNKNOWN and not reads.is_again:
+            reads.erroneous[entry.asked] = None
+        if entry.asked not in reads.erroneous:
+            entry.answer.aborted_transactions = None
             reads.has_news = True
 
 
@@ -217,7 +229,7 @@ def _read_one(context: Context, request: FetchRequest, entry: PartitionRead, rea
         return 0
     most_bytes = _at_most(asked.max_bytes, left_bytes)
     if not most_bytes:
-        is_first = len(reads.entries) - reads.erroneous == 1
+        is_first = len(reads.entries) - len(reads.erroneous) == 1
         if asked.max_bytes < 0 or (request.max_bytes < 0 and is_first):
             _refuse_negative(log, asked.fetch_offset, request.isolation_level)
     fetched = log.read(
@@ -278,8 +290,6 @@ def _fail(answer: PartitionData, code: ErrorCode, version: int) -> None:
     answer.error_code = code
     answer.high_watermark = -1
     answer.records = b""
-    if code not in UNKNOWN:
-        answer.aborted_transactions = None
 
 
 def _diverges(log: PartitionLog, asked: CachedPartition, answer: PartitionData) -> bool:

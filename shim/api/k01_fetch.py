@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from types import GeneratorType
 
-from kafka_shim.api.fetch_reads import MANY, READ_COMMITTED, READ_UNCOMMITTED, UNKNOWN, read_in_steps, read_partitions
+from kafka_shim.api.fetch_reads import MANY, READ_COMMITTED, READ_UNCOMMITTED, read_in_steps, read_partitions
 from kafka_shim.api.fetch_sessions import FINAL_EPOCH, FIRST_WITH_TOPIC_IDS, INITIAL_EPOCH, asked_of
 from kafka_shim.api.fetch_size import FetchSize
 from kafka_shim.errors import ErrorCode, KafkaError
@@ -78,7 +78,7 @@ def handle(
         or reads.size_bytes >= request.min_bytes
         or reads.size_bytes >= request.max_bytes
         or request.max_wait_ms <= 0
-        or reads.erroneous >= len(fetch.partitions)
+        or len(reads.erroneous) >= len(fetch.partitions)
         or broker.stopping
     ):
         return answer(context, request, fetch, reads)
@@ -169,8 +169,8 @@ def _answer_in_steps(
             opened.join({(entry.asked.topic, entry.asked.partition): entry.asked for entry in some})
             opened.mark_read(some, request.isolation_level)
         if reads.erroneous:
-            last += [entry for entry in shown if _is_unknown(entry)]
-            shown = [entry for entry in shown if not _is_unknown(entry)]
+            last += [entry for entry in shown if entry.asked in reads.erroneous]
+            shown = [entry for entry in shown if entry.asked not in reads.erroneous]
         _add(response, shown)
         yield
     for start in range(0, len(last), PARTITIONS_PER_STEP):
@@ -184,7 +184,7 @@ def _answer_in_steps(
 
 def _add(response: FetchResponse, entries: list[PartitionRead]) -> None:
     """Add the partitions to the response, which may end with some of the same topic."""
-    more = _response(response.session_id, entries, False).responses
+    more = _response(response.session_id, entries).responses
     if more and response.responses:
         before, first = response.responses[-1], more[0]
         if (before.topic, before.topic_id) == (first.topic, first.topic_id):
@@ -255,7 +255,9 @@ def _answer(context: Context, request: FetchRequest, fetch: FetchContext, reads:
             session_id = session.session_id
             session.read_by(_reader(context, request))
             session.mark_read(entries, request.isolation_level)
-    return _response(session_id, entries, reads.erroneous > 0)
+    if reads.erroneous:
+        entries = sorted(entries, key=lambda entry: entry.asked in reads.erroneous)  # as in Kafka last
+    return _response(session_id, entries)
 
 
 def _refusal(context: Context, fetch: FetchContext, reads: FetchReads) -> Steps[FetchResponse | None]:
@@ -269,7 +271,7 @@ def _refusal(context: Context, fetch: FetchContext, reads: FetchReads) -> Steps[
     size, last = FetchSize(context.api_version), []
     for number, entry in enumerate(reads.entries):
         if fetch.must_respond(entry):
-            if reads.erroneous and _is_unknown(entry):
+            if entry.asked in reads.erroneous:
                 last.append(entry)
             else:
                 size.add(entry)
@@ -287,11 +289,9 @@ def _duplicate(fetch: FetchContext) -> FetchResponse:
     return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=fetch.session_id)
 
 
-def _response(session_id: int, entries: list[PartitionRead], has_unknown: bool) -> FetchResponse:
+def _response(session_id: int, entries: list[PartitionRead]) -> FetchResponse:
     response = FetchResponse()
     response.session_id = session_id
-    if has_unknown:
-        entries = sorted(entries, key=_is_unknown)  # Kafka lists unknown partitions last
     topic: str | bytes | None = None
     partitions: list[PartitionData] = []
     for entry in entries:
@@ -306,7 +306,3 @@ def _response(session_id: int, entries: list[PartitionRead], has_unknown: bool) 
             response.responses.append(answer)
         partitions.append(entry.answer)
     return response
-
-
-def _is_unknown(entry: PartitionRead) -> bool:
-    return entry.answer.error_code in UNKNOWN

@@ -315,6 +315,34 @@ def test_what_came_by_the_deadline_is_given_even_if_it_is_less_than_min_bytes(br
     assert len(response.responses[0].partitions[0].records) == 2 * len(one)
 
 
+@pytest.mark.parametrize("in_session", [False, True])
+@pytest.mark.parametrize("has_data", [False, True])
+def test_what_is_deleted_under_a_parked_fetch_keeps_its_place(broker, client, has_data, in_session):
+    """Last are only those that were unknown before the fetch waited."""
+    for name in ("t", "u"):
+        make_topic(client, name)
+    if has_data:
+        produce(client, "u", 0, batch(b"a"))
+    with Connection(broker.bootstrap_servers, timeout_s=60) as reader:
+        wanted, how = {(name, 0): 0 for name in ("nowhere", "t", "u")}, {}
+        if in_session:
+            opened = reader.request(fetch_request(wanted, session_id=0, session_epoch=0), 12)
+            wanted, how = {}, {"session_id": opened.session_id, "session_epoch": 1}
+        reader.send(fetch_request(wanted, max_wait_ms=60_000, min_bytes=100_000, **how), 12)
+        while not broker.call(lambda: len(broker.state.parked)):
+            pass
+        client.request(DeleteTopicsRequest(topics=[DeleteTopicState(name="t")], timeout_ms=1000), 6)
+        _, response = reader.receive(1, 12)
+    gone, *rest, nowhere = [(one.topic, one.partitions[0]) for one in response.responses]
+    assert (gone[0], [name for name, _ in rest], nowhere[0]) == (
+        "t",
+        ["u"] if has_data or not in_session else [],
+        "nowhere",
+    )
+    for (_, told), aborted in ((gone, None), (nowhere, [])):
+        assert (told.error_code, told.aborted_transactions) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, aborted)
+
+
 def test_a_parked_fetch_hears_that_its_topic_is_deleted(broker, client):
     make_topic(client, "t")
     with Connection(broker.bootstrap_servers, timeout_s=60) as reader:

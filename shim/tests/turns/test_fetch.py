@@ -188,7 +188,7 @@ def test_the_size_of_a_response_is_counted_as_it_is_encoded(version: int) -> Non
         size = FetchSize(version)
         for one in some:
             size.add(one)
-        response = k01_fetch._response(7 if version >= 7 else 0, some, False)
+        response = k01_fetch._response(7 if version >= 7 else 0, some)
         (length,) = struct.unpack_from(">i", encode_response_frame(1, response, version)[0])
         assert size.frame_bytes() == length
 
