@@ -111,7 +111,7 @@ class Registry:
         for entry in self._broker.config.max_connections_per_ip_overrides.split(","):
             host, colon, count = entry.strip().rpartition(":")
             if colon:
-                yield host, int(count)
+                yield host.strip(), int(count)
 
     async def look_up_hosts(self) -> list[str]:
         """Find the addresses of the hosts in `max.connections.per.ip.overrides`: until then their limits do not hold.

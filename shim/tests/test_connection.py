@@ -442,11 +442,12 @@ def test_memory_that_nobody_uses_is_not_full() -> None:
 
 
 @pytest.mark.option("max.connections.per.ip", "max.connections.per.ip.overrides")
-def test_one_address_has_its_own_limit_and_exceptions_to_it():
+@pytest.mark.parametrize("override", ["127.0.0.1:1", " 127.0.0.1 : 1 "])
+def test_one_address_has_its_own_limit_and_exceptions_to_it(override):
     options = {"max_connections_per_ip": 0, "max_connections_per_ip_overrides": "192.0.2.1:1"}
     with Broker(**options) as broker, raw(broker) as sock:
         assert is_closed(sock)
-    options["max_connections_per_ip_overrides"] = "127.0.0.1:1"
+    options["max_connections_per_ip_overrides"] = override
     with Broker(**options) as broker, raw(broker) as sock:
         sock.sendall(versions_frame())
         assert read_answer(sock)
