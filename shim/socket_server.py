@@ -116,8 +116,11 @@ class SocketServer:
         """Take over changed options of the broker."""
         self._follow_options()
         self._registry.reconfigure()
+        if self._look_up is not None:
+            self._look_up.cancel()  # its names may not be named any more
         if self._broker.config.max_connections_per_ip_overrides:
             self._look_up = asyncio.get_running_loop().create_task(self.look_up_hosts())
+            self._look_up.add_done_callback(_log_failure)
         reload_listeners(self.listeners, self._broker.config)
 
     def close(self) -> None:
@@ -222,3 +225,8 @@ class SocketServer:
         handshakes = self._handshakes
         probe = broker.receive_memory.probe
         return lambda: TlsTransport(connect(), security.tls_context(), handshakes, probe)
+
+
+def _log_failure(look_up: asyncio.Task[None]) -> None:
+    if not look_up.cancelled() and (error := look_up.exception()) is not None:
+        logger.error("the hosts of %s could not be looked up", OVERRIDES, exc_info=error)
