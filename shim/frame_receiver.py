@@ -111,6 +111,9 @@ class FrameReceiver(FrameEnd, asyncio.BufferedProtocol):
         """Close without a response."""
         raise NotImplementedError
 
+    def _failed(self, error: Exception) -> None:
+        raise NotImplementedError
+
     def abort(self) -> None:
         """Close at once. Unsent bytes are lost."""
         self.is_closing = True
@@ -229,9 +232,16 @@ class FrameReceiver(FrameEnd, asyncio.BufferedProtocol):
             self._transport.pause_reading()
 
     def proceed(self) -> None:
-        """Handle the bytes that were received while this connection had to wait, then resume reading."""
+        """Handle the bytes that were received while this connection had to wait, then resume reading. If that fails,
+        this connection is closed: who calls may be another one, that gives back the memory this one waits for."""
         if not self._is_paused or self._task is not None or self._write_paused or self.is_closing:
             return
+        try:
+            self._handle_received()
+        except Exception as error:
+            self._failed(error)
+
+    def _handle_received(self) -> None:
         frame = self._frame
         if frame is not None and self._filled_bytes >= self._frame_bytes:
             self._handle_whole(frame)

@@ -544,6 +544,33 @@ def test_unfinished_requests_over_the_limit_wait_for_memory():
             until(broker, lambda: memory_of(broker).used_bytes == 0)
 
 
+def test_a_request_that_waited_for_memory_and_finds_none_ends_no_other(monkeypatch):
+    """It hung for good, and the client whose request gave memory back had no answer."""
+    with Broker(queued_max_request_bytes=LARGE_BYTES) as broker:
+        with Connection(broker.bootstrap_servers, timeout_s=PATIENCE_S) as client:
+            make_topic(client, "t")
+        frame = encode_request_frame(produce_request("t", 0, batch(bytes(200_000))), 9, 1, "test")
+        with raw(broker) as first, raw(broker) as second, raw(broker) as third:
+            first.sendall(frame[:100_000])
+            until(broker, lambda: memory_of(broker).used_bytes)
+            for waiting, sock in enumerate((second, third), 1):
+                sock.sendall(frame[:100_000])
+                until(broker, lambda waiting=waiting: len(memory_of(broker).waiting) == waiting)
+            take = ReceiveMemory.take
+
+            def take_none_once(memory: ReceiveMemory, size_bytes: int) -> memoryview:
+                monkeypatch.setattr(ReceiveMemory, "take", take)
+                raise MemoryError
+
+            monkeypatch.setattr(ReceiveMemory, "take", take_none_once)
+            first.sendall(frame[100_000:])
+            assert read_answer(first)
+            assert is_closed(second)
+            third.sendall(frame[100_000:])
+            assert read_answer(third)
+        until(broker, lambda: memory_of(broker).used_bytes == 0)
+
+
 def test_a_refused_connection_raises_at_the_client():
     with Broker() as broker:
         address = broker.bootstrap_servers
