@@ -14,6 +14,7 @@ import select
 import shutil
 import subprocess
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,8 @@ class Chromium:
         self._numbers = itertools.count(1)
         self._received = b""
         self._idle_pages: set[str] = set()
+        # Those of a session in order: one may load itself again.
+        self._begun_pages: dict[str, list[str]] = defaultdict(list)
 
     def __enter__(self) -> Chromium:
         return self
@@ -57,7 +60,8 @@ class Chromium:
         os.close(self._read_fd)
 
     def open(self, url: str, *, width: int = 1400, scheme: str = "light", trusts_all: bool = False) -> Page:
-        """Returns a new page of 800 rows of pixels at `url`, of which everything that it asks for at first has come.
+        """Returns a new page of 800 rows of pixels at `url`, of which everything that it asks for at first has come,
+        also if it loads itself again.
         Raises `ConnectionError` with Chromium's reason if nothing is shown."""
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
@@ -72,7 +76,8 @@ class Chromium:
             page.close()
             raise ConnectionError(answer["errorText"])
         deadline_s = time.monotonic() + PATIENCE_S
-        while answer["loaderId"] not in self._idle_pages:
+        begun = self._begun_pages[session]
+        while answer["loaderId"] not in begun or begun[-1] not in self._idle_pages:
             self._receive(deadline_s)
         return page
 
@@ -102,8 +107,12 @@ class Chromium:
             self._received += piece
         one, _, self._received = self._received.partition(b"\0")
         message: dict[str, Any] = json.loads(one)
-        if message.get("method") == "Page.lifecycleEvent" and message["params"]["name"] == "networkIdle":
-            self._idle_pages.add(message["params"]["loaderId"])
+        if message.get("method") == "Page.lifecycleEvent":
+            name, page = message["params"]["name"], message["params"]["loaderId"]
+            if name == "init":
+                self._begun_pages[message["sessionId"]].append(page)
+            elif name == "networkIdle":
+                self._idle_pages.add(page)
         return message
 
 
@@ -128,9 +137,9 @@ class Page:
         self._browser.call("Target.closeTarget", targetId=self._target)
 
     def elements(self) -> str:
-        """Returns the page's elements as they are now, as HTML."""
-        html: str = self.value("document.documentElement.outerHTML")
-        return html
+        """Returns the page's elements as they are now, as HTML. There are none while it loads itself again."""
+        html: str | None = self.value("document.documentElement.outerHTML")
+        return html or ""
 
     def wait(self, *shown: str, until: Callable[[str], bool] = lambda html: True) -> str:
         """Returns the page's elements as soon as they contain all of `shown`, and `until` holds for them."""

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
+import socket
+import socketserver
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import pytest
 
@@ -19,7 +23,7 @@ from kafka_shim.console.app import Console
 from kafka_shim.console.sessions import Sessions
 from kafka_shim.http.server import HttpServer
 from kafka_shim.security.tls.authority import CertificateAuthority
-from kafka_shim.targets.waiting import right_answer
+from kafka_shim.targets.waiting import PATIENCE_S, right_answer
 from kafka_shim.tests.api.test_fetch_committed import Producer
 from kafka_shim.tests.produced import make_topic, produce
 from kafka_shim.tests.security.test_tls import store_options
@@ -254,6 +258,64 @@ def test_a_console_that_reads_offers_no_change(view: View) -> None:
                 assert word not in shown.partition("<main")[2], (place, word)
     finally:
         view.console._allows_changes = True
+
+
+class Relay(socketserver.ThreadingTCPServer):
+    """Passes on requests to the console at `address`, but closes the first `dropped` of a file without an answer."""
+
+    daemon_threads = True
+
+    def __init__(self, address: str, file: str, dropped: float) -> None:
+        super().__init__(("127.0.0.1", 0), _Relayed)
+        self.to = urlsplit(address)
+        self.wanted = f"GET /{file} ".encode()
+        self.left = dropped
+
+    def __enter__(self) -> Relay:
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+        self.server_close()
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+
+class _Relayed(socketserver.StreamRequestHandler):
+    server: Relay
+
+    def handle(self) -> None:
+        head = b"".join(iter(self.rfile.readline, b"\r\n"))
+        if head.startswith(self.server.wanted) and self.server.left:
+            self.server.left -= 1
+            return
+        with socket.create_connection((self.server.to.hostname, self.server.to.port), timeout=PATIENCE_S) as console:
+            console.sendall(head + b"\r\n")
+            while piece := console.recv(1 << 16):
+                self.wfile.write(piece)
+
+
+@pytest.mark.parametrize("file", ["dom.js", "main.js"])
+def test_the_page_is_drawn_although_one_of_its_files_does_not_come_at_first(view: View, file: str) -> None:
+    """It stayed blank: a browser does not ask again for a module."""
+    with Relay(view.address, file, 1) as relay, View(relay.address, view.browser).open("topics") as page:
+        page.wait('href="#/topics/hostile"', '<div id="unloaded" class="message bad" role="alert" hidden="">')
+        # Later another one may be lost.
+        relay.left = 1
+        page.call("Page.reload")
+        page.wait('href="#/topics/hostile"', until=lambda _: not relay.left)
+
+
+def test_the_page_says_so_if_one_of_its_files_does_not_come_again(view: View) -> None:
+    with Relay(view.address, "dom.js", math.inf) as relay, View(relay.address, view.browser).open("topics") as page:
+        page.wait('<div id="unloaded" class="message bad" role="alert">', "A part of this page did not come")
+        assert page.value("document.getElementById('unloaded').checkVisibility()")
+        relay.left = 0
+        page.value("document.getElementById('reload').click()")
+        page.wait('href="#/topics/hostile"')
 
 
 def is_done(html: str) -> bool:
