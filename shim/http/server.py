@@ -5,6 +5,7 @@ Bounds: the requests answered at the same time, how long one may take and be sil
 
 from __future__ import annotations
 
+import logging
 import socket
 import sys
 import threading
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     Handle = Callable[["Request"], "Response"]
+
+logger = logging.getLogger(__name__)
 
 # How long a client may be silent, and how long its request may take in all: one that sends a byte now and then must not
 # hold a place.
@@ -189,6 +192,7 @@ class _Server(ThreadingHTTPServer):
                 self._let_go(request)
                 raise
         else:
+            logger.debug("closing the request of %s: no place is free", client_address)
             self.shutdown_request(request)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
@@ -202,7 +206,7 @@ class _Server(ThreadingHTTPServer):
         for request in list(self._silent):
             self._silent.pop(request, None)
             with suppress(OSError):  # its thread may close it now
-                _end(request)
+                _end(request, "it is silent, and another one needs its place")
                 return True
         return False
 
@@ -220,7 +224,7 @@ class _Server(ThreadingHTTPServer):
             if left_s <= 0:
                 self._taken_s.pop(request, None)
                 with suppress(OSError):  # its thread may close it now
-                    _end(request)
+                    _end(request, "its client takes nothing, and another one needs its place")
                 return self._free.acquire(timeout=EVICTION_S)
             if now_s >= until_s:
                 return False
@@ -257,17 +261,21 @@ class _Server(ThreadingHTTPServer):
         now_s = time.monotonic()
         for request in [one for one, deadline_s in list(self._deadlines_s.items()) if deadline_s <= now_s]:
             with suppress(OSError):  # its thread may close it now
-                _end(request)
+                _end(request, "it takes too long")
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that goes away concerns nobody; anything else is a bug."""
-        if not isinstance(sys.exc_info()[1], OSError):
+        """A client that goes away concerns only who looks for where its answer is; anything else is a bug."""
+        error = sys.exc_info()[1]
+        if isinstance(error, OSError):
+            logger.debug("the request of %s has not got its whole answer: %s", client_address, error)
+        else:
             self.bugs.report()
 
 
-def _end(request: socket.socket) -> None:
+def _end(request: socket.socket, reason: str) -> None:
     """Wake the thread of a request, whose socket has ended then. That of TLS would take its session from the thread's
     next call, and let it go on as without TLS."""
+    logger.debug("ending the request of %s: %s", request.getpeername(), reason)
     socket.socket.shutdown(request, socket.SHUT_RDWR)
 
 

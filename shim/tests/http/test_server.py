@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import http.client
+import logging
 import socket
 import ssl
+import struct
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
@@ -175,6 +177,27 @@ def test_a_bug_is_answered_and_logged_a_few_times(
     monkeypatch.setattr(bugs, "PERIOD_S", 0.0)
     assert status() == 500
     assert caplog.messages[-1].endswith("; 2 more before were left out")
+    server.stop()
+
+
+def test_requests_that_are_not_answered_are_told_to_who_looks_for_them(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "kafka_shim.http")
+    server = HttpServer(("127.0.0.1", 0), echo, most_requests=1)
+    server.start()
+    address = "127.0.0.1", server.port
+    with socket.create_connection(address, timeout=60) as first, socket.create_connection(address, timeout=60) as other:
+        assert first.recv(1) == b""  # silent, and another one asks
+        # A reset rather than an end, of one whose request is not whole.
+        other.sendall(b"POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\n")
+        reading = server._server._silent
+        wait_until(lambda: [one.getpeername() for one in list(reading)] == [other.getsockname()], "it has the place")
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        names = [one.getsockname() for one in (first, other)]
+    wait_until(lambda: len(caplog.messages) == 2, "both are told")
+    assert caplog.messages[0] == f"ending the request of {names[0]}: it is silent, and another one needs its place"
+    assert caplog.messages[1].startswith(f"the request of {names[1]} has not got its whole answer: ")
     server.stop()
 
 
