@@ -54,6 +54,7 @@ class AclControl:
         self._take_index = getattr(listener, "take_index", None)
         self._changing = asyncio.Lock()
         self._after_many: Callable[[], object] | None = None
+        self._dismantling: asyncio.Task[None] | None = None
         self._ids = _stored(metadata)
         listener.change_acls(self._ids, ())
 
@@ -142,14 +143,9 @@ class AclControl:
         index = AclIndex()
         async for acl in in_slices(ids):
             index.add(acl)
-        old: list[AclIndex] = []
-        self._commit(records, prepared, lambda: old.append(self._replace(ids, index)))
-        # To free the old index takes its time, too.
-        for one in old:
-            async for _ in in_slices(one.dismantle()):
-                pass
-        if self._after_many is not None:
-            self._after_many()
+        self._commit(records, prepared, partial(self._replace, ids, index))
+        if self._dismantling is not None:
+            await self._dismantling
 
     def _commit(self, records: list[Any], prepared: PreparedChange, take_over: Callable[[], None]) -> None:
         """Commit a change and let it be taken over: if memory ends on the way, later."""
@@ -176,12 +172,19 @@ class AclControl:
         for acl in removed:
             del self._ids[acl]
 
-    def _replace(self, ids: dict[Acl, bytes], index: AclIndex) -> AclIndex:
-        """Returns the index that was in force."""
+    def _replace(self, ids: dict[Acl, bytes], index: AclIndex) -> None:
+        """Put an index in force. What follows is a task: nobody waits for a change that is taken over later."""
         assert self._take_index is not None
         self._ids = ids
         old: AclIndex = self._take_index(index)
-        return old
+        self._dismantling = asyncio.get_running_loop().create_task(self._dismantle(old))
+
+    async def _dismantle(self, old: AclIndex) -> None:
+        """To free the index that was in force takes its time, too."""
+        async for _ in in_slices(old.dismantle()):
+            pass
+        if self._after_many is not None:
+            self._after_many()
 
     def _new_id(self) -> bytes:
         acl_id = self._clock.random.uuid()

@@ -26,6 +26,7 @@ from kafka_shim.security import acl_control
 from kafka_shim.security.acl import AclOperation, PatternType, PermissionType, ResourceType
 from kafka_shim.security.acl_binding import Acl, AclFilter
 from kafka_shim.security.acl_control import AclControl
+from kafka_shim.security.acl_index import AclIndex
 from kafka_shim.security.delegation_tokens import DelegationTokens
 from kafka_shim.security.standard_authorizer import StandardAuthorizer
 from kafka_shim.tests.metadata.opened import Opened
@@ -122,6 +123,36 @@ def test_acls_are_in_force_and_stored_once(
     asyncio.run(change(lambda: control.delete([AclFilter(EVERY_ACL)])))
     assert (readable(authorizer, 3), len(node.store.image.acls)) == (0, 0)
     assert asyncio.run(control.find(AclFilter(EVERY_ACL))) == []
+
+
+def test_what_follows_a_change_of_many_acls_follows_a_late_one(
+    node: Opened, memory_ends: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The index that was in force is freed in slices, and what lives now is frozen."""
+    monkeypatch.setattr(acl_control, "SLICE", 2)
+    authorizer = StandardAuthorizer()
+    control = AclControl(node.store, node.clock, authorizer)
+    asyncio.run(control.create([acl(number) for number in range(3)]))
+    before = authorizer.index
+    followed: list[int] = []
+    control.call_after_many(lambda: followed.append(indexed(before)))
+
+    async def add_more() -> None:
+        memory_ends()
+        with pytest.raises(MemoryError):
+            await control.create([acl(number) for number in range(3, 6)])
+        node.clock.advance(APPLY_RETRY_MS)
+        assert (readable(authorizer, 6), indexed(before)) == (6, 3)
+        for _ in range(3):
+            await asyncio.sleep(0)
+
+    asyncio.run(add_more())
+    assert followed == [0]
+
+
+def indexed(index: AclIndex) -> int:
+    """Returns how many names have ACLs there."""
+    return sum(len(found.literal) for found in index._types.values())
 
 
 def test_a_token_can_be_used_and_is_gone(node: Opened, memory_ends: Callable[[], None]) -> None:
