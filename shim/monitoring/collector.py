@@ -182,13 +182,15 @@ class Collector:
 def _pushed(clients: ClientMetrics) -> Iterator[Family | Metric]:
     """Yields what is known of the clients that push metrics (KIP-714), and what they pushed if a receiver keeps it."""
     yield gauge("kafka_shim_client_metrics_instances", "Clients that push metrics.", clients.instance_count)
-    yield counter("kafka_shim_client_metrics_exports", "Pushes that the receivers took.", clients.exports)
+    yield counter("kafka_shim_client_metrics_exports", "Pushes that all receivers took.", clients.exports)
     yield counter("kafka_shim_client_metrics_export_errors", "Pushes that one refused.", clients.failed_exports)
     yield counter("kafka_shim_client_metrics_throttled", "Requests that came too early.", clients.throttled)
     keepers = [receiver for receiver in clients.receivers if isinstance(receiver, KeepsSeries)]
     if keepers:
         dropped = sum(keeper.dropped for keeper in keepers)
-        yield counter("kafka_shim_client_metrics_dropped_values", "Values above the bounds.", dropped)
+        yield counter(
+            "kafka_shim_client_metrics_dropped_values", "Values above the bounds; a push above them is one.", dropped
+        )
     families: dict[str, list[Series]] = defaultdict(list)
     for keeper in keepers:
         for one in keeper.series():

@@ -11,7 +11,7 @@ from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.java_order import uuid_hash
 from kafka_shim.line_limit import LineLimit
 from kafka_shim.scheduler import Scheduler
-from kafka_shim.telemetry.receivers import Push, labels_of, make_receivers
+from kafka_shim.telemetry.receivers import Push, PushDroppedError, labels_of, make_receivers
 from kafka_shim.telemetry.subscriptions import Subscription, wanted_by
 from kafka_shim.uuids import uuid_text
 
@@ -174,14 +174,22 @@ class ClientMetrics:
                 return
             content = bytes(decompress(codec, metrics, self.max_bytes)) if codec else bytes(metrics)
             push = Push(instance.attributes, principal, content, instance.interval_ms, is_terminating)
+            is_taken = True
             for receiver in self.receivers:
-                receiver.export_metrics(push)
-            self.exports += 1
+                try:
+                    receiver.export_metrics(push)
+                except PushDroppedError as err:
+                    is_taken = False
+                    self._lost(instance, err)
+            self.exports += is_taken
         except Exception as err:
             # A receiver is not ours: whatever it raises concerns this push alone.
             self.failed_exports += 1
-            self._losses.write("metrics of client %s are lost: %s", instance.attributes["client_instance_id"], err)
+            self._lost(instance, err)
             raise KafkaError(ErrorCode.INVALID_RECORD) from err
+
+    def _lost(self, instance: Instance, reason: Exception) -> None:
+        self._losses.write("metrics of client %s are lost: %s", instance.attributes["client_instance_id"], reason)
 
     # --- instances
 

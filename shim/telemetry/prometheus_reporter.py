@@ -8,6 +8,7 @@ import re
 
 from opentelemetry.proto.metrics.v1.metrics_pb2 import AGGREGATION_TEMPORALITY_DELTA, MetricsData
 
+from kafka_shim.telemetry.receivers import PushDroppedError
 from kafka_shim.telemetry.series import Series
 
 TYPE_CHECKING = False
@@ -51,10 +52,12 @@ class PrometheusReporter:
         """Nothing to configure."""
 
     def export_metrics(self, push: Push) -> None:
-        """Take over the values of one push. Raises google.protobuf.message.DecodeError."""
+        """Take over the values of one push. Raises google.protobuf.message.DecodeError, and PushDroppedError for one
+        that is too long."""
         if len(push.metrics) > LARGEST_PUSH_BYTES:
-            self.dropped += 1  # no error: a client of Java would push nothing any more, and the broker had asked for it
-            return
+            self.dropped += 1
+            # Told an error, a client of Java would push nothing any more, and the broker had asked for it.
+            raise PushDroppedError(f"a push of {len(push.metrics)} bytes has more than {LARGEST_PUSH_BYTES}")
         data = MetricsData.FromString(push.metrics)
         client = push.attributes["client_instance_id"]
         base = tuple((name, push.attributes.get(name, "")[:MOST_LABEL_CHARACTERS]) for name in CLIENT_LABELS)

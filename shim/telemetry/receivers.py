@@ -23,7 +23,8 @@ if TYPE_CHECKING:
         # Kafka tells its reporters: `_namespace`, `kafka.cluster.id` and `kafka.node.id`.
 
         def export_metrics(self, push: Push) -> None:
-            """Take one push. Any exception is logged and answers the client INVALID_RECORD."""
+            """Take one push. Raises PushDroppedError if it takes none of it; the client is told nothing. Any other
+            exception is logged and answers the client INVALID_RECORD."""
 
         def forget_client(self, client_instance_id: str) -> None:
             """The client has gone: its connection closed, or it did not push for three intervals."""
@@ -36,6 +37,10 @@ logger = logging.getLogger(__name__)
 
 JAVA_REPORTERS = frozenset({"org.apache.kafka.common.metrics.JmxReporter", "JmxReporter"})
 NEEDED = ("configure", "export_metrics", "forget_client", "close")
+
+
+class PushDroppedError(Exception):
+    """A receiver takes nothing of a push, whose client goes on pushing all the same. The message says why."""
 
 
 class Push:

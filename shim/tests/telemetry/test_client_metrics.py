@@ -489,7 +489,7 @@ def test_a_name_that_cannot_be_shown_leaves_the_others():
     assert [one.name for one in _pushed(clients) if isinstance(one, Metric)] == ["c", "c"]
 
 
-def test_a_push_that_takes_long_to_parse_is_dropped_and_its_client_goes_on():
+def test_a_push_that_takes_long_to_parse_is_dropped_and_its_client_goes_on(caplog):
     """`telemetry.max.bytes` of the shortest messages held the loop for 27 ms. A client of Java takes an error for
     final."""
     options = {"metric_reporters": f"{PrometheusReporter.__module__}.PrometheusReporter"}
@@ -500,4 +500,7 @@ def test_a_push_that_takes_long_to_parse_is_dropped_and_its_client_goes_on():
             instance_id = bytes([dropped + 1]) * 16
             subscription_id = ask(client, instance_id).subscription_id
             assert push(client, subscription_id, sent + more, instance_id=instance_id) == 0
-            assert broker.call(lambda: reporter.dropped) == dropped
+            assert broker.call(lambda: (reporter.dropped, broker.state.client_metrics.exports)) == (dropped, 1)
+    (line,) = caplog.messages
+    reason = f"a push of {LARGEST_PUSH_BYTES + 2} bytes has more than {LARGEST_PUSH_BYTES}"
+    assert line == f"metrics of client {uuid_text(instance_id)} are lost: {reason}"
