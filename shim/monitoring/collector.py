@@ -191,19 +191,25 @@ def _pushed(clients: ClientMetrics) -> Iterator[Family | Metric]:
         yield counter(
             "kafka_shim_client_metrics_dropped_values", "Values above the bounds; a push above them is one.", dropped
         )
-    families: dict[str, list[Series]] = defaultdict(list)
+    gauges: dict[str, dict[frozenset[tuple[str, str]], Series]] = defaultdict(dict)
+    counters: dict[str, dict[frozenset[tuple[str, str]], Series]] = defaultdict(dict)
     for keeper in keepers:
+        # Names that differ may become the same: of one series the last is shown, or Prometheus would take nothing.
         for one in keeper.series():
-            families[f"{one.name.removesuffix('_total')}_total" if one.is_counter else one.name].append(one)
-    for name, every in sorted(families.items()):
-        is_counter = every[0].is_counter
+            if one.is_counter:
+                counters[f"{one.name.removesuffix('_total')}_total"][frozenset(one.labels)] = one
+            else:
+                gauges[one.name][frozenset(one.labels)] = one
+    for name, every in sorted({**gauges, **counters}.items()):
         try:
-            base = name.removesuffix("_total") if is_counter else name
-            family = Metric(base, "Pushed by clients.", "counter" if is_counter else "gauge")
+            if name in counters:
+                family = Metric(name.removesuffix("_total"), "Pushed by clients.", "counter")
+            else:
+                family = Metric(name, "Pushed by clients.", "gauge")
         except ValueError:
             continue  # a name that is none, of a receiver that looks at names less: the others are shown
         # Each with its own labels: the union of what many clients made up would grow with the square of their number.
-        for one in every:
+        for one in every.values():
             family.add_sample(name, dict(one.labels), one.value)
         yield family
 

@@ -474,6 +474,35 @@ def test_metrics_endpoint_shows_what_clients_pushed():
     assert "kafka_shim_client_metrics_instances 1.0" in lines
 
 
+def test_no_series_is_shown_twice_whatever_clients_call_it():
+    """Prometheus refuses the whole scrape for one."""
+    options = {"metric_reporters": f"{PrometheusReporter.__module__}.PrometheusReporter"}
+    with (
+        Broker(kafka_shim_http_listener="127.0.0.1:0", **options) as broker,
+        Connection(broker.bootstrap_servers) as client,
+    ):
+        subscribe(client, metrics="*")
+        sent = otlp(
+            metric("x.total", 1),
+            metric("x", 2, delta=True, topic="t"),
+            metric("y", 3, delta=True),
+            metric("y.total", 4, delta=True),
+            metric("z", 5, a="1", b="2"),
+            metric("z", 6, b="2", a="1"),
+        )
+        assert push(client, ask(client).subscription_id, sent) == 0
+        with urllib.request.urlopen(f"{broker.state.http_address}/metrics", timeout=30) as answer:
+            lines = answer.read().decode().splitlines()
+    series = [line.rpartition(" ") for line in lines if line[:2] in ("x_", "y_", "z{")]
+    assert [(text.partition("{")[0], value) for text, _, value in series] == [
+        ("x_total", "2.0"),
+        ("y_total", "4.0"),
+        ("z", "6.0"),
+    ]
+    for name, kind in (("x_total", "counter"), ("y_total", "counter"), ("z", "gauge")):
+        assert [line for line in lines if line.startswith(f"# TYPE {name} ")] == [f"# TYPE {name} {kind}"]
+
+
 class Careless:
     """A receiver of somebody's own, which shows every name that it gets."""
 
