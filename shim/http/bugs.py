@@ -23,14 +23,20 @@ class Bugs:
 
     def report(self) -> None:
         """Log the exception that is being handled, or count it if there were many."""
-        now_s = time.monotonic()
-        left_out = 0
+        self.tell_left_out()
         with self._lock:
-            if now_s - self._since_s >= PERIOD_S:
-                left_out = max(0, self._count - MOST_TRACEBACKS)
-                self._since_s, self._count = now_s, 0
+            if not self._count:
+                self._since_s = time.monotonic()
             self._count += 1
             is_shown = self._count <= MOST_TRACEBACKS
         if is_shown:
-            before = f"; {left_out} more before were left out" if left_out else ""
-            logger.exception("a request to the HTTP listener failed%s", before)
+            logger.exception("a request to the HTTP listener failed")
+
+    def tell_left_out(self, *, is_end: bool = False) -> None:
+        """Log how many were only counted, once their time is over or at the end."""
+        with self._lock:
+            if not is_end and time.monotonic() - self._since_s < PERIOD_S:
+                return
+            left_out, self._count = self._count - MOST_TRACEBACKS, 0
+        if left_out > 0:
+            logger.error("%d further failures of requests to the HTTP listener were left out", left_out)

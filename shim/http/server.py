@@ -149,6 +149,7 @@ class HttpServer:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+        self._server.bugs.tell_left_out(is_end=True)
 
 
 class _Server(ThreadingHTTPServer):
@@ -258,6 +259,7 @@ class _Server(ThreadingHTTPServer):
 
     def service_actions(self) -> None:
         """End requests that take too long. Called twice in a second."""
+        self.bugs.tell_left_out()
         now_s = time.monotonic()
         for request in [one for one, deadline_s in list(self._deadlines_s.items()) if deadline_s <= now_s]:
             with suppress(OSError):  # its thread may close it now
