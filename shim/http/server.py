@@ -11,10 +11,10 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from http.client import HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from kafka_shim.http.bugs import Bugs
+from kafka_shim.http.heads import Head
 from kafka_shim.ports import HIGHEST_PORT, parse_port
 
 TYPE_CHECKING = False
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable
     from email.message import Message
-    from io import BufferedIOBase
     from typing import Any
 
     Handle = Callable[["Request"], "Response"]
@@ -44,9 +43,9 @@ SEND_BUFFER_BYTES = 1 << 18
 PART_BYTES = 1 << 14
 # How long it takes at most until that place is free.
 EVICTION_S = 1.0
-# The lines of a head together, and its body: the library bounds each line and their number, which is megabytes.
-LARGEST_HEAD_BYTES = 1 << 16
 LARGEST_BODY_BYTES = 1 << 16
+# What is dropped at most of a request that is refused before it was read.
+MOST_DROPPED_BYTES = 1 << 20
 # The digits of a Content-Length: Python refuses to convert thousands of digits, with an error of its own.
 MOST_DIGITS = 19
 LOOPBACK = "127.0.0.1"
@@ -281,26 +280,10 @@ def _end(request: socket.socket, reason: str) -> None:
     socket.socket.shutdown(request, socket.SHUT_RDWR)
 
 
-class _Head:
-    """What the library reads the lines of a head from."""
-
-    def __init__(self, file: BufferedIOBase) -> None:
-        self._file = file
-        self._left = LARGEST_HEAD_BYTES
-
-    def readline(self, size: int) -> bytes:
-        """Return the next line. Raises HTTPException once the lines are too long together, which the library answers
-        with the status 431."""
-        line = self._file.readline(min(size, self._left + 1))
-        self._left -= len(line)
-        if self._left < 0:
-            raise HTTPException(f"a head has at most {LARGEST_HEAD_BYTES} bytes")
-        return line
-
-
 class _Handler(BaseHTTPRequestHandler):
     timeout = SILENCE_S
     server: _Server
+    raw_requestline: bytes
 
     def setup(self) -> None:
         if self.server.tls is not None:
@@ -338,7 +321,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def parse_request(self) -> bool:
         whole = self.rfile
-        self.rfile = _Head(whole)  # type: ignore[assignment]
+        self.rfile = Head(whole, len(self.raw_requestline))  # type: ignore[assignment]
         try:
             return super().parse_request()
         finally:
@@ -347,10 +330,10 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         length = self.headers.get("Content-Length", "0")
         if not (length.isascii() and length.isdecimal()) or "Transfer-Encoding" in self.headers:
-            self._send(Response(411, b"a request tells its length in Content-Length\n"))
+            self._refuse(Response(411, b"a request tells its length in Content-Length\n"))
             return
         if len(length) > MOST_DIGITS or int(length) > LARGEST_BODY_BYTES:
-            self._send(Response(413, f"a request has at most {LARGEST_BODY_BYTES} bytes\n".encode()))
+            self._refuse(Response(413, f"a request has at most {LARGEST_BODY_BYTES} bytes\n".encode()))
             return
         body = self.rfile.read(int(length))
         self.server.is_heard(self.request)
@@ -371,6 +354,22 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(response)
 
     do_HEAD = do_POST = do_DELETE = do_GET
+
+    def send_error(self, *status: Any) -> None:
+        super().send_error(*status)
+        self._drop_rest()
+
+    def _refuse(self, response: Response) -> None:
+        self._send(response)
+        self._drop_rest()
+
+    def _drop_rest(self) -> None:
+        """Take what the client still sends: a socket that is closed with unread bytes may cost it the answer."""
+        left = MOST_DROPPED_BYTES
+        with suppress(OSError):  # it has its answer, or has gone
+            self.request.shutdown(socket.SHUT_WR)
+            while left > 0 and (dropped := self.request.recv(PART_BYTES)):
+                left -= len(dropped)
 
     def _send(self, response: Response) -> None:
         self.send_response(response.status)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import logging
+import select
 import socket
 import ssl
 import struct
@@ -15,6 +16,7 @@ import pytest
 
 from kafka_shim.http import bugs
 from kafka_shim.http import server as module
+from kafka_shim.http.heads import LARGEST_HEAD_BYTES
 from kafka_shim.http.server import HttpServer, Request, Response, parse_address
 from kafka_shim.security.tls.authority import CertificateAuthority
 from kafka_shim.security.tls.context import private_file
@@ -149,9 +151,34 @@ def test_bodies_are_bounded(plain: HttpServer, head: str, status: int) -> None:
 @pytest.mark.parametrize(("lines", "status"), [(1, 200), (2, 431)])
 def test_heads_are_bounded(plain: HttpServer, lines: int, status: int) -> None:
     """By all lines together: 100 of them, each of 64 KB, are what the library itself takes."""
-    head = f"X: {'a' * (module.LARGEST_HEAD_BYTES // 2)}\r\n" * lines
+    head = f"X: {'a' * (LARGEST_HEAD_BYTES // 2)}\r\n" * lines
     with socket.create_connection(("127.0.0.1", plain.port), timeout=60) as client:
         client.sendall(f"GET / HTTP/1.1\r\n{head}\r\n".encode())
+        assert client.recv(100).startswith(f"HTTP/1.0 {status}".encode())
+
+
+def test_the_line_of_the_request_is_a_part_of_its_head(plain: HttpServer) -> None:
+    half = "a" * (LARGEST_HEAD_BYTES // 2)
+    for more, status in (("", 200), (half, 431)):
+        with socket.create_connection(("127.0.0.1", plain.port), timeout=60) as client:
+            client.sendall(f"GET /{half} HTTP/1.1\r\nX: {more}\r\n\r\n".encode())
+            assert client.recv(100).startswith(f"HTTP/1.0 {status}".encode())
+
+
+@pytest.mark.parametrize(("head", "status"), [("Content-Length: 300000", 413), ("X: " + "a" * 300000, 431)])
+@pytest.mark.parametrize("is_secure", [False, True], ids=["plain", "tls"])
+def test_who_sends_too_much_reads_why_it_is_refused(
+    plain: HttpServer, secure: tuple[HttpServer, ssl.SSLContext], is_secure: bool, head: str, status: int
+) -> None:
+    """It sends all of it before it reads: a connection that was reset meanwhile hid the answer."""
+    port = secure[0].port if is_secure else plain.port
+    with ExitStack() as opened:
+        client = opened.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60))
+        if is_secure:
+            client = opened.enter_context(secure[1].wrap_socket(client, server_hostname="localhost"))
+        client.sendall(f"POST / HTTP/1.1\r\n{head}\r\n\r\n".encode())
+        wait_until(lambda: select.select([client], [], [], 0)[0], "the server has answered")
+        client.sendall(bytes(300000))
         assert client.recv(100).startswith(f"HTTP/1.0 {status}".encode())
 
 
