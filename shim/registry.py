@@ -52,6 +52,7 @@ class Registry:
         "_login_bytes",
         "_login_timer",
         "_logins",
+        "_looked_up",
         "_overrides",
         "_protected",
         "_rates",
@@ -85,6 +86,8 @@ class Registry:
         # From one change of options to the next.
         self._overrides: dict[str, int] = {}
         self._host_names = HostNames()
+        # The overrides whose hosts these are.
+        self._looked_up = ""
         self._limits: dict[str, tuple[int | None, int | None]] = {}
         self._protected: str | None = None
         self.reconfigure()
@@ -92,6 +95,8 @@ class Registry:
     def reconfigure(self) -> None:
         """Take over changed options."""
         config = self._broker.config
+        if not config.max_connections_per_ip_overrides:
+            self._host_names, self._looked_up = HostNames(), ""
         address_of = self._host_names.address_of
         self._overrides = {address_of(host): count for host, count in self._counts_by_host()}
         self._limits = {}
@@ -116,10 +121,14 @@ class Registry:
     async def look_up_hosts(self) -> list[str]:
         """Find the addresses of the hosts in `max.connections.per.ip.overrides`: until then their limits do not hold.
         Return those that have none."""
-        named = dict(self._counts_by_host())
-        self._host_names.forget_unless(named.__contains__)
-        lost = await self._host_names.look_up(named)
-        self.reconfigure()
+        config = self._broker.config
+        text = config.max_connections_per_ip_overrides
+        # Changed, all are looked up anew. Meanwhile those that are known hold.
+        host_names = self._host_names if text == self._looked_up else HostNames()
+        lost = await host_names.look_up(dict(self._counts_by_host()))
+        if text == config.max_connections_per_ip_overrides:  # else it was changed meanwhile
+            self._host_names, self._looked_up = host_names, text
+            self.reconfigure()
         return lost
 
     # --- the end of sessions whose credentials are gone (`kafka.shim.disconnect.changed.users`)

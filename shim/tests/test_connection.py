@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import gc
 import random
@@ -468,6 +469,33 @@ def test_an_exception_may_name_a_host_at_the_start_and_later(caplog):
         until(broker, lambda: f"no address is known of {unknown}" in caplog.text)
     with pytest.raises(ConfigError, match="no address is known of x"), Broker(**{name: f"{unknown}:5"}):
         pass
+
+
+@pytest.mark.parametrize("between", ["", "moved.test:9"])
+def test_a_host_that_has_moved_is_found_when_its_exception_is_changed(monkeypatch, between):
+    """As in Kafka. What it was when it was first named held for good, also after it was named no more."""
+    addresses, resolve = ["127.0.0.2"], socket.getaddrinfo
+
+    def resolve_moved(host, *args, **options):
+        return resolve(addresses[-1] if host == "moved.test" else host, *args, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve_moved)
+    name = "max.connections.per.ip.overrides"
+    with (
+        Broker(loop_factory=asyncio.new_event_loop, **{name: "moved.test:1"}) as broker,
+        Connection(broker.bootstrap_servers, timeout_s=PATIENCE_S) as client,
+    ):
+        registry = broker._server._registry
+        assert broker.call(lambda: registry._overrides) == {"127.0.0.2": 1}
+        addresses.append("127.0.0.1")
+        for text, found in ((between, {"127.0.0.1": 9} if between else {}), ("moved.test:1", {"127.0.0.1": 1})):
+            change = AlterableConfig(name=name, config_operation=0, value=text)
+            resource = AlterConfigsResource(resource_type=4, resource_name="", configs=[change])
+            (changed,) = client.request(IncrementalAlterConfigsRequest(resources=[resource])).responses
+            assert (changed.error_code, changed.error_message) == (0, None)
+            until(broker, lambda found=found: registry._overrides == found)
+        with raw(broker) as second:
+            assert is_closed(second)
 
 
 @pytest.mark.option("connections.max.idle.ms")
