@@ -190,7 +190,9 @@ class TransactionCoordinator:
                 current, producer_id, producer_epoch, partitions, client_version, now_ms, slot.pending
             )
             if txn is current:
-                return ()
+                # The request that wrote the record may still wait for the disk, or have failed there.
+                pending = self._log.pending_flush(slot)
+                return () if pending is None else (pending,)
             begins = self._faults.armed and current.state is not ONGOING
             if begins:
                 self._faults.reach("txn.before_begin", transactional_id=transactional_id)

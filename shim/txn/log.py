@@ -58,9 +58,11 @@ class Slot:
     written. `unmarked` are the partitions without a marker. `stuck` is the reason why no retry is made in the
     partitions `refused`. `is_ending` is set while a completion runs or waits for the disk: there is one at a time.
     `pause_ms` and `said` are for `Retries`: the pause before the next retry, and the last reason by partition.
+    `flush` is the fsync that the last record waits for, until it is known to be done (`TransactionLog.pending_flush`).
     """
 
     __slots__ = (
+        "flush",
         "is_ending",
         "key",
         "partition",
@@ -84,6 +86,7 @@ class Slot:
         self.unmarked: dict[TopicPartition, None] = {}
         self.pause_ms = 0
         self.said = NOTHING_SAID
+        self.flush: Flush | None = None
 
 
 class TransactionLog:
@@ -222,7 +225,9 @@ class TransactionLog:
                 raise
             raise KafkaError(_APPEND_ERRORS.get(error.code, error.code), error.message) from error
         # `apply`, without a call: a call may find no memory, and the record would count in the log alone.
-        (known or slot).transaction = txn
+        kept = known or slot
+        kept.transaction = txn
+        kept.flush = appended.flushed
         try:  # noqa: SIM105  (it takes a call)
             self._explanations.moved(txn)
         except MemoryError:
@@ -264,7 +269,23 @@ class TransactionLog:
     def prepare_flush(self, slot: Slot) -> Flush | None:
         """Request the fsync of everything in the slot's partition if `flush.messages` is set and it may not be on the
         disk. Returns None if nothing must be waited for. Raises NOT_COORDINATOR."""
-        return flush_of(self.partition_log(slot.partition))
+        log = self.partition_log(slot.partition)
+        if log.sync_error is not None:
+            # Nobody may have used it since an fsync failed, and until it is reopened no fsync succeeds.
+            log.check_sync()
+            log = self.partition_log(slot.partition)
+        return flush_of(log)
+
+    def pending_flush(self, slot: Slot) -> Flush | None:
+        """Returns the fsync that a request waits for which finds its record written by an earlier one, or None. An
+        earlier fsync that failed is requested again. Raises NOT_COORDINATOR, also while the partition is offline."""
+        flush = slot.flush
+        if flush is None or not flush.done():
+            return flush
+        # Until the new one succeeds the next request asks again.
+        flush = None if flush.exception() is None else self.prepare_flush(slot)
+        slot.flush = flush
+        return flush
 
     def partition_log(self, partition: int) -> PartitionLog:
         """Returns the log of a partition. Raises NOT_COORDINATOR if it does not exist, is offline or in `unloaded`."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FuturesTimeout
 
 import pytest
 
@@ -86,6 +88,56 @@ def test_a_batch_whose_transaction_may_not_be_on_the_disk_is_not_appended(broker
     broker.faults.arm("log.before_fsync", "oserror", "EIO", where={"path": f"{directory}/00000000000000000000.log"})
     assert client.produce(12) == ErrorCode.NOT_ENOUGH_REPLICAS
     assert broker.state.logs.get("t", 0).log_end_offset == 0
+
+
+JOINS: dict[str, Callable[[Client], ErrorCode]] = {
+    "Produce": lambda client: client.produce(12),
+    "TxnOffsetCommit": lambda client: client.commit_offsets(5),
+    "AddPartitionsToTxn": lambda client: client.add()[0],
+    "AddOffsetsToTxn": lambda client: client.add_offsets(),
+}
+
+
+@pytest.mark.parametrize("api", JOINS)
+def test_a_request_made_again_waits_for_the_record_that_the_first_one_wrote(
+    broker: Broker, client: Client, api: str
+) -> None:
+    """A client that gave up and connected anew: the record is in the log, and its fsync goes on."""
+    assert client.init() == ErrorCode.NONE
+    path = f"{broker.state.logs.get('__transaction_state', 0).directory}/00000000000000000000.log"
+    logs = [broker.state.logs.get(topic, 0) for topic in ("t", "__consumer_offsets")]
+    fsync = threading.Event()
+    begun: list[str] = []
+    broker.faults.arm("log.before_fsync", lambda path: (begun.append(path), fsync.wait(30)), where={"path": path})
+    with Connection(broker.bootstrap_servers) as connection, ThreadPoolExecutor(2) as threads:
+        other = Client(connection, "app")
+        other.producer = client.producer
+        try:
+            first = threads.submit(JOINS[api], other)
+            wait_until(lambda: bool(begun), "the record waits for its fsync")
+            again = threads.submit(JOINS[api], client)
+            with pytest.raises(FuturesTimeout):
+                again.result(5 * FSYNC_S)
+            assert [log.log_end_offset for log in logs] == [0, 0]
+        finally:
+            fsync.set()
+        assert first.result() == again.result() == ErrorCode.NONE
+    assert unflushed(broker) == []
+
+
+@pytest.mark.parametrize("api", ["Produce", "TxnOffsetCommit", "AddOffsetsToTxn"])
+def test_a_request_made_again_is_refused_while_the_record_may_be_lost(broker: Broker, client: Client, api: str) -> None:
+    assert client.init() == ErrorCode.NONE
+    path = f"{broker.state.logs.get('__transaction_state', 0).directory}/00000000000000000000.log"
+    broker.faults.arm("log.before_fsync", "oserror", "EIO", where={"path": path})
+    refused = JOINS[api](client)
+    assert refused != ErrorCode.NONE
+    assert [JOINS[api](client), JOINS[api](client)] == [refused, refused]
+    assert broker.state.logs.get("t", 0).log_end_offset == 0
+    broker.faults.disarm()
+    # The broker opens the partition again by itself.
+    wait_until(lambda: JOINS[api](client) == ErrorCode.NONE, "the record is on the disk")
+    assert unflushed(broker) == []
 
 
 def test_log_append_time_of_a_batch_that_waited_is_that_of_its_append() -> None:
