@@ -12,7 +12,7 @@ import logging
 from functools import partial
 
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.outcome import Outcome
+from kafka_shim.outcome import Outcome, wait_for
 from kafka_shim.scheduler import Scheduler, Slice
 from kafka_shim.txn import expiry, records, state
 from kafka_shim.txn.completion import Completion
@@ -144,7 +144,7 @@ class TransactionCoordinator:
     def _decide_initialise(
         self, transactional_id: str, timeout_ms: int, expected: tuple[int, int] | None, now_ms: int
     ) -> tuple[Slot, Transaction, list[Flush]]:
-        """Returns what is to be written, nothing of which is yet, with the fsyncs of a new block of producer ids."""
+        """Returns what is to be written, nothing of which is yet, with the fsyncs of the block of its producer id."""
         if transactional_id:  # `find` refuses an empty id before its timeout is checked, as in Kafka
             self._check_timeout(timeout_ms)
         slot = self._log.find(transactional_id)
@@ -161,6 +161,8 @@ class TransactionCoordinator:
         )
         if slot is None:
             slot = Slot(transactional_id, self._log.partition_for(transactional_id))
+        elif not flushes:
+            self.producer_ids.pending(txn.producer_id, flushes)
         return slot, txn, flushes
 
     def _check_timeout(self, timeout_ms: int) -> None:
@@ -260,8 +262,7 @@ class TransactionCoordinator:
         return Outcome(answer, tuple(ending.flushes), follow_up)
 
     def must_wait(self, transactional_id: str) -> bool:
-        """Returns whether the response waits for the whole completion: for a test that acts at its steps, or for the
-        disk."""
+        """Returns whether the response waits for the whole completion: for the disk, or for a test at its steps."""
         return self._faults.is_armed_besides(ANSWERED) or self._log.wants_flush(transactional_id)
 
     async def end_stepwise(
@@ -271,7 +272,9 @@ class TransactionCoordinator:
         `flush.messages` requires it, the record of each step is on the disk before the next step. A power cut between
         two fsyncs must leave neither a marker without its decision nor a completed transaction without its markers."""
         ending = self._ending(transactional_id, producer_id, producer_epoch, commit, client_version)
-        return await ending.run()  # type: ignore[no-any-return]
+        told = await ending.run()
+        await wait_for(ending.flushes)  # a retry has no step that waits for them
+        return told  # type: ignore[no-any-return]
 
     def _ending(
         self, transactional_id: str, producer_id: int, producer_epoch: int, commit: bool, client_version: int
@@ -305,6 +308,8 @@ class TransactionCoordinator:
             if txn is not current:
                 txn = yield from self._completion.steps(slot, txn, flushes)
                 yield AFTER_COMPLETE
+            elif client_version >= TV2:  # the others are told no id
+                self.producer_ids.pending(txn.producer_id, flushes)
         except KafkaError as error:
             self.explanations.refused("EndTxn", transactional_id, error, now_ms, (producer_id, producer_epoch))
             raise

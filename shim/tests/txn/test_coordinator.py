@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from concurrent.futures import Future
 
 import pytest
 
@@ -13,6 +14,7 @@ from kafka_shim.storage.results import StorageError
 from kafka_shim.tests import descriptors
 from kafka_shim.tests.txn.harness import Node
 from kafka_shim.txn import expiry
+from kafka_shim.txn.producer_ids import ProducerIds
 from kafka_shim.txn.transaction import (
     COMPLETE_ABORT,
     COMPLETE_COMMIT,
@@ -180,6 +182,32 @@ def test_a_tv2_retry_after_a_restart_answers_the_bumped_epoch(node: Node) -> Non
 
 class Stopped(Exception):
     pass
+
+
+def test_a_retried_end_tells_a_rotated_producer_id_once_its_block_is_on_the_disk(node: Node) -> None:
+    producer = exhaust(node)
+    fsync: Future[None] = Future()
+    node.coordinator.producer_ids = ProducerIds(lambda: (5000, 1000, fsync))
+    node.produce("app", producer, "orders", 0, "v")
+    told = []
+    for _ in range(2):
+        outcome = node.coordinator.decide("app", *producer, True, TV2)
+        assert list(outcome.flushes) == [fsync]
+        told.append(outcome.response)
+        if outcome.follow_up is not None:
+            outcome.follow_up()
+    assert told == [(5000, 0)] * 2
+
+    async def end_stepwise() -> tuple[int, int]:
+        ending = asyncio.ensure_future(node.coordinator.end_stepwise("app", *producer, True, TV2))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not ending.done()
+        fsync.set_result(None)
+        return await ending
+
+    assert asyncio.run(end_stepwise()) == (5000, 0)
+    assert list(node.coordinator.decide("app", *producer, True, TV2).flushes) == []
 
 
 def stop_here(**facts: object) -> None:

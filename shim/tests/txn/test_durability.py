@@ -76,6 +76,32 @@ def test_a_block_of_producer_ids_is_on_the_disk_before_its_first_id_is_told() ->
         assert len([path for path in fsyncs if path.endswith(".log")]) == 2
 
 
+def test_a_producer_id_that_is_told_again_waits_for_the_fsync_of_its_block_too() -> None:
+    """The second InitProducerId of a transactional id gets the same producer id with the next epoch."""
+    with (
+        Broker(transaction_state_log_num_partitions=1) as broker,
+        Connection(broker.bootstrap_servers) as connection,
+        Connection(broker.bootstrap_servers) as other,
+        ThreadPoolExecutor(2) as threads,
+    ):
+        broker.call(broker.state.metadata.ensure_internal_topic, "__transaction_state")
+        fsync = threading.Event()
+        begun: list[str] = []
+        where = {"path": f"{broker.state.logs.metadata_log.directory}/00000000000000000000.log"}
+        broker.faults.arm("log.before_fsync", lambda path: (begun.append(path), fsync.wait(30)), where=where)
+        clients = [Client(connection, "app"), Client(other, "app")]
+        try:
+            first = threads.submit(clients[0].init)
+            wait_until(lambda: bool(begun), "the block waits for its fsync")
+            again = threads.submit(clients[1].init)
+            with pytest.raises(FuturesTimeout):
+                again.result(5 * FSYNC_S)
+        finally:
+            fsync.set()
+        assert first.result() == again.result() == ErrorCode.NONE
+        assert [client.producer for client in clients] == [(0, 0), (0, 1)]
+
+
 def test_an_end_that_cannot_be_flushed_is_not_answered_as_done(broker: Broker, client: Client) -> None:
     assert client.init() == client.produce(12) == ErrorCode.NONE
     broker.faults.arm("log.before_fsync", "oserror", "EIO")

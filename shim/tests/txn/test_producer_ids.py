@@ -101,3 +101,46 @@ def test_a_block_whose_fsync_failed_is_given_up() -> None:
     fsyncs[1].set_result(None)
     assert ids.next(flushes) == 1001
     assert len(flushes) == 3
+
+
+class Fsyncs:
+    """Blocks with an fsync each, which the test ends."""
+
+    def __init__(self) -> None:
+        self.blocks = Blocks()
+        self.all: list[Future[None]] = []
+        self.ids = ProducerIds(self._take)
+
+    def _take(self) -> tuple[int, int, Future[None]]:
+        first, count, _ = self.blocks.take()
+        self.all.append(Future())
+        return first, count, self.all[-1]
+
+    def told_again(self, producer_id: int) -> list[Future[None]]:
+        flushes: list[Future[None]] = []
+        self.ids.pending(producer_id, flushes)
+        return flushes
+
+
+def test_an_id_that_is_told_again_waits_for_its_blocks_fsync_until_it_is_done() -> None:
+    fsyncs = Fsyncs()
+    assert fsyncs.ids.next([]) == 0
+    assert fsyncs.told_again(0) == fsyncs.all
+    fsyncs.all[0].set_result(None)
+    assert fsyncs.told_again(0) == []
+    # A full block is no reason to record another one.
+    assert [fsyncs.ids.next([]) for _ in range(1000)][-1] == 1000
+    assert fsyncs.told_again(999) == []
+    assert fsyncs.told_again(1000) == [fsyncs.all[1]]
+    assert fsyncs.blocks.recorded == 2
+
+
+def test_an_id_of_a_block_whose_fsync_failed_is_told_again_after_that_of_another_block() -> None:
+    fsyncs = Fsyncs()
+    assert fsyncs.ids.next([]) == 0
+    fsyncs.all[0].set_exception(OSError(5, "Input/output error"))
+    assert fsyncs.told_again(0) == [fsyncs.all[1]]
+    assert fsyncs.told_again(0) == [fsyncs.all[1]]
+    fsyncs.all[1].set_result(None)
+    assert fsyncs.told_again(0) == []
+    assert fsyncs.ids.next([]) == 1000
