@@ -85,6 +85,9 @@ class _Loader:
         except CheckpointError as err:
             logger.warning("%s: leader epochs are read from the batches: %s", log.name, err)
         self.snapshots = sorted(names.offset_of(name) for name in files if name.endswith(names.SNAPSHOT))
+        # As in Kafka: with them comes a transaction of which no record is left, and it would hold back readers.
+        for offset in [offset for offset in self.snapshots if offset <= self.start.start_offset]:
+            self.remove_snapshot(offset)
         self.recover_segments(files)
         self.load_offsets()
         self.drop_stray_snapshots()
@@ -221,8 +224,10 @@ class _Loader:
     def load_producers(self) -> None:
         log = self.log
         producers = log.producers
-        if not self.snapshots and self.start.clean and self.state_offset < 0:
-            # A clean stop writes a snapshot if there is producer state, so there is none.
+        is_stopped_without = not self.snapshots and self.start.clean and self.state_offset < 0
+        if is_stopped_without or log.log_start_offset == log.log_end_offset:
+            # A clean stop writes a snapshot if there is producer state, so there is none. An empty log has none either,
+            # as in Kafka: what `recover_segment` has replayed is of deleted records.
             producers.clear(log.log_end_offset)
             producers.snapshot_offset = log.log_end_offset
             return

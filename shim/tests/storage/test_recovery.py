@@ -619,6 +619,40 @@ def test_batch_stays_whole_when_the_copy_is_older_than_the_index(make_disk: Call
     assert len(batch(b"v0")) * (log.log_end_offset - 1) < size
 
 
+def test_a_transaction_of_which_nothing_is_left_does_not_hold_back_readers_after_a_crash(
+    make_disk: Callable[..., Disk],
+) -> None:
+    """DeleteRecords has passed it, and its segment is gone; Kafka 4.3.1's values."""
+    disk = make_disk()
+    log = disk.open()
+    put(log, b"t", pid=1, seq=0, txn=True)
+    log.roll(NOW_MS)
+    for _ in range(5):
+        put(log, b"v")
+    log.delete_records_before(4)
+    log.release_before(4, NOW_MS)
+    assert ([segment.base_offset for segment in log.segments], log.last_stable_offset) == ([1], 4)
+    for _ in range(2):
+        disk.crash()
+        log = disk.open()
+        assert (log.log_start_offset, log.last_stable_offset, log.log_end_offset) == (4, 6, 6)
+
+
+def test_an_open_transaction_does_not_outlive_the_deletion_of_all_records_and_a_crash(
+    make_disk: Callable[..., Disk],
+) -> None:
+    disk = make_disk()
+    log = disk.open()
+    put(log, b"t", pid=1, seq=0, txn=True)
+    put(log, b"v")
+    log.delete_records_before(2)
+    disk.crash()
+    log = disk.open()
+    assert (log.log_start_offset, log.log_end_offset) == (2, 2)
+    put(log, b"later")
+    assert log.last_stable_offset == log.log_end_offset == 3
+
+
 def test_start_inside_a_batch_of_an_open_transaction_keeps_it_open(make_disk: Callable[..., Disk]) -> None:
     disk = make_disk()
     log = disk.open()
