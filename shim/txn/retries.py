@@ -21,6 +21,10 @@ logger = logging.getLogger("kafka_shim.txn")
 FIRST_PAUSE_MS = 100
 # The pause doubles up to this one: a full disk may have refused the markers of thousands of transactions.
 LONGEST_PAUSE_MS = 3200
+# Partitions of a transaction whose reasons are said, at most.
+MOST_SAID = 100
+# Stands for the others. No topic has this name.
+REST = ("", -1)
 
 
 class Retries:
@@ -61,10 +65,18 @@ class Retries:
 
     def say(self, slot: Slot, transactional_id: str, partition: TopicPartition | None, now_ms: int, text: str) -> None:
         """Note in the history and in the log why a marker, or COMPLETE if `partition` is None, could not be written.
-        Each retry meets the same reason: it is said once."""
-        if slot.said.get(partition) != text:
-            slot.said = {**slot.said, partition: text}
-            self._explanations.noted(transactional_id, now_ms, text, self._lines)
+        Each retry meets the same reason: it is said once. Of very many partitions the first `MOST_SAID` have theirs."""
+        said = slot.said
+        if said.get(partition) == text:
+            return
+        if partition not in said and len(said) >= MOST_SAID and partition is not None:
+            if REST in said:
+                return
+            partition, text = REST, "markers for more partitions are refused"
+        if said is NOTHING_SAID:
+            said = slot.said = {}
+        said[partition] = text
+        self._explanations.noted(transactional_id, now_ms, text, self._lines)
 
     @staticmethod
     def done(slot: Slot) -> None:
