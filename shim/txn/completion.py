@@ -256,14 +256,15 @@ class Completion:
         self, slot: Slot, prepared: Transaction, partition: TopicPartition, error: KafkaError
     ) -> None:
         text = f"marker for {partition[0]}-{partition[1]} refused with {error}"
-        if error.code in (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED):
+        is_final = error.code in (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED)
+        if is_final:
             # As in Kafka's coordinator: another coordinator wrote a marker there, and the transaction stays prepared
             # (B11, D18).
             text += "; it stays prepared until `kafka-shim transactions force-terminate`"
             slot.stuck = text
             slot.refused |= {partition}
-            logger.warning("%s: %s", prepared.transactional_id, text)
-        self._retries.say(slot, prepared.transactional_id, partition, self._clock.now_ms(), text)
+        now_ms = self._clock.now_ms()
+        self._retries.say(slot, prepared.transactional_id, partition, now_ms, text, is_final=is_final)
 
     def _complete(self, slot: Slot, prepared: Transaction, flushes: list[Flush]) -> Transaction:
         """Write COMPLETE if every marker is written, unless the transaction is gone since the caller waited for the

@@ -34,6 +34,7 @@ class Retries:
         self._clock = clock
         self._explanations = explanations
         self._lines = LineLimit(logger, clock, level=logging.INFO)
+        self._warnings = LineLimit(logger, clock)
         self._timers: dict[str, Timer] = {}
         self._is_stopped = False
 
@@ -44,6 +45,7 @@ class Retries:
             timer.cancel()
         self._timers.clear()
         self._lines.close()
+        self._warnings.close()
 
     def __contains__(self, transactional_id: str) -> bool:
         return transactional_id in self._timers
@@ -63,9 +65,19 @@ class Retries:
         slot.pause_ms = min(2 * slot.pause_ms, LONGEST_PAUSE_MS) or FIRST_PAUSE_MS
         self._timers[transactional_id] = self._clock.call_later(slot.pause_ms, run)
 
-    def say(self, slot: Slot, transactional_id: str, partition: TopicPartition | None, now_ms: int, text: str) -> None:
+    def say(
+        self,
+        slot: Slot,
+        transactional_id: str,
+        partition: TopicPartition | None,
+        now_ms: int,
+        text: str,
+        *,
+        is_final: bool = False,
+    ) -> None:
         """Note in the history and in the log why a marker, or COMPLETE if `partition` is None, could not be written.
-        Each retry meets the same reason: it is said once. Of very many partitions the first `MOST_SAID` have theirs."""
+        Each retry meets the same reason: it is said once; as a warning if there is no retry (`is_final`). Of very many
+        partitions the first `MOST_SAID` have theirs."""
         said = slot.said
         if said.get(partition) == text:
             return
@@ -76,7 +88,7 @@ class Retries:
         if said is NOTHING_SAID:
             said = slot.said = {}
         said[partition] = text
-        self._explanations.noted(transactional_id, now_ms, text, self._lines)
+        self._explanations.noted(transactional_id, now_ms, text, self._warnings if is_final else self._lines)
 
     @staticmethod
     def done(slot: Slot) -> None:

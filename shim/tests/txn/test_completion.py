@@ -17,6 +17,7 @@ from kafka_shim.cext import records as cext_records
 from kafka_shim.cext.segment import append
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.internal_topics import TRANSACTION_STATE_TOPIC as TOPIC
+from kafka_shim.line_limit import MAX_LINES
 from kafka_shim.metadata.image import RESOURCE_TOPIC
 from kafka_shim.tests.txn.harness import Node
 from kafka_shim.txn.coordinator import ABORTS, MOST_LOOKED_AT_AT_ONCE
@@ -495,3 +496,25 @@ def test_of_very_many_refused_markers_the_first_hundred_have_a_reason_in_the_his
     before, last = node.coordinator.explanations.lines("app")[-2:]
     assert "marker for many-99 refused" in before
     assert last.endswith(" markers for more partitions are refused")
+
+
+def test_markers_that_another_coordinator_fenced_are_warned_of_in_limited_lines(
+    node: Node, caplog: pytest.LogCaptureFixture
+) -> None:
+    node.topic("many", 2 * MAX_LINES)
+    producer = node.init("app")
+    epoch = node.logs.get(TOPIC, node.coordinator.partition_for("app")).leader_epoch
+    for partition in range(2 * MAX_LINES):
+        node.produce("app", producer, "many", partition, "v")
+        log = node.logs.get("many", partition)
+        log.append_marker(*producer, epoch + 5, False, 0, node.clock.now_ms())
+    caplog.clear()
+    node.end("app", producer, True)
+    node.clock.advance(60_000)
+    told = [record for record in caplog.records if record.name == "kafka_shim.txn"]
+    assert {record.levelname for record in told} == {"WARNING"}
+    assert [record.getMessage().split(" refused")[0] for record in told[:MAX_LINES]] == [
+        f"app: marker for many-{partition}" for partition in range(MAX_LINES)
+    ]
+    (rest,) = told[MAX_LINES:]
+    assert rest.getMessage().startswith(f"{MAX_LINES} further lines")
