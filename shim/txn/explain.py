@@ -22,7 +22,7 @@ logger = logging.getLogger("kafka_shim.txn")
 
 EVENTS_PER_ID = 32
 IDS = 1024
-# Ids of which nothing but refusals is known, which may not exist.
+# Ids that do not exist, of which nothing but refusals is known.
 REFUSED_IDS = 128
 SHOWN_TRANSITIONS = 3
 SHOWN_PARTITIONS = 100
@@ -61,14 +61,16 @@ Event = Transaction | Refusal | Note
 
 class Explanations:
     """The newest `EVENTS_PER_ID` events of each of the `IDS` transactional ids that were seen last, and of the
-    `REFUSED_IDS` of which nothing but refusals was seen: ids that a client makes up drop no other."""
+    `REFUSED_IDS` others of which nothing but refusals was seen: ids that a client makes up drop no other. `ids` are
+    those that exist; `TransactionLog` sets it."""
 
-    __slots__ = ("_events", "_refusals")
+    __slots__ = ("_events", "_refusals", "ids")
 
     def __init__(self) -> None:
         # The one that was seen last is the last.
         self._events: OrderedDict[str, deque[Event]] = OrderedDict()
         self._refusals: OrderedDict[str, deque[Event]] = OrderedDict()
+        self.ids: Container[str] = frozenset()
 
     def _of(self, transactional_id: str) -> deque[Event]:
         events = self._events.get(transactional_id)
@@ -79,7 +81,8 @@ class Explanations:
         return events
 
     def _of_refused(self, transactional_id: str) -> deque[Event]:
-        if transactional_id in self._events:
+        # An id that a start has read may not have moved since.
+        if transactional_id in self._events or transactional_id in self.ids:
             return self._of(transactional_id)
         events = self._refusals.get(transactional_id)
         if events is None:

@@ -102,6 +102,7 @@ class TransactionLog:
         self._logs = logs
         self._metadata = metadata
         self._explanations = explanations
+        explanations.ids = self.slots
 
     def load(self) -> None:
         """Replay all partitions. Those that are offline or cannot be read stay in `unloaded`. Raises StorageError if

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from kafka_shim.embedded import Broker
-from kafka_shim.errors import ErrorCode
+from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.java_hash import internal_partition
 from kafka_shim.targets.requests import create_topic, make
 from kafka_shim.targets.waiting import right_answer
 from kafka_shim.tests.txn.harness import Node
+from kafka_shim.txn.explain import REFUSED_IDS
 from kafka_shim.txn.transaction import FIELDS, Transaction
 from kafka_shim.wire_client import Connection
 
@@ -96,3 +99,15 @@ def test_of_two_partitions_that_have_an_id_the_later_record_counts(node: Node) -
     assert "t" in log.slots
     log.apply("t", None, other)
     assert "t" not in log.slots
+
+
+def test_refusals_of_an_id_that_a_start_has_read_are_not_dropped_by_those_of_made_up_ids(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    producer_id, epoch = node.init("app")
+    node.restart()
+    for name in ("app", *(f"made-up-{number}" for number in range(REFUSED_IDS))):
+        with pytest.raises(KafkaError):
+            node.end(name, (producer_id, epoch + 5), True)
+    lines = node.coordinator.explanations.lines("app")
+    assert [line.split(" ", 2)[1] for line in lines] == ["EndTxn"]
+    node.stop()
