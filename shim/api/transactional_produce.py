@@ -123,6 +123,8 @@ async def _append_later(
     try:
         await wait_for(flushes)
     except KafkaError as error:
+        producer = wanted[0].producer_id, wanted[0].producer_epoch
+        context.broker.transactions.note_refusal("Produce", request.transactional_id, error, producer)
         _refuse([(batch, error) for batch in wanted if batch.error is None], ADDED)
     await context.broker.faults.gate("produce.verified", transactional_id=request.transactional_id)
     context.received_ms = context.broker.clock.now_ms()  # LogAppendTime is that of the append

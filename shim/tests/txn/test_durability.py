@@ -114,6 +114,8 @@ def test_a_batch_whose_transaction_may_not_be_on_the_disk_is_not_appended(broker
     broker.faults.arm("log.before_fsync", "oserror", "EIO", where={"path": f"{directory}/00000000000000000000.log"})
     assert client.produce(12) == ErrorCode.NOT_ENOUGH_REPLICAS
     assert broker.state.logs.get("t", 0).log_end_offset == 0
+    last = broker.call(broker.state.transactions.explanations.lines, "app")[-1]
+    assert "Produce refused with NOT_COORDINATOR: producer id 0 epoch 0: the records may not be on the disk" in last
 
 
 JOINS: dict[str, Callable[[Client], ErrorCode]] = {
