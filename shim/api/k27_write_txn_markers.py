@@ -58,12 +58,15 @@ def handle(
 def failed(
     request: WriteTxnMarkersRequest, version: int, code: ErrorCode, message: str | None
 ) -> Steps[WriteTxnMarkersResponse]:
-    """Every partition of a producer id's last marker gets the error, as in WriteTxnMarkersRequest.getErrorResponse."""
+    """Every partition of a producer id's last marker gets the error once, as in
+    WriteTxnMarkersRequest.getErrorResponse."""
     codes: dict[int, dict[str, dict[int, ErrorCode]]] = {}
     for marker in request.markers:
-        codes[marker.producer_id] = of_producer = {}
+        of_producer: dict[str, dict[int, ErrorCode]] = {}
+        codes[marker.producer_id] = of_producer
         for topic in marker.topics:
-            of_producer[topic.name] = dict.fromkeys(topic.partition_indexes, code)
+            if topic.partition_indexes:
+                of_producer.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes, code))
             yield
     return (yield from _response(codes))
 

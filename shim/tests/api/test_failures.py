@@ -19,6 +19,7 @@ from kafka_shim.protocol.messages import (
     list_offsets_request,
     offset_fetch_request,
     produce_request,
+    write_txn_markers_request,
 )
 
 
@@ -172,3 +173,18 @@ def test_an_answer_with_many_entries_is_made_in_as_many_steps(api: Api):
                 taken += 1
         except StopIteration as end:
             assert taken >= messages_in(end.value) * ENTRIES // (ENTRIES + 1)
+
+
+def test_a_failed_write_txn_markers_lists_each_partition_once_under_its_topic():
+    """As in Kafka, which keeps them by partition: a topic without one is not listed."""
+    listed = [("t", [0, 1]), ("u", []), ("t", [2, 1])]
+    topics = [
+        write_txn_markers_request.WritableTxnMarkerTopic(name=name, partition_indexes=indexes)
+        for name, indexes in listed
+    ]
+    marker = write_txn_markers_request.WritableTxnMarker(producer_id=7, topics=topics)
+    response = answer(27, 1, write_txn_markers_request.WriteTxnMarkersRequest(markers=[marker]))
+    (result,) = response.markers
+    (topic,) = result.topics
+    told = [(one.partition_index, one.error_code) for one in topic.partitions]
+    assert (result.producer_id, topic.name, told) == (7, "t", [(0, -1), (1, -1), (2, -1)])
