@@ -79,7 +79,7 @@ def storm(broker: Broker, injector: Injector, seed: int) -> dict[str, dict[int, 
                 writer.write(chance.choice(sorted(TOPICS)))
             injector.is_active = False
             if chance.random() < 0.2:
-                broker.call(broker.state.logs.checkpoint)
+                broker.call(broker.state.logs.checkpoints.write_aside)
     return writer.acknowledged
 
 

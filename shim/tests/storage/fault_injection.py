@@ -316,7 +316,7 @@ class Run:
             (2, lambda: self.delete_records("plain")),
             (2, lambda: self.logs.retain(self.clock.now_ms())),
             (3, self.clean),
-            (2, self.logs.checkpoint),
+            (2, self.logs.checkpoints.write_aside),
             (2, lambda: self.attempt(lambda: self.log(topic).flush())),
             (2, lambda: self.attempt(lambda: self.log(topic).take_snapshot())),
             (2, lambda: (self.delete_topic("again"), self.make_topic("again"))),

@@ -153,7 +153,7 @@ def test_a_request_made_again_waits_for_the_record_that_the_first_one_wrote(
     assert unflushed(broker) == []
 
 
-@pytest.mark.parametrize("api", ["Produce", "TxnOffsetCommit", "AddOffsetsToTxn"])
+@pytest.mark.parametrize("api", JOINS)
 def test_a_request_made_again_is_refused_while_the_record_may_be_lost(broker: Broker, client: Client, api: str) -> None:
     assert client.init() == ErrorCode.NONE
     path = f"{broker.state.logs.get('__transaction_state', 0).directory}/00000000000000000000.log"
