@@ -36,11 +36,12 @@ def close_all(
     flusher.stop()
     whole = {log for log in closed if not log.is_offline and log.sync_error is None}
     unclean = {partitions.dir_of.get(log, log_dirs.metadata_dir) for log in logs if log not in whole}
-    # A partition that was not loaded is as clean as at the start, unless an attempt to load it failed.
+    # A partition that was not loaded is as clean as at the start, unless an attempt to load it failed, or it got the
+    # copy of a move then, which nobody closed.
     unclean.update(
         data_dir
         for partition, data_dir in partitions.unused.items()
-        if not data_dir.was_clean or partition in partitions.not_loaded
+        if not data_dir.was_clean or partition in partitions.not_loaded or partition in partitions.damaged
     )
     for log in whole if synced else ():
         log.closed()

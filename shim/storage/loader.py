@@ -37,8 +37,6 @@ class Loader:
         self._services = services
         # Returns the id of the directory that the metadata records for a partition, or an empty string.
         self.assigned: Callable[[Partition], str] = _unknown
-        # Directories of deleted partitions that the scan found.
-        self._deleted: list[tuple[DataDir, str]] = []
         # Partitions that were moving at the last stop, with the directory that they go to.
         self.unfinished: dict[Partition, DataDir] = {}
 
@@ -47,16 +45,26 @@ class Loader:
         `-stray`."""
         partitions = self._partitions
         for data_dir in list(self._log_dirs.live):
-            if not self._log_dirs.usable_after(data_dir, partial(self._scan, data_dir, lookup)):
-                partitions.unused = {one: where for one, where in partitions.unused.items() if where is not data_dir}
+            self._is_usable_after(data_dir, partial(self._scan, data_dir, lookup))
         self._adopt_futures(lookup)
-        self._end_deletions(lookup)
         # Last: a stop after a refused start must not write checkpoints of what was found so far.
         partitions.lookup = lookup
 
+    def _is_usable_after(self, data_dir: DataDir, step: Callable[[], object]) -> bool:
+        """Returns whether the directory can be used after the step, and else forgets what was found in it. Raises
+        StorageError."""
+        if self._log_dirs.usable_after(data_dir, step):
+            return True
+        partitions = self._partitions
+        partitions.unused = {one: where for one, where in partitions.unused.items() if where is not data_dir}
+        partitions.damaged &= partitions.unused.keys()
+        self.unfinished = {one: where for one, where in self.unfinished.items() if where is not data_dir}
+        return False
+
     def _scan(self, data_dir: DataDir, lookup: Lookup) -> None:
         live, deleted = data_dir.scan()
-        self._deleted += [(data_dir, path) for path in deleted]
+        for path in deleted:
+            self._services.flusher.run(partial(remove_tree, path))
         for partition in live:
             self._found(data_dir, partition, lookup)
 
@@ -98,6 +106,8 @@ class Loader:
         partitions = self._partitions
         for data_dir in list(self._log_dirs.live):
             for partition, path in data_dir.futures.items():
+                if data_dir not in self._log_dirs.live:
+                    break
                 facts = lookup(*partition)
                 if facts is None or read_topic_id(path) != uuid_text(facts[0]):
                     logger.warning("%s is ignored: the metadata does not know its topic id", path)
@@ -109,56 +119,17 @@ class Loader:
                     self.unfinished[partition] = data_dir
 
     def _adopt(self, data_dir: DataDir, partition: Partition, path: str) -> None:
-        """Give the copy of a partition its name, if the move had given up the source."""
-        if not self._may_take(data_dir, partition):
-            return
-        if self._log_dirs.usable_after(data_dir, partial(self._take, data_dir, partition, path)):
-            logger.info("%s-%d: its move to %s is completed", *partition, data_dir.path)
-
-    def _end_deletions(self, lookup: Lookup) -> None:
-        """Remove the directories of deleted partitions, except those whose deletion a power cut undid. A name that was
-        cut to fit does not tell the topic."""
-        for data_dir, path in self._deleted:
-            partition = names.partition_of(os.path.basename(path).rpartition(".")[0])
-            facts = None if partition is None else lookup(*partition)
-            if partition is None or facts is None:
-                self._services.flusher.run(partial(remove_tree, path))
-            elif data_dir in self._log_dirs.live:
-                end = partial(self._end_deletion, data_dir, partition, path, uuid_text(facts[0]))
-                self._log_dirs.usable_after(data_dir, end)
-        self._deleted.clear()
-
-    def _end_deletion(self, data_dir: DataDir, partition: Partition, path: str, topic_id: str) -> None:
-        """Remove a directory, or give it its name back if it is the only one of the topic that has the name. It stays
-        if another may be where this start cannot look. Raises OSError."""
-        live = self._partitions.unused.get(partition)
-        if read_topic_id(path) != topic_id or (
-            live is not None and _is_of_topic(live.partition_path(*partition), topic_id)
-        ):
-            self._services.flusher.run(partial(remove_tree, path))
-        elif self._may_take(data_dir, partition):
-            if live is not None:
-                self.set_aside(live, partition, "the deletion of the topic before it was lost")
-                live.partitions.discard(partition)
-            # What the checkpoints say may be of the later topic.
-            for name, offsets in data_dir.checkpoints():
-                if offsets.pop(partition, None) is not None:
-                    data_dir.write_offsets(name, offsets, sync=True)
-            self._take(data_dir, partition, path)
-            logger.warning("%s-%d is there again: its deletion was lost before it was on the disk", *partition)
-
-    def _may_take(self, data_dir: DataDir, partition: Partition) -> bool:
-        """Whether a directory can be the partition's. While another of `log.dirs` cannot be used, that one may have it,
-        unless the metadata names this one."""
+        """Give the copy of a partition its name, if the move had given up the source. While a directory of `log.dirs`
+        cannot be used, the source may be there, unless the metadata names this directory."""
         assigned = self.assigned(partition)
-        return assigned == data_dir.directory_id or not (assigned or self._log_dirs.failed)
-
-    def _take(self, data_dir: DataDir, partition: Partition, path: str) -> None:
-        """Give a directory the name of the partition. Raises OSError."""
-        os.rename(path, data_dir.partition_path(*partition))
-        data_dir.partitions.add(partition)
-        self._partitions.unused[partition] = data_dir
-        self._partitions.damaged.add(partition)  # its indexes were not closed
+        if assigned != data_dir.directory_id and (assigned or self._log_dirs.failed):
+            return
+        rename = partial(os.rename, path, data_dir.partition_path(*partition))
+        if self._is_usable_after(data_dir, rename):
+            logger.info("%s-%d: its move to %s is completed", *partition, data_dir.path)
+            data_dir.partitions.add(partition)
+            self._partitions.unused[partition] = data_dir
+            self._partitions.damaged.add(partition)  # its indexes were not closed
 
     def set_aside(self, data_dir: DataDir, partition: Partition, reason: str) -> None:
         """Rename a partition directory with the suffix `-stray`. Raises OSError."""
@@ -215,20 +186,11 @@ class Loader:
         stored = read_topic_id(path)
         if stored is not None and stored != uuid_text(topic_id):
             self.set_aside(data_dir, partition, f"it belongs to the topic id {stored}")
-            for _, offsets in data_dir.checkpoints():
+            for offsets in (data_dir.start_offsets, data_dir.recovery_points, data_dir.cleaner_offsets):
                 offsets.pop(partition, None)
             stored = None
         if stored is None:
             data_dir.make_partition(*partition, topic_id)
-
-
-def _is_of_topic(path: str, topic_id: str) -> bool:
-    """Whether a partition directory is the topic's: one without an id is, if it has records. Raises OSError."""
-    stored = read_topic_id(path)
-    if stored is not None:
-        return stored == topic_id
-    with os.scandir(path) as entries:
-        return any(entry.name.endswith(names.LOG) and entry.stat().st_size for entry in entries)
 
 
 def _unknown(partition: Partition) -> str:

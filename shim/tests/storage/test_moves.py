@@ -471,6 +471,53 @@ def test_source_that_cannot_get_its_name_back_is_not_lost(node, monkeypatch, is_
     assert records(node.log) == expected
 
 
+def left_as_copy(node, topic: str) -> Path:
+    """What a kill leaves between the two renames at the end of a move: the copy alone."""
+    (where,) = [node.path / name for name in "ab" if (node.path / name / f"{topic}-0").is_dir()]
+    copy = names.retired_name(topic, 0, names.FUTURE_DIR, node.clock.random)
+    return (where / f"{topic}-0").rename(where / copy)
+
+
+def test_a_copy_that_took_its_place_at_a_start_is_not_called_clean_before_it_was_used(node):
+    """Its directory was closed, the copy was not: an open transaction would be forgotten."""
+    log = node.make()
+    put(log, b"undecided", pid=7, seq=0, txn=True)
+    put(log, b"behind")
+    node.stop()
+    for snapshot in left_as_copy(node, "t").glob("*.snapshot"):
+        snapshot.unlink()
+    for _ in range(2):
+        node.start()
+        node.stop()
+    node.start()
+    assert (node.log.last_stable_offset, node.log.log_end_offset) == (0, 2)
+
+
+def test_a_directory_in_which_a_copy_cannot_take_its_place_is_not_used_at_all(node, monkeypatch):
+    """It is not locked any more."""
+    node.make()
+    for name in ("u", "v", "w"):
+        node.store.create_topic(name, 1)
+        node.logs.get(name, 0)
+    in_b = [name for name in ("u", "v", "w") if Path(node.logs.get(name, 0).directory).parent.name == "b"]
+    assert len(in_b) > 1
+    node.stop()
+    left_as_copy(node, in_b[0])
+    rename = os.rename
+
+    def refuse(source: str, target: str) -> None:
+        if str(source).endswith("-future"):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        rename(source, target)
+
+    monkeypatch.setattr(os, "rename", refuse)
+    node.start()
+    for name in in_b:
+        with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+            node.logs.get(name, 0)
+    put(node.log, b"served")
+
+
 def test_unrecorded_directory_stops_the_end_of_a_move(node):
     log = node.make()
     fill(log, 10)
