@@ -19,7 +19,7 @@ from kafka_shim.uuids import uuid_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from kafka_shim.randomness import Randomness
 
@@ -201,12 +201,6 @@ class DataDir:
     def has_entry(self, name: str, partition: Partition) -> bool:
         """Whether this checkpoint file may contain an entry for the partition."""
         return partition in self._entries.get(name, ())
-
-    def checkpoints(self) -> Iterator[tuple[str, dict[Partition, int]]]:
-        """Yield the file name and the offsets of each checkpoint that a start reads."""
-        yield checkpoint.RECOVERY_POINTS, self.recovery_points
-        yield checkpoint.LOG_START_OFFSETS, self.start_offsets
-        yield checkpoint.CLEANER_OFFSETS, self.cleaner_offsets
 
     def mark_clean(self, broker_epoch: int) -> None:
         """Write the clean-shutdown file, as the last write of a clean stop. Raises OSError."""

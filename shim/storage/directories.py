@@ -3,6 +3,7 @@ asyncDelete)."""
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 from contextlib import suppress
@@ -21,7 +22,6 @@ from kafka_shim.uuids import uuid_text
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
-    from typing import TypeVar
 
     from kafka_shim.config import TopicConfig
     from kafka_shim.storage.checkpoint import Partition
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from kafka_shim.storage.offset_checkpoints import OffsetCheckpoints
     from kafka_shim.storage.partitions import Partitions
     from kafka_shim.storage.services import LogServices
-
-    T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +59,7 @@ class PartitionDirectories:
         self._checkpoints = checkpoints
         self._scheduler = Scheduler(services.clock)
         self._refusals = LineLimit(logger, services.clock)
-        # Directories that are renamed, and whose files no timer removes yet, by path.
+        # Directories that are renamed, and whose files no timer removes yet for lack of memory, by path.
         self._renamed: dict[str, Deleted] = {}
         # The log that has the deletions; None without metadata.
         self.metadata_log: PartitionLog | None = None
@@ -108,9 +106,12 @@ class PartitionDirectories:
         """Rename what an older topic of this name left. Where the system refuses that, the directory stays as it is:
         by its topic id the next start knows that the records are not the new topic's. Raises OSError.
 
-        The deletion need not be on the disk: after a power cut the loader gives the directory its name back."""
+        Blocks for an fsync if the name is used again before the deletion is on the disk, and so before it is
+        answered: no directory may be given up whose topic a power cut can bring back."""
         deleted = self._partitions.to_retire.get(key)
         if deleted is not None:
+            if not self._is_on_disk(deleted):
+                self._flush_deletion()
             self._retire(key, deleted)
         self._checkpoints.forget_older(key)
         path = data_dir.partition_path(*key)
@@ -161,19 +162,18 @@ class PartitionDirectories:
         partitions = self._partitions
         new = [one for one, failed in partitions.to_create.items() if failed is None]
         await self._in_slices(self.create_now, new)
-        if flushed is None or not (partitions.to_retire or self._renamed):
+        if flushed is None or not partitions.to_retire:
             return
         await flushed()
         await self._in_slices(self.retire, list(partitions.to_retire))
-        await self._in_slices(self._remove_later, list(self._renamed))
 
-    async def _in_slices(self, step: Callable[[T], object], some: Iterable[T]) -> None:
+    async def _in_slices(self, step: Callable[[Partition], object], some: Iterable[Partition]) -> None:
         from asyncio import sleep
 
         part = Slice(self._services.clock, SLICE)
-        for one in some:
+        for partition in some:
             with suppress(KafkaError):
-                step(one)
+                step(partition)
             if part.is_over():
                 await sleep(0)
                 part.begin()
@@ -246,6 +246,15 @@ class PartitionDirectories:
             self._flush_again()
             self._retire_again()
 
+    def _flush_deletion(self) -> None:
+        """Have the deletion on the disk now. Raises OSError."""
+        log = self.metadata_log
+        assert log is not None
+        log.check_sync()
+        if log.is_offline:
+            raise OSError(errno.EIO, f"{log.name} is offline, and may not have the deletion of the topic before")
+        log.request_flush().result()
+
     def _flush_again(self) -> None:
         """Have deletions fsynced whose request was answered with an error; the next call of `recover` goes on."""
         log = self.metadata_log
@@ -260,7 +269,7 @@ class PartitionDirectories:
         self._scheduler.in_slices("retire in slices", steps, PAUSE_MS)
 
     def _retire(self, key: Partition, deleted: Deleted) -> None:
-        """As `retire`, once, wherever the deletion is. Raises OSError if the system refuses the new name."""
+        """As `retire`, once, of a deletion that is on the disk. Raises OSError if the system refuses the new name."""
         self._renamed[deleted.retired] = deleted  # first, because it needs memory
         try:
             with suppress(FileNotFoundError):  # somebody else removed it
@@ -274,9 +283,9 @@ class PartitionDirectories:
         self._remove_later(deleted.retired)
 
     def _remove_later(self, retired: str) -> None:
-        """Schedule the removal of a renamed directory, unless a power cut could bring its topic back."""
+        """Schedule the removal of a renamed directory, unless it is."""
         deleted = self._renamed.get(retired)
-        if deleted is not None and self._is_on_disk(deleted):
+        if deleted is not None:
             self._services.removals.after(deleted.delay_ms, partial(remove_tree, retired))
             del self._renamed[retired]
 

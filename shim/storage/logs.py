@@ -144,8 +144,6 @@ class Logs:
         """Find every partition directory. `lookup(topic, partition)` returns (topic_id, config, leader_epoch), or None
         if the partition is not in the metadata; its directory is then renamed with the suffix `-stray`. After a clean
         stop a partition is loaded at its first use. After a crash every partition is recovered here."""
-        if self.metadata_log is not None and not self.metadata_dir.was_clean:
-            self.metadata_log.flush()  # before the files of deleted partitions are removed
         self._loader.find_directories(lookup)
         for data_dir in self.dirs:
             if not data_dir.was_clean and data_dir.partitions:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -59,46 +60,61 @@ def test_a_stop_gives_up_no_directory_whose_deletion_it_cannot_fsync(tmp_path: P
     assert (_count(tmp_path, "t-?"), _count(tmp_path, "t-*-delete")) == (2, 0)
 
 
-@pytest.mark.parametrize("is_cut", [False, True])
-@pytest.mark.parametrize("is_made_again", [False, True])
-def test_a_topic_whose_deletion_a_power_cut_undid_has_its_records(
-    tmp_path: Path, is_made_again: bool, is_cut: bool
-) -> None:
-    """Also if a topic of its name, which the power cut undid as well, took the place of its directory."""
+def test_a_topic_whose_deletion_a_power_cut_undid_has_its_records(tmp_path: Path) -> None:
     broker = Opened(tmp_path).start()
     broker.logs.run_periodically()
-    topic = broker.store.create_topic("t", 1, configs={"file.delete.delay.ms": "1000"})
+    broker.store.create_topic("t", 1, configs={"file.delete.delay.ms": "1000"})
     _append(broker, b"first")
-    broker.logs.get("t", 0).delete_records_before(0)
     asyncio.run(broker.store.flushed())
-    metadata = tmp_path / "__cluster_metadata-0" / f"{0:020d}.log"
-    on_disk = metadata.stat().st_size
+    on_disk = _metadata(tmp_path).stat().st_size
     broker.store.delete_topic("t", later=True)
-    if is_made_again:
-        broker.store.create_topic("t", 1)
-        _append(broker, b"a", b"b", b"c")
-        broker.logs.get("t", 0).delete_records_before(2)
     advance(broker, 2000)
-    if not is_cut:
-        asyncio.run(broker.store.await_log_changes())
-        advance(broker, 60_000)
-        assert _count(tmp_path, "t-*-delete") == 0
     broker.crash()
-    if is_cut:
-        os.truncate(metadata, on_disk)
+    os.truncate(_metadata(tmp_path), on_disk)
     broker = Opened(tmp_path).start()
-    if is_cut:
-        assert broker.store.topic("t").topic_id == topic.topic_id
-        assert _values(broker) == [b"first"]
-    elif is_made_again:
-        assert broker.store.topic("t").topic_id != topic.topic_id
-        assert _values(broker) == [b"c"]
+    assert _values(broker) == [b"first"]
     broker.stop()
-    assert _count(tmp_path, "t-*-delete") == 0
-    if is_cut:
-        broker = Opened(tmp_path).start()
-        assert _values(broker) == [b"first"]
-        broker.stop()
+
+
+def test_a_topic_of_a_name_whose_deletion_cannot_be_fsynced_waits(tmp_path: Path) -> None:
+    """It would take the directory of a topic that a power cut can bring back."""
+    faults = Faults()
+    broker = Opened(tmp_path, faults=faults).start()
+    broker.logs.run_periodically()
+    broker.store.create_topic("t", 1)
+    _append(broker, b"first")
+    asyncio.run(broker.store.flushed())
+    on_disk = _metadata(tmp_path).stat().st_size
+    broker.store.delete_topic("t", later=True)
+    broker.store.create_topics([("t", broker.store.decide_replicas(1, 1, ()), {})], later=True)
+    faults.arm("log.before_fsync", "oserror", "EIO")
+    for _ in range(2):
+        with pytest.raises(KafkaError, check=lambda err: err.code is ErrorCode.KAFKA_STORAGE_ERROR):
+            _append(broker, b"a")
+    shutil.copytree(tmp_path, cut := tmp_path.with_name("cut"))
+    os.truncate(_metadata(cut), on_disk)
+    faults.disarm()
+    advance(broker, 5 * RECOVER_EVERY_MS)
+    _append(broker, b"b")
+    assert _values(broker) == [b"b"]
+    broker.stop()
+    broker = Opened(cut).start()
+    assert _values(broker) == [b"first"]
+    broker.stop()
+
+
+def test_a_topic_made_again_at_once_begins_when_the_deletion_is_on_the_disk(tmp_path: Path) -> None:
+    faults = Faults()
+    broker = Opened(tmp_path, faults=faults).start()
+    broker.store.create_topic("t", 1)
+    _append(broker, b"first")
+    broker.store.delete_topic("t", later=True)
+    deleted = broker.logs.metadata_log.log_end_offset
+    broker.store.create_topic("t", 1)
+    _append(broker, b"second")
+    assert broker.logs.metadata_log.recovery_point >= deleted
+    assert _values(broker) == [b"second"]
+    broker.stop()
 
 
 @pytest.mark.parametrize("name", ["t", GROUP_METADATA_TOPIC])
@@ -118,6 +134,10 @@ def test_an_auto_created_topic_is_on_the_disk_before_its_records_are(tmp_path: P
     of_metadata = str(tmp_path / "__cluster_metadata-0" / f"{0:020d}.log")
     assert synced.index(of_metadata) < synced.index(str(tmp_path / f"{name}-0" / f"{0:020d}.log"))
     broker.stop()
+
+
+def _metadata(directory: Path) -> Path:
+    return directory / "__cluster_metadata-0" / f"{0:020d}.log"
 
 
 def _append(broker: Opened, *values: bytes) -> None:
