@@ -161,7 +161,7 @@ class TransactionCoordinator:
         )
         if slot is None:
             slot = Slot(transactional_id, self._log.partition_for(transactional_id))
-        elif not flushes:
+        elif not flushes and not txn.is_prepared:  # else an abort comes first, and no id is told
             self.producer_ids.pending(txn.producer_id, flushes)
         return slot, txn, flushes
 
@@ -273,7 +273,11 @@ class TransactionCoordinator:
         two fsyncs must leave neither a marker without its decision nor a completed transaction without its markers."""
         ending = self._ending(transactional_id, producer_id, producer_epoch, commit, client_version)
         told = await ending.run()
-        await wait_for(ending.flushes)  # a retry has no step that waits for them
+        try:
+            await wait_for(ending.flushes)  # a retry has no step that waits for them
+        except KafkaError as error:
+            self.note_refusal("EndTxn", transactional_id, error, (producer_id, producer_epoch))
+            raise
         return told  # type: ignore[no-any-return]
 
     def _ending(
