@@ -6,6 +6,8 @@ one member, and its code is at the top level. v4 is flexible. v5 carries a reaso
 
 from __future__ import annotations
 
+import logging
+
 from kafka_shim.authorization import require
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.outcome import Outcome
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from kafka_shim.context import Context
     from kafka_shim.outcome import Flush
     from kafka_shim.turns import Steps
+
+logger = logging.getLogger("kafka_shim.request")
 
 KEY, MIN, MAX = 13, 0, 5
 REQUEST, RESPONSE = LeaveGroupRequest, LeaveGroupResponse
@@ -68,10 +72,12 @@ def _leave_in_steps(context: Context, request: LeaveGroupRequest) -> Steps[Outco
         if not code:
             try:
                 outcome = _leave(context, LeaveGroupRequest(group_id=request.group_id, members=members))
-            except KafkaError as error:
+            except Exception as error:
                 if not start:
                     raise
-                code = error.code
+                code = error.code if isinstance(error, KafkaError) else ErrorCode.UNKNOWN_SERVER_ERROR
+                if not isinstance(error, KafkaError):
+                    logger.exception("LeaveGroup of %r ends behind its first %d members", request.group_id, start)
             else:
                 code = outcome.response.error_code
                 if code and not start:

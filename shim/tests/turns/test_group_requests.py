@@ -12,6 +12,7 @@ from kafka_shim.errors import ErrorCode as E
 from kafka_shim.protocol.messages.join_group_request import JoinGroupRequestProtocol
 from kafka_shim.targets.requests import make
 from kafka_shim.tests.group.harness import subscription
+from kafka_shim.tests.no_memory import no_memory_left
 from kafka_shim.tests.turns.harness import answer_when, begun, steps_of, topics
 from kafka_shim.wire_client import Connection
 
@@ -94,6 +95,21 @@ def test_who_has_left_before_a_full_disk_is_gone_and_the_others_have_its_error(
         assert client.request(leave, 5).error_code == E.NOT_COORDINATOR, "the first to leave fails: nobody has left"
         broker.faults.disarm()
         assert [each.error_code for each in refused.members] == [E.UNKNOWN_MEMBER_ID] + 2 * [E.NOT_COORDINATOR]
+
+
+def test_members_who_have_left_before_memory_ended_are_told_so(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(k13_leave_group, "MEMBERS_PER_STEP", 1)
+    with Connection(broker.bootstrap_servers, timeout_s=60) as client:
+        modern, *classic = mixed(client, broker)
+        leave = make("LeaveGroup", group_id="g", members=[{"member_id": each} for each in (*classic, modern)])
+        (steps,) = begin(broker, leave, 5, 4)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(type(broker.state.groups.classic), "leave_group", no_memory_left)
+            answer = end(broker, steps)
+        assert [each.error_code for each in answer.members] == [E.NONE] + 2 * [E.UNKNOWN_SERVER_ERROR]
+        (group,) = client.request(make("ConsumerGroupDescribe", group_ids=["g"]), 1).groups
+        assert {each.member_id for each in group.members} == {classic[1], modern}
 
 
 @pytest.mark.parametrize("all_leave", [True, False])
