@@ -89,7 +89,7 @@ def _changed(entries: list[PartitionRead]) -> Steps[list[PartitionRead]]:
 def _has_rolled(asked: CachedPartition, isolation_level: int) -> bool:
     """Returns whether a segment begins where the reader is, although the log ended there when its session last looked.
     `PartitionRead.is_in_another_segment` does not see that, as nobody noted the segment: partitions that do not change
-    shall cost nothing."""
+    shall cost nothing. So a segment that was there, empty, ends the wait too, where Kafka goes on waiting."""
     log, offset = asked.log, asked.fetch_offset
     if offset != asked.high_watermark or log is None or log.is_closed or log.is_offline:
         return False
