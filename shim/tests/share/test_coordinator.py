@@ -139,6 +139,44 @@ def test_records_before_the_oldest_snapshot_are_pruned(make_node: Callable[..., 
     assert node.state_log(G, topic_id, 0).log_start_offset == kept
 
 
+def test_partitions_are_pruned_in_slices(make_node: Callable[..., Node], monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is loaded anew between two slices is left to the next time."""
+    monkeypatch.setattr("kafka_shim.share.coordinator.MOST_AT_ONCE", 1)
+    node = make_node(
+        share_coordinator_snapshot_update_records_per_snapshot=1,
+        share_coordinator_state_topic_prune_interval_ms=1000,
+        share_coordinator_state_topic_num_partitions=3,
+    )
+    topic_id = node.topic("t")
+    coordinator = node.state.coordinator
+    groups = {coordinator.partition_for((name, topic_id, 0)): name for name in map(str, range(50))}
+    for group in groups.values():
+        node.state.initialize_state(group, topic_id, 0, 1, 0)
+        for offset in range(4):
+            node.state.write_state(group, topic_id, 0, 1, 0, -1, 0, [StateBatch(offset, offset, 2, 1)])
+    logs = [node.logs.get(SHARE_GROUP_STATE_TOPIC, number) for number in groups]
+
+    def pruned() -> list[bool]:
+        return [log.log_start_offset > 0 for log in logs]
+
+    async def run() -> None:
+        node.clock.advance(1000)
+        assert pruned() == [True, False, False]
+        second, third = list(groups)[1:]
+        coordinator._loader._shards[second].is_current = False
+        node.state.read_summary(groups[second], topic_id, 0)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert pruned() == [True, False, True]
+        assert coordinator._loader.loaded(third) is not None
+        node.clock.advance(1000)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert pruned() == [True, True, True]
+
+    asyncio.run(run())
+
+
 @pytest.mark.option("share.coordinator.cold.partition.snapshot.interval.ms")
 def test_a_cold_partition_gets_a_snapshot(make_node: Callable[..., Node]) -> None:
     node = make_node(share_coordinator_cold_partition_snapshot_interval_ms=5000)
