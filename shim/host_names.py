@@ -16,21 +16,26 @@ class HostNames:
     """What the resolver said of each name when it was first looked up: as in Kafka a limit does not follow a host to
     another address. Event-loop thread only."""
 
-    __slots__ = ("_addresses",)
+    __slots__ = ("_addresses", "_former")
 
-    def __init__(self) -> None:
+    def __init__(self, former: HostNames | None = None) -> None:
+        """`former`: whose addresses hold for names that cannot be looked up anew."""
         self._addresses: dict[str, str] = {}
+        self._former: dict[str, str] = {} if former is None else former._former | former._addresses
 
     def address_of(self, name: str) -> str:
         """Return the address that a limit holds for. A name that is not known holds for no connection."""
-        return self._addresses.get(name) or java_address(name)
+        return self._addresses.get(name) or self._former.get(name) or java_address(name)
 
-    async def look_up(self, names: Iterable[str]) -> list[str]:
-        """Look up those that are neither addresses nor known. Return those that have no address."""
+    async def look_up(self, names: Iterable[str]) -> tuple[list[str], dict[str, str]]:
+        """Look up those that are neither addresses nor known. Of those that are not found return the names without an
+        address, and the others with the former one: all of them are looked up by the next call."""
         names = [name for name in names if not _is_address(name) and name not in self._addresses]
         found = await addresses_of(names)
         self._addresses |= found
-        return [name for name in names if name not in found]
+        lost = [name for name in names if name not in found]
+        self._former = {name: self._former[name] for name in lost if name in self._former}
+        return [name for name in lost if name not in self._former], dict(self._former)
 
     def learn(self, addresses: Mapping[str, str]) -> None:
         """Take over what was looked up already."""

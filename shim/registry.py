@@ -95,8 +95,11 @@ class Registry:
     def reconfigure(self) -> None:
         """Take over changed options."""
         config = self._broker.config
-        if not config.max_connections_per_ip_overrides:
-            self._host_names, self._looked_up = HostNames(), ""
+        overrides = config.max_connections_per_ip_overrides
+        if not overrides:
+            self._host_names = HostNames()
+        if overrides != self._looked_up:
+            self._looked_up = ""  # also if they are soon what they were: each change is looked up
         address_of = self._host_names.address_of
         self._overrides = {address_of(host): count for host, count in self._counts_by_host()}
         self._limits = {}
@@ -123,9 +126,14 @@ class Registry:
         Return those that have none."""
         config = self._broker.config
         text = config.max_connections_per_ip_overrides
-        # Changed, all are looked up anew. Meanwhile those that are known hold.
-        host_names = self._host_names if text == self._looked_up else HostNames()
-        lost = await host_names.look_up(dict(self._counts_by_host()))
+        # Changed, all are looked up anew. Meanwhile, and where the resolver fails, those that are known hold.
+        host_names = self._host_names if text == self._looked_up else HostNames(self._host_names)
+        lost, kept = await host_names.look_up(dict(self._counts_by_host()))
+        if kept:
+            hosts = ", ".join(f"{name} ({address})" for name, address in kept.items())
+            logger.warning(
+                "max.connections.per.ip.overrides: no address is found of %s: the limit holds for the former one", hosts
+            )
         if text == config.max_connections_per_ip_overrides:  # else it was changed meanwhile
             self._host_names, self._looked_up = host_names, text
             self.reconfigure()

@@ -86,7 +86,8 @@ class Quotas:
         named = {name: None for ((kind, name), *_) in stored if kind == IP and name is not None}
         if not named:
             return
-        if lost := await self.hosts.look_up(named):
+        lost, _ = await self.hosts.look_up(named)
+        if lost:
             logger.warning("no address is known of %s: its quota of connections holds for none", ", ".join(lost))
         self.set_quotas(stored)
 

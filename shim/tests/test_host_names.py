@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import socket
+import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,8 +16,9 @@ from kafka_shim.config import ConfigError
 from kafka_shim.embedded import Broker
 from kafka_shim.host_names import HostNames
 from kafka_shim.tests.api.admin import BROKER, SET, alter
-from kafka_shim.tests.waiting import until
-from kafka_shim.wire_client import Connection
+from kafka_shim.tests.produced import metadata
+from kafka_shim.tests.waiting import PATIENCE_S, until
+from kafka_shim.wire_client import Connection, WireClientError
 
 OVERRIDES = "max.connections.per.ip.overrides"
 UNKNOWN = f"{'x' * 64}.invalid"
@@ -27,7 +32,7 @@ def test_a_name_that_cannot_be_looked_up_has_no_address(
 ) -> None:
     names = HostNames()
     with asyncio.Runner(loop_factory=loop_factory) as runner:
-        lost = runner.run(names.look_up([name, "192.0.2.1"]))
+        lost, _ = runner.run(names.look_up([name, "192.0.2.1"]))
     assert (lost, names.address_of(name)) == ([] if ":" in name else [name], name)
 
 
@@ -75,3 +80,78 @@ def test_a_look_up_that_fails_is_logged(caplog, monkeypatch: pytest.MonkeyPatch)
         assert alter(client, BROKER, "", (OVERRIDES, SET, "127.0.0.1:8")) == (0, None)
         until(broker, lambda: f"the hosts of {OVERRIDES} could not be looked up" in caplog.text)
     assert "MemoryError" in caplog.text
+
+
+class Resolver:
+    """The system's resolver, for names of `.test`: `addresses` are those that it knows, and it answers for a name of
+    `held` once that is set."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, **addresses: str) -> None:
+        self.addresses = addresses
+        self.held: dict[str, threading.Event] = {}
+        self._found = socket.getaddrinfo
+        monkeypatch.setattr(socket, "getaddrinfo", self._answer)
+
+    def _answer(self, host: str, *arguments: Any, **named: Any) -> Any:
+        name, _, domain = host.partition(".")
+        if domain != "test":
+            return self._found(host, *arguments, **named)
+        if name in self.held:
+            assert self.held[name].wait(PATIENCE_S)
+        if name not in self.addresses:
+            raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+        return self._found(self.addresses[name], *arguments, **named)
+
+
+def admitted(broker: Broker, most: int = 4) -> int:
+    """Returns how many connections from 127.0.0.1 are served beside the one that is open, at most so many."""
+    count = 0
+    with contextlib.ExitStack() as stack, contextlib.suppress(WireClientError):
+        for _ in range(most):
+            metadata(stack.enter_context(Connection(broker.bootstrap_servers)))
+            count += 1
+    until(broker, lambda: len(broker._server._registry.connections) == 1)
+    return count
+
+
+def change(broker: Broker, client: Connection, name: str, value: str) -> None:
+    """Set an option and wait until the hosts are looked up."""
+    assert alter(client, BROKER, "", (name, SET, value)) == (0, None)
+    until(broker, broker._server._socket_server._look_up.done)
+
+
+def test_a_limit_holds_although_its_host_cannot_be_looked_up_again(caplog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was dropped at a change of another one, and never looked up again."""
+    resolver = Resolver(monkeypatch, limited="127.0.0.1")
+    options = {OVERRIDES: "limited.test:2", "loop_factory": asyncio.new_event_loop}
+    with (
+        Broker(**options) as broker,
+        Connection(broker.bootstrap_servers) as client,
+    ):
+        assert admitted(broker) == 1
+        del resolver.addresses["limited"]
+        change(broker, client, OVERRIDES, "limited.test:3,lost.test:5")
+        assert admitted(broker) == 2
+        assert "no address is found of limited.test (127.0.0.1): the limit holds for the former one" in caplog.text
+        assert "no address is known of lost.test: no limit" in caplog.text
+        change(broker, client, OVERRIDES, "limited.test:2")
+        assert admitted(broker) == 1
+        resolver.addresses["limited"] = "127.0.0.9"
+        change(broker, client, "log.retention.ms", "100000")
+        assert admitted(broker) == 4
+
+
+def test_hosts_are_looked_up_if_a_change_is_taken_back_before_its_own_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    resolver = Resolver(monkeypatch, limited="127.0.0.1", slow="127.0.0.5")
+    resolver.held["slow"] = threading.Event()
+    options = {OVERRIDES: "limited.test:2", "loop_factory": asyncio.new_event_loop}
+    with (
+        Broker(**options) as broker,
+        Connection(broker.bootstrap_servers) as client,
+    ):
+        assert admitted(broker) == 1
+        resolver.addresses["limited"] = "127.0.0.9"
+        assert alter(client, BROKER, "", (OVERRIDES, SET, "slow.test:2")) == (0, None)
+        change(broker, client, OVERRIDES, "limited.test:2")
+        resolver.held["slow"].set()
+        assert admitted(broker) == 4
