@@ -129,7 +129,7 @@ class Broker(EmbeddedClient):
             (self._start_process if self._is_process else self._start_thread)()
             self._first.end()
         except BaseException:
-            self._server = self._loop = self._asked = self._thread = self._process = None
+            self._end()  # also what runs already: its caller may have no name for it
             if is_new:
                 self._forget()
             raise
@@ -334,8 +334,10 @@ class Broker(EmbeddedClient):
             started.result(START_SECONDS)
         except BaseException as error:
             if started.cancel():  # it still starts, and stops when it has
-                raise TimeoutError(f"the broker did not start within {START_SECONDS:g} s") from error
-            self._thread.join(STOP_SECONDS)
+                if isinstance(error, TimeoutError):
+                    raise TimeoutError(f"the broker did not start within {START_SECONDS:g} s") from error
+            elif started.exception() is not None:
+                self._thread.join(STOP_SECONDS)
             raise
 
     def _run(self, factory: Callable[[], asyncio.AbstractEventLoop], started: Future[None]) -> None:

@@ -28,13 +28,15 @@ class FirstRecords:
         return tuple(str(one.get("principal")) for one in self._acls)
 
     def begin(self, directory: str | Path) -> None:
-        """A start begins, whose metadata is in this directory."""
+        """A start begins, whose metadata is in this directory. Raises OSError, StorageError if it was there before and
+        cannot be read: what was removed of them would come back."""
         self._directory = directory
         self._is_stored = bool(self._stored_in) and _id_of(directory) == self._stored_in
 
     def end(self) -> None:
-        """The broker has started."""
-        self._stored_in = _id_of(self._directory)
+        """The broker has started. Raises OSError, StorageError if the directory cannot be read."""
+        if not self._is_stored and (self._security is not None or self._acls):
+            self._stored_in = _id_of(self._directory)
 
     async def store(self, server: Server) -> None:
         """Store them, unless they are. Call it on the broker's thread. Raises KafkaError, ConfigError."""
@@ -63,11 +65,7 @@ class FirstRecords:
 
 
 def _id_of(directory: str | Path) -> str:
-    """Empty where there is none, or it cannot be read: the start says so."""
+    """Empty where there is none. Raises OSError, StorageError."""
     from kafka_shim.storage.data_dir import DataDir
-    from kafka_shim.storage.results import StorageError
 
-    try:
-        return DataDir(str(directory)).read_meta().get("directory.id", "")
-    except (OSError, StorageError):
-        return ""
+    return DataDir(str(directory)).read_meta().get("directory.id", "")

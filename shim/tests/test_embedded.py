@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import Future
 from pathlib import Path
 
 import psutil
@@ -19,9 +20,11 @@ from kafka_shim.client.requests import make
 from kafka_shim.client.writing import Producer
 from kafka_shim.config import ConfigError
 from kafka_shim.embedded_control import milliseconds
+from kafka_shim.embedded_records import FirstRecords
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.security import scram_credentials
 from kafka_shim.storage.results import StorageError
+from kafka_shim.tests.descriptors import none_left
 from kafka_shim.tests.produced import batch, fetch, make_topic, metadata, produce
 from kafka_shim.wire_client import Connection, RequestError, WireClientError
 
@@ -241,6 +244,52 @@ def test_a_start_that_takes_too_long_is_told_and_leaves_no_broker(tmp_path: Path
     start_too_late(broker, monkeypatch)
     with broker, Connection(broker.bootstrap_servers) as client:
         assert metadata(client).topics == []
+
+
+def interrupted() -> None:
+    """What Ctrl-C does to the program that starts the broker."""
+    raise KeyboardInterrupt
+
+
+def no_broker_runs() -> bool:
+    children = psutil.Process().children(recursive=True)
+    threads = [thread for thread in threading.enumerate() if thread.name.startswith("kafka-shim")]
+    return not threads and not any("kafka_shim" in child.as_dict(["cmdline"], [])["cmdline"] for child in children)
+
+
+@pytest.mark.parametrize("process", [False, True])
+def test_ctrl_c_when_it_has_just_started_leaves_no_broker(process: bool, monkeypatch: pytest.MonkeyPatch):
+    """It ran on, and nobody could stop it."""
+    broker = Broker(process=process, acls=[{"principal": "User:ANONYMOUS", "cluster": True}])
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(FirstRecords, "end", lambda _: interrupted())
+        broker.start()
+    assert no_broker_runs()
+    with broker:
+        assert broker.topics() == []
+
+
+@pytest.mark.parametrize("is_ready", [False, True])
+def test_ctrl_c_while_its_start_is_awaited_leaves_no_broker(is_ready: bool, monkeypatch: pytest.MonkeyPatch):
+    """It was told as a start that took too long; of one that was ready, 30 s later, and the broker ran on."""
+
+    class Interrupted(Future[None]):
+        def result(self, timeout: float | None = None) -> None:
+            if is_ready:
+                super().result(timeout)
+            interrupted()
+
+    broker = Broker()
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(embedded, "STOP_SECONDS", 10)
+        patch.setattr(embedded, "Future", Interrupted)
+        broker.start()
+    for thread in threading.enumerate():
+        if thread.name == "kafka-shim" and not is_ready:  # it stops once it has started
+            thread.join(60)
+    assert no_broker_runs()
+    with broker:
+        assert broker.topics() == []
 
 
 def test_a_start_after_one_that_took_too_long_has_the_users(monkeypatch: pytest.MonkeyPatch):
@@ -500,21 +549,64 @@ def test_records_of_a_secured_broker_are_written_and_read():
 @pytest.mark.parametrize("process", [False, True])
 def test_what_was_removed_of_the_first_acls_is_not_back_after_a_restart(process):
     """The users and ACLs of the constructor were stored at every start. A reset begins with them again."""
-    administrator = {"principal": "User:ANONYMOUS", "cluster": True}
-    asked: dict[str, int | None] = dict.fromkeys(("resource_name_filter", "principal_filter", "host_filter"))
-    asked |= {"resource_type_filter": 2, "pattern_type_filter": 1, "operation": 1, "permission_type": 1}
-
-    def of_topics(broker):
-        with broker.cluster() as cluster:
-            return [each.resource_name for each in cluster.any().request(make("DescribeAcls", **asked)).resources]
-
-    with Broker(process=process, acls=[administrator, {"principal": "User:a", "topic": "t"}]) as broker:
+    with Broker(process=process, acls=ACLS) as broker:
         assert of_topics(broker) == ["t"]
         broker.restart()
         assert of_topics(broker) == ["t"]
         with broker.cluster() as cluster:
-            cluster.any().request(make("DeleteAcls", filters=[asked]))
+            cluster.any().request(make("DeleteAcls", filters=[OF_TOPICS]))
         broker.restart()
         assert of_topics(broker) == []
         broker.reset()
         assert of_topics(broker) == ["t"]
+
+
+@pytest.mark.parametrize("step", ["begin", "end"])
+@pytest.mark.parametrize("process", [False, True])
+def test_what_was_removed_is_not_back_after_a_restart_without_a_descriptor(
+    process: bool, step: str, monkeypatch: pytest.MonkeyPatch
+):
+    """Data that could not be read was taken for new."""
+    with Broker(process=process, acls=ACLS) as broker:
+        with broker.cluster() as cluster:
+            cluster.any().request(make("DeleteAcls", filters=[OF_TOPICS]))
+        with monkeypatch.context() as patch, contextlib.suppress(OSError):
+            without_descriptor(patch, step)
+            broker.restart()
+        broker.restart()
+        assert of_topics(broker) == []
+
+
+@pytest.mark.parametrize("process", [False, True])
+def test_a_first_start_whose_data_cannot_be_known_again_is_told(process: bool, monkeypatch: pytest.MonkeyPatch):
+    """The next one would store again what was removed meanwhile."""
+    broker = Broker(process=process, acls=ACLS)
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="Too many open files"):
+        without_descriptor(patch, "end")
+        broker.start()
+    assert no_broker_runs()
+    with broker:
+        assert of_topics(broker) == ["t"]
+
+
+def without_descriptor(patch: pytest.MonkeyPatch, step: str) -> None:
+    """Let this process have none left in a step of `FirstRecords`."""
+    real = getattr(FirstRecords, step)
+
+    def take(*arguments: object) -> None:
+        with none_left():
+            real(*arguments)
+
+    patch.setattr(FirstRecords, step, take)
+
+
+ACLS = [{"principal": "User:ANONYMOUS", "cluster": True}, {"principal": "User:a", "topic": "t"}]
+OF_TOPICS: dict[str, int | None] = {
+    **dict.fromkeys(("resource_name_filter", "principal_filter", "host_filter")),
+    **{"resource_type_filter": 2, "pattern_type_filter": 1, "operation": 1, "permission_type": 1},
+}
+
+
+def of_topics(broker: Broker) -> list[str]:
+    with broker.cluster() as cluster:
+        return [each.resource_name for each in cluster.any().request(make("DescribeAcls", **OF_TOPICS)).resources]
