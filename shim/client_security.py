@@ -22,7 +22,7 @@ from kafka_shim.security.sasl.jaas import parse_jaas
 from kafka_shim.security.sasl.scram import MECHANISMS, keys_of, salted_password
 from kafka_shim.security.tls.context import load_certificates, set_versions_and_suites
 from kafka_shim.security.tls.stores import read_keystore, read_truststore
-from kafka_shim.wire_client import ConnectionLostError, NoAnswerError, WireClientError
+from kafka_shim.wire_client import HandshakeLostError, NoAnswerError, WireClientError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class ClientSecurity:
             if isinstance(err, TimeoutError):
                 raise NoAnswerError(text) from err
             if isinstance(err, ssl.SSLEOFError | ConnectionError):
-                raise ConnectionLostError(text) from err
+                raise HandshakeLostError(text) from err
             raise WireClientError(text) from err
 
     def log_in(self, connection: Requests) -> None:

@@ -76,6 +76,10 @@ class ConnectionLostError(WireClientError):
         super().__init__(text)
 
 
+class HandshakeLostError(ConnectionLostError):
+    """The peer did so in the handshake of TLS. The message says what to check."""
+
+
 class OtherProtocolError(WireClientError):
     """What listens there speaks another protocol, `name`: HTTP or TLS."""
 

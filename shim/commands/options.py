@@ -16,6 +16,7 @@ from kafka_shim.wire_client import (
     CannotConnectError,
     Connection,
     ConnectionLostError,
+    HandshakeLostError,
     OtherProtocolError,
     RequestError,
     SilentPeerError,
@@ -231,7 +232,7 @@ def _advice(err: WireClientError, security: object) -> str:
         return " (is it a listener of a broker? servers of other protocols wait for more)"
     if isinstance(err, CannotConnectError):
         return " (is it running? name another with --bootstrap-server or KAFKA_SHIM_BOOTSTRAP)"
-    if isinstance(err, ConnectionLostError):
+    if isinstance(err, ConnectionLostError) and not isinstance(err, HandshakeLostError):
         if security is None and err.is_unanswered:
             return " (if the listener has TLS or SASL, give the client's properties with --command-config FILE)"
         if security is None and err.is_after_versions:

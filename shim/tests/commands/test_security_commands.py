@@ -140,6 +140,17 @@ def test_certificates_serve_a_broker_and_the_commands(capsys: pytest.CaptureFixt
         assert "Traceback" not in advice
 
 
+def test_a_listener_without_tls_is_told_once(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """A second advice followed: to see in the log of the broker, which runs, whether it has stopped."""
+    properties = tmp_path / "client.properties"
+    properties.write_text("security.protocol=SSL\n")
+    with Broker() as broker:
+        at = ("--bootstrap-server", broker.bootstrap_servers, "--command-config", str(properties))
+        advice = said(capsys, "topics", "list", *at, status=1)
+    assert "check security.protocol, the port, and" in advice
+    assert advice.endswith("whether the listener wants a certificate (ssl.keystore.location)\n")
+
+
 @pytest.mark.parametrize("host", ["", " "])
 def test_a_certificate_is_made_for_no_empty_host(capsys: pytest.CaptureFixture[str], tmp_path: Path, host: str) -> None:
     assert run(["certs", "make", str(tmp_path / "certs"), "--host", "localhost", "--host", host]) == 2
