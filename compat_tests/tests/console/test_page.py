@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import socket
 import socketserver
 import threading
@@ -261,15 +260,17 @@ def test_a_console_that_reads_offers_no_change(view: View) -> None:
 
 
 class Relay(socketserver.ThreadingTCPServer):
-    """Passes on requests to the console at `address`, but closes the first `dropped` of a file without an answer."""
+    """Passes on requests to the console at `address`, but closes those for a file without an answer, until the page is
+    loaded more than `dropped` times: a browser may ask twice on one page."""
 
     daemon_threads = True
 
-    def __init__(self, address: str, file: str, dropped: float) -> None:
+    def __init__(self, address: str, file: str, dropped: int) -> None:
         super().__init__(("127.0.0.1", 0), _Relayed)
         self.to = urlsplit(address)
         self.wanted = f"GET /{file} ".encode()
-        self.left = dropped
+        self.loads = 0
+        self.dropped = dropped
 
     def __enter__(self) -> Relay:
         threading.Thread(target=self.serve_forever, daemon=True).start()
@@ -289,8 +290,8 @@ class _Relayed(socketserver.StreamRequestHandler):
 
     def handle(self) -> None:
         head = b"".join(iter(self.rfile.readline, b"\r\n"))
-        if head.startswith(self.server.wanted) and self.server.left:
-            self.server.left -= 1
+        self.server.loads += head.startswith((b"GET / ", b"GET /?"))
+        if head.startswith(self.server.wanted) and self.server.loads <= self.server.dropped:
             return
         with socket.create_connection((self.server.to.hostname, self.server.to.port), timeout=PATIENCE_S) as console:
             console.sendall(head + b"\r\n")
@@ -298,24 +299,34 @@ class _Relayed(socketserver.StreamRequestHandler):
                 self.wfile.write(piece)
 
 
-@pytest.mark.parametrize("file", ["dom.js", "main.js"])
+@pytest.mark.parametrize("file", ["dom.js", "main.js", "style.css"])
 def test_the_page_is_drawn_although_one_of_its_files_does_not_come_at_first(view: View, file: str) -> None:
-    """It stayed blank: a browser does not ask again for a module."""
+    """It stayed blank, or without its style: a browser does not ask again."""
     with Relay(view.address, file, 1) as relay, View(relay.address, view.browser).open("topics") as page:
-        page.wait('href="#/topics/hostile"', '<div id="unloaded" class="message bad" role="alert" hidden="">')
+        page.wait('href="#/topics/hostile"', UNTOLD, until=lambda _: relay.loads == 2 and has_style(page))
         # Later another one may be lost.
-        relay.left = 1
+        relay.dropped = 3
         page.call("Page.reload")
-        page.wait('href="#/topics/hostile"', until=lambda _: not relay.left)
+        page.wait('href="#/topics/hostile"', UNTOLD, until=lambda _: relay.loads == 4 and has_style(page))
 
 
-def test_the_page_says_so_if_one_of_its_files_does_not_come_again(view: View) -> None:
-    with Relay(view.address, "dom.js", math.inf) as relay, View(relay.address, view.browser).open("topics") as page:
+@pytest.mark.parametrize("file", ["dom.js", "style.css"])
+def test_the_page_says_so_if_one_of_its_files_does_not_come_again(view: View, file: str) -> None:
+    with Relay(view.address, file, 1000) as relay, View(relay.address, view.browser).open("topics") as page:
         page.wait('<div id="unloaded" class="message bad" role="alert">', "A part of this page did not come")
         assert page.value("document.getElementById('unloaded').checkVisibility()")
-        relay.left = 0
+        assert relay.loads == 2
+        relay.dropped = 0
         page.value("document.getElementById('reload').click()")
-        page.wait('href="#/topics/hostile"')
+        page.wait('href="#/topics/hostile"', UNTOLD, until=lambda _: has_style(page))
+
+
+UNTOLD = '<div id="unloaded" class="message bad" role="alert" hidden="">'
+
+
+def has_style(page: Page) -> bool:
+    """Whether the page is loaded, and with its style."""
+    return page.value("document.readyState + getComputedStyle(document.body).margin") == "complete0px"
 
 
 def is_done(html: str) -> bool:
