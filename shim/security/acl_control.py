@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from functools import partial
 
 from kafka_shim.errors import ErrorCode, KafkaError
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
             """Take over a change. Called once at the start with all ACLs, then after each commit. A class that has
             `take_index(index)` as well is given the whole new index (`AclIndex`) after a commit of many."""
 
+
+logger = logging.getLogger("kafka_shim.security")
 
 # QuorumController.MAX_RECORDS_PER_USER_OP
 MAX_RECORDS = 10_000
@@ -143,6 +146,7 @@ class AclControl:
         index = AclIndex()
         async for acl in in_slices(ids):
             index.add(acl)
+        self._dismantling = None
         self._commit(records, prepared, partial(self._replace, ids, index))
         if self._dismantling is not None:
             await self._dismantling
@@ -180,11 +184,14 @@ class AclControl:
         self._dismantling = asyncio.get_running_loop().create_task(self._dismantle(old))
 
     async def _dismantle(self, old: AclIndex) -> None:
-        """To free the index that was in force takes its time, too."""
-        async for _ in in_slices(old.dismantle()):
-            pass
-        if self._after_many is not None:
-            self._after_many()
+        """To free the index that was in force takes its time, too. A failure is logged: the change is in force."""
+        try:
+            async for _ in in_slices(old.dismantle()):
+                pass
+            if self._after_many is not None:
+                self._after_many()
+        except Exception:
+            logger.exception("the ACLs that were in force before a change could not be freed in slices")
 
     def _new_id(self) -> bytes:
         acl_id = self._clock.random.uuid()

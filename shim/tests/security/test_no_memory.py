@@ -30,6 +30,7 @@ from kafka_shim.security.acl_index import AclIndex
 from kafka_shim.security.delegation_tokens import DelegationTokens
 from kafka_shim.security.standard_authorizer import StandardAuthorizer
 from kafka_shim.tests.metadata.opened import Opened
+from kafka_shim.tests.no_memory import no_memory_left
 from kafka_shim.turns import at_once
 
 EVERY_ACL = DeleteAclsFilter(
@@ -148,6 +149,23 @@ def test_what_follows_a_change_of_many_acls_follows_a_late_one(
 
     asyncio.run(add_more())
     assert followed == [0]
+
+
+def test_a_change_of_many_acls_is_answered_although_the_old_index_is_not_freed_in_slices(
+    node: Opened, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It was answered with an error, and was stored and in force."""
+    monkeypatch.setattr(acl_control, "SLICE", 2)
+    authorizer = StandardAuthorizer()
+    control = AclControl(node.store, node.clock, authorizer)
+    assert asyncio.run(control.create([acl(number) for number in range(3)])) == [None] * 3
+    with monkeypatch.context() as patch:
+        patch.setattr(AclIndex, "dismantle", no_memory_left)
+        assert asyncio.run(control.create([acl(number) for number in range(3, 6)])) == [None] * 3
+    assert "could not be freed in slices" in caplog.text
+    assert (readable(authorizer, 6), len(node.store.image.acls)) == (6, 6)
+    (deleted,) = asyncio.run(control.delete([AclFilter(EVERY_ACL)]))
+    assert len(deleted) == 6
 
 
 def indexed(index: AclIndex) -> int:
