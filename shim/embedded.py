@@ -326,9 +326,12 @@ class Broker(EmbeddedClient):
     def _start_thread(self) -> None:
         from kafka_shim.serve import loop_factory
 
+        config = self._config()
+        config.log_dirs = self._given_dirs or (str(self._data_dir),)
+        config.acl_principals = self._first.principals
         started: Future[None] = Future()
-        factory = self._loop_factory or loop_factory()
-        self._thread = threading.Thread(target=self._run, args=(factory, started), name="kafka-shim", daemon=True)
+        arguments = self._loop_factory or loop_factory(), config, started
+        self._thread = threading.Thread(target=self._run, args=arguments, name="kafka-shim", daemon=True)
         self._thread.start()
         try:
             started.result(START_SECONDS)
@@ -340,10 +343,10 @@ class Broker(EmbeddedClient):
                 self._thread.join(STOP_SECONDS)
             raise
 
-    def _run(self, factory: Callable[[], asyncio.AbstractEventLoop], started: Future[None]) -> None:
+    def _run(self, make: Callable[[], asyncio.AbstractEventLoop], config: BrokerConfig, started: Future[None]) -> None:
         try:
-            with asyncio.Runner(loop_factory=factory) as runner:
-                runner.run(self._serve(started))
+            with asyncio.Runner(loop_factory=make) as runner:
+                runner.run(self._serve(config, started))
         except BaseException as error:
             if started.cancelled():
                 return  # the caller has given up, and removed its data if that was in memory
@@ -351,12 +354,9 @@ class Broker(EmbeddedClient):
                 raise
             started.set_exception(error)
 
-    async def _serve(self, started: Future[None]) -> None:
+    async def _serve(self, config: BrokerConfig, started: Future[None]) -> None:
         from kafka_shim.server import Server
 
-        config = self._config()
-        config.log_dirs = self._given_dirs or (str(self._data_dir),)
-        config.acl_principals = self._first.principals
         server = Server(config, self._clock, self._faults)
         await server.start()
         try:

@@ -270,7 +270,9 @@ def test_ctrl_c_when_it_has_just_started_leaves_no_broker(process: bool, monkeyp
 
 
 @pytest.mark.parametrize("is_ready", [False, True])
-def test_ctrl_c_while_its_start_is_awaited_leaves_no_broker(is_ready: bool, monkeypatch: pytest.MonkeyPatch):
+def test_ctrl_c_while_its_start_is_awaited_leaves_no_broker(
+    is_ready: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
     """It was told as a start that took too long; of one that was ready, 30 s later, and the broker ran on."""
 
     class Interrupted(Future[None]):
@@ -279,6 +281,7 @@ def test_ctrl_c_while_its_start_is_awaited_leaves_no_broker(is_ready: bool, monk
                 super().result(timeout)
             interrupted()
 
+    monkeypatch.chdir(tmp_path)
     broker = Broker()
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(embedded, "STOP_SECONDS", 10)
@@ -288,6 +291,7 @@ def test_ctrl_c_while_its_start_is_awaited_leaves_no_broker(is_ready: bool, monk
         if thread.name == "kafka-shim" and not is_ready:  # it stops once it has started
             thread.join(60)
     assert no_broker_runs()
+    assert not list(tmp_path.iterdir()), "its data is in memory, or nowhere"
     with broker:
         assert broker.topics() == []
 
