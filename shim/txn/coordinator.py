@@ -227,8 +227,7 @@ class TransactionCoordinator:
             _, txn = self._find(transactional_id)
             missing = state.missing_partitions(txn, producer_id, producer_epoch, partitions)
         except KafkaError as error:
-            now_ms = self.clock.now_ms()
-            self.explanations.refused(api, transactional_id, error, now_ms, (producer_id, producer_epoch))
+            self.note_refusal(api, transactional_id, error, (producer_id, producer_epoch))
             raise
         if missing:
             names = ", ".join(f"{topic}-{partition}" for topic, partition in sorted(missing)[:SHOWN_PARTITIONS])
@@ -237,8 +236,7 @@ class TransactionCoordinator:
                 ErrorCode.TRANSACTION_ABORTABLE,
                 f"{names}{more} not in the transaction, state {STATE_NAMES[txn.state]}",
             )
-            now_ms = self.clock.now_ms()
-            self.explanations.refused(api, transactional_id, refusal, now_ms, (producer_id, producer_epoch))
+            self.note_refusal(api, transactional_id, refusal, (producer_id, producer_epoch))
         return missing
 
     # --- EndTxn
@@ -341,11 +339,9 @@ class TransactionCoordinator:
                 self._completion.retry_forgotten(slot, txn)
             if slot.pending or not state.is_timed_out(txn, now_ms):
                 continue
-            self.explanations.noted(
-                txn.transactional_id,
-                now_ms,
-                f"timed out: it was open for {now_ms - txn.start_ms} ms, its timeout is {txn.timeout_ms} ms",
-            )
+            open_ms = now_ms - txn.start_ms
+            why = f"timed out: it was open for {open_ms} ms, its timeout is {txn.timeout_ms} ms"
+            self.explanations.noted(txn.transactional_id, now_ms, why)
             try:
                 next_id = partial(self.producer_ids.next, [])  # no response waits for this flush
                 prepared = state.fence(txn, self._log.server_version(), now_ms, next_id)
