@@ -8,7 +8,6 @@ import logging
 import os
 from contextlib import suppress
 from functools import partial
-from itertools import chain
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.line_limit import LineLimit
@@ -22,6 +21,7 @@ from kafka_shim.uuids import uuid_text
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
+    from concurrent.futures import Future
 
     from kafka_shim.config import TopicConfig
     from kafka_shim.storage.checkpoint import Partition
@@ -59,8 +59,6 @@ class PartitionDirectories:
         self._checkpoints = checkpoints
         self._scheduler = Scheduler(services.clock)
         self._refusals = LineLimit(logger, services.clock)
-        # Directories that are renamed, and whose files no timer removes yet for lack of memory, by path.
-        self._renamed: dict[str, Deleted] = {}
         # The log that has the deletions; None without metadata.
         self.metadata_log: PartitionLog | None = None
         # The directories that AlterReplicaLogDirs named for partitions that do not exist yet.
@@ -111,7 +109,7 @@ class PartitionDirectories:
         deleted = self._partitions.to_retire.get(key)
         if deleted is not None:
             if not self._is_on_disk(deleted):
-                self._flush_deletion()
+                self._flush_deletions().result()
             self._retire(key, deleted)
         self._checkpoints.forget_older(key)
         path = data_dir.partition_path(*key)
@@ -239,55 +237,37 @@ class PartitionDirectories:
             self._refusals.write("%s-%d cannot be renamed for deletion now, and is tried again: %r", *key, err)
 
     def recover(self) -> None:
-        """Go on with renames and removals for which there was no memory, and none for their timer either, or whose
-        deletion could not be fsynced. Called periodically."""
+        """Go on with renames for which there was no memory, and none for their timer either, or whose deletion could
+        not be fsynced. Called periodically."""
+        to_retire = self._partitions.to_retire
         waits = self._scheduler.is_scheduled("retire") or self._scheduler.is_scheduled("retire in slices")
-        if not waits and (self._partitions.to_retire or self._renamed):
-            self._flush_again()
-            self._retire_again()
+        if not to_retire or waits:
+            return
+        if not all(map(self._is_on_disk, to_retire.values())):
+            with suppress(OSError):  # until the log is opened again
+                self._flush_deletions()  # for the next call
+        self._retire_again()
 
-    def _flush_deletion(self) -> None:
-        """Have the deletion on the disk now. Raises OSError."""
+    def _flush_deletions(self) -> Future[None]:
+        """Request the fsync of all deletions. Raises OSError while the metadata log is offline."""
         log = self.metadata_log
         assert log is not None
         log.check_sync()
         if log.is_offline:
             raise OSError(errno.EIO, f"{log.name} is offline, and may not have the deletion of the topic before")
-        log.request_flush().result()
-
-    def _flush_again(self) -> None:
-        """Have deletions fsynced whose request was answered with an error; the next call of `recover` goes on."""
-        log = self.metadata_log
-        if log is None or log.recovery_point >= log.log_end_offset:
-            return
-        log.check_sync()
-        if not log.is_offline:
-            log.request_flush()
+        return log.request_flush()
 
     def _retire_again(self) -> None:
-        steps = chain(map(self.retire, list(self._partitions.to_retire)), map(self._remove_later, list(self._renamed)))
-        self._scheduler.in_slices("retire in slices", steps, PAUSE_MS)
+        self._scheduler.in_slices("retire in slices", map(self.retire, list(self._partitions.to_retire)), PAUSE_MS)
 
     def _retire(self, key: Partition, deleted: Deleted) -> None:
         """As `retire`, once, of a deletion that is on the disk. Raises OSError if the system refuses the new name."""
-        self._renamed[deleted.retired] = deleted  # first, because it needs memory
-        try:
-            with suppress(FileNotFoundError):  # somebody else removed it
-                os.rename(deleted.data_dir.partition_path(*key), deleted.retired)
-        except BaseException:
-            del self._renamed[deleted.retired]
-            raise
-        del self._partitions.to_retire[key]
+        with suppress(FileNotFoundError):  # renamed by an attempt that found no memory, or removed by somebody else
+            os.rename(deleted.data_dir.partition_path(*key), deleted.retired)
         if deleted.log is not None:
             deleted.log.moved(deleted.retired)
-        self._remove_later(deleted.retired)
-
-    def _remove_later(self, retired: str) -> None:
-        """Schedule the removal of a renamed directory, unless it is."""
-        deleted = self._renamed.get(retired)
-        if deleted is not None:
-            self._services.removals.after(deleted.delay_ms, partial(remove_tree, retired))
-            del self._renamed[retired]
+        self._services.removals.after(deleted.delay_ms, partial(remove_tree, deleted.retired))
+        del self._partitions.to_retire[key]
 
     def retire_all(self) -> None:
         """Rename the directories of all deleted partitions, at a stop, when everything that can be is on the disk."""
