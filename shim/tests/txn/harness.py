@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
+
 from kafka_shim.cext import records as cext_records
-from kafka_shim.errors import KafkaError
+from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.internal_topics import TRANSACTION_STATE_TOPIC as TOPIC
 from kafka_shim.storage.log import PartitionLog
 from kafka_shim.tests import node
@@ -14,7 +17,7 @@ from kafka_shim.tests.appends import append_as_client
 from kafka_shim.txn import admission
 from kafka_shim.txn.coordinator import TransactionCoordinator
 from kafka_shim.txn.producer_ids import ProducerIds
-from kafka_shim.txn.transaction import TV2
+from kafka_shim.txn.transaction import TV2, Transaction
 
 
 class Node(node.Node):
@@ -129,3 +132,13 @@ def _filter(data: bytes, aborted: list[tuple[int, int]]) -> list[str]:
             continue
         values += [(record.value or b"").decode() for record in records]
     return values
+
+
+def code_of(call: Callable[..., object], *args: object, **options: object) -> ErrorCode:
+    with pytest.raises(KafkaError) as caught:
+        call(*args, **options)
+    return caught.value.code
+
+
+def state_of(node: Node, name: str = "app") -> Transaction:
+    return node.coordinator.describe(name)
