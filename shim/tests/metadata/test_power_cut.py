@@ -61,13 +61,7 @@ def test_a_stop_gives_up_no_directory_whose_deletion_it_cannot_fsync(tmp_path: P
 
 
 def test_a_topic_whose_deletion_a_power_cut_undid_has_its_records(tmp_path: Path) -> None:
-    broker = Opened(tmp_path).start()
-    broker.logs.run_periodically()
-    broker.store.create_topic("t", 1, configs={"file.delete.delay.ms": "1000"})
-    _append(broker, b"first")
-    asyncio.run(broker.store.flushed())
-    on_disk = _metadata(tmp_path).stat().st_size
-    broker.store.delete_topic("t", later=True)
+    broker, on_disk = _deleted(tmp_path)
     advance(broker, 2000)
     broker.crash()
     os.truncate(_metadata(tmp_path), on_disk)
@@ -78,22 +72,15 @@ def test_a_topic_whose_deletion_a_power_cut_undid_has_its_records(tmp_path: Path
 
 def test_a_topic_of_a_name_whose_deletion_cannot_be_fsynced_waits(tmp_path: Path) -> None:
     """It would take the directory of a topic that a power cut can bring back."""
-    faults = Faults()
-    broker = Opened(tmp_path, faults=faults).start()
-    broker.logs.run_periodically()
-    broker.store.create_topic("t", 1)
-    _append(broker, b"first")
-    asyncio.run(broker.store.flushed())
-    on_disk = _metadata(tmp_path).stat().st_size
-    broker.store.delete_topic("t", later=True)
+    broker, on_disk = _deleted(tmp_path)
     broker.store.create_topics([("t", broker.store.decide_replicas(1, 1, ()), {})], later=True)
-    faults.arm("log.before_fsync", "oserror", "EIO")
+    broker.faults.arm("log.before_fsync", "oserror", "EIO")
     for _ in range(2):
         with pytest.raises(KafkaError, check=lambda err: err.code is ErrorCode.KAFKA_STORAGE_ERROR):
             _append(broker, b"a")
     shutil.copytree(tmp_path, cut := tmp_path.with_name("cut"))
     os.truncate(_metadata(cut), on_disk)
-    faults.disarm()
+    broker.faults.disarm()
     advance(broker, 5 * RECOVER_EVERY_MS)
     _append(broker, b"b")
     assert _values(broker) == [b"b"]
@@ -104,11 +91,7 @@ def test_a_topic_of_a_name_whose_deletion_cannot_be_fsynced_waits(tmp_path: Path
 
 
 def test_a_topic_made_again_at_once_begins_when_the_deletion_is_on_the_disk(tmp_path: Path) -> None:
-    faults = Faults()
-    broker = Opened(tmp_path, faults=faults).start()
-    broker.store.create_topic("t", 1)
-    _append(broker, b"first")
-    broker.store.delete_topic("t", later=True)
+    broker, _ = _deleted(tmp_path)
     deleted = broker.logs.metadata_log.log_end_offset
     broker.store.create_topic("t", 1)
     _append(broker, b"second")
@@ -134,6 +117,19 @@ def test_an_auto_created_topic_is_on_the_disk_before_its_records_are(tmp_path: P
     of_metadata = str(tmp_path / "__cluster_metadata-0" / f"{0:020d}.log")
     assert synced.index(of_metadata) < synced.index(str(tmp_path / f"{name}-0" / f"{0:020d}.log"))
     broker.stop()
+
+
+def _deleted(directory: Path) -> tuple[Opened, int]:
+    """A broker that has deleted a topic with one record, and the size of its metadata log without the deletion, which
+    is not on the disk."""
+    broker = Opened(directory).start()
+    broker.logs.run_periodically()
+    broker.store.create_topic("t", 1, configs={"file.delete.delay.ms": "1000"})
+    _append(broker, b"first")
+    asyncio.run(broker.store.flushed())
+    size_bytes = _metadata(directory).stat().st_size
+    broker.store.delete_topic("t", later=True)
+    return broker, size_bytes
 
 
 def _metadata(directory: Path) -> Path:
