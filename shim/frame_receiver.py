@@ -112,6 +112,7 @@ class FrameReceiver(FrameEnd, asyncio.BufferedProtocol):
         raise NotImplementedError
 
     def _failed(self, error: Exception) -> None:
+        """Close because what was received could not be handled."""
         raise NotImplementedError
 
     def abort(self) -> None:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 @contextmanager
 def indexed(log: LocalLog, aborted: Aborted, size_bytes: int, now_ms: int) -> Iterator[None]:
     """Add an aborted transaction to the index of the active segment, in which the caller then writes its marker of
-    `size_bytes`; if that fails, the entry is taken back. Raises KAFKA_STORAGE_ERROR, and
-    RECORD_LIST_TOO_LARGE for a marker above `segment.bytes`.
+    `size_bytes`; if that fails, the entry is taken back. Raises KAFKA_STORAGE_ERROR, and RECORD_LIST_TOO_LARGE for a
+    marker above `segment.bytes`.
 
     In this order a full disk refuses the marker and changes nothing, and no reader finds a marker without its entry.
     An entry whose marker a crash prevented is gone with the next start, which rebuilds the active segment."""
