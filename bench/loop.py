@@ -8,7 +8,6 @@ priority: on two CPUs three processes would else wait for each other, for 3 ms a
 
 from __future__ import annotations
 
-import fcntl
 import json
 import multiprocessing
 import os
@@ -19,13 +18,12 @@ import time
 from contextlib import ExitStack, suppress
 
 from bench.client_process import ROOT, load, make_topic
-from bench.clients import Shape
-from bench.clients import run as send
+from bench.clients import Shape, works
 from bench.groups import join_fields
 from bench.load import percentiles
-from bench.machine import first_in_line
 from bench.rounds import SHIM, Case, Side
 from bench.slow_disk import slow_disk
+from bench.wire_load import running
 from kafka_shim.cext.records import build
 from kafka_shim.protocol.headers import encode_request_frame
 from kafka_shim.targets import requests
@@ -42,8 +40,6 @@ if TYPE_CHECKING:
 
 TOPICS, TOPIC_PARTITIONS = 20, 500
 SEGMENTS, MEMBERS, CONNECTIONS, COLD_BYTES = 10_000, 1000, 5000, 100_000_000
-# The largest number of a descriptor that `select` takes is below it.
-FD_SETSIZE = 1024
 FSYNCS, DISK_WRITES_A_SECOND = 50, 20
 SMALL_PART = 20  # of each size, in a small run
 RATE, LEAST_REQUESTS = 1000, 2000
@@ -132,7 +128,7 @@ def _case(name: str, make: Callable[[Side, int], Callable[[], object]]) -> Case:
         taken: list[float] = []
         longest: dict[str, float] = {}
         while len(taken) < LEAST_REQUESTS // part:
-            taken += _measured(side, pace, name, make(side, part))
+            taken += _measured(side, name, make(side, part))
             for figure, value in target.longest().items():
                 longest[figure] = max(longest.get(figure, 0), value)
         return percentiles(taken) | longest
@@ -140,7 +136,7 @@ def _case(name: str, make: Callable[[Side, int], Callable[[], object]]) -> Case:
     return Case(f"loop: {name}", work, kinds=(SHIM,))
 
 
-def _measured(side: Side, pace: Pace, name: str, do: Callable[[], object]) -> list[float]:
+def _measured(side: Side, name: str, do: Callable[[], object]) -> list[float]:
     """The latencies while `do` runs, in a process of its own: in a thread it would hold the interpreter of the client
     that is measured."""
 
@@ -150,18 +146,14 @@ def _measured(side: Side, pace: Pace, name: str, do: Callable[[], object]) -> li
         time.sleep(AFTER_S)
 
     assert isinstance(side.target, Watched)
-    taken: list[float] = []
-    shape = Shape(seconds=max(pace.seconds / 4, 0.2), rate=RATE)
-    side.target.longest()
     worker = multiprocessing.get_context("fork").Process(target=run)
-    worker.start()
-    with first_in_line():
-        while not taken or worker.is_alive():
-            taken += send(side.bootstrap, "small", shape)["taken_us"]
-    worker.join()
+    with running(side.bootstrap, works(side.bootstrap, "small", Shape()), RATE) as taken:
+        side.target.longest()
+        worker.start()
+        worker.join()
     if worker.exitcode:
         raise RuntimeError(f"{name} failed")
-    return taken
+    return taken.tolist()
 
 
 def nothing(side: Side, part: int) -> Callable[[], object]:
@@ -299,11 +291,7 @@ def connections(side: Side, part: int) -> Callable[[], object]:
         with ExitStack() as stack:
             opened = []
             for _ in range(CONNECTIONS // part):
-                with socket.create_connection(parse_address(side.bootstrap), timeout=60) as low:
-                    # Low numbers are left to the client that is measured, which waits by `select`.
-                    number = fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, FD_SETSIZE)
-                one = stack.enter_context(socket.socket(fileno=number))
-                one.settimeout(60)
+                one = stack.enter_context(socket.create_connection(parse_address(side.bootstrap), timeout=60))
                 one.sendall(frame)
                 opened.append(one)
             for one in opened:

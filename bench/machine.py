@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -91,19 +91,10 @@ def awake(wanted: bool = True) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def first_in_line() -> Iterator[None]:
-    """Runs this process before all others that want a CPU, and not the processes that it starts. Does nothing where the
-    system does not allow that."""
-    try:
-        os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
-    except PermissionError:
-        yield
-        return
-    try:
-        yield
-    finally:
-        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+def put_first(pid: int) -> None:
+    """Have this process run before all others that want a CPU. Does nothing where the system does not allow that."""
+    with suppress(PermissionError):
+        os.sched_setscheduler(pid, os.SCHED_FIFO, os.sched_param(1))
 
 
 def settle(directory: Path, size_bytes: int) -> None:

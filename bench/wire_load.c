@@ -5,7 +5,8 @@
    answer has its error code at a place that is known; or it is the same each time, and so is its answer.
 
    With a rate, requests fall due at equal distances whatever the broker does, and a latency begins when its request was
-   due. */
+   due. Without a number of seconds they do so until stdin ends; then a first byte on stdout says that there was an
+   answer. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -28,7 +29,7 @@ enum { AT_CRC = 17, AT_ATTRIBUTES = 21, AT_BASE_SEQUENCE = 53, LENGTH_BYTES = 4,
 typedef struct {
     uint32_t count;
     uint32_t port; /* on 127.0.0.1 */
-    double seconds;
+    double seconds; /* 0, with a rate: until stdin ends */
     double rate; /* requests a second of all clients; 0 is as many as there can be */
 } plan_t;
 
@@ -191,10 +192,13 @@ static void closed_loop(const plan_t *plan, int poll_fd, double began_s) {
 
 static void paced_loop(const plan_t *plan, int poll_fd, double began_s) {
     struct epoll_event events[MOST_EVENTS], tick = {.events = EPOLLIN, .data.u32 = plan->count};
-    uint64_t total = (uint64_t)(plan->rate * plan->seconds), sent = 0;
+    struct epoll_event end = {.events = EPOLLIN, .data.u32 = plan->count + 1};
+    int is_endless = plan->seconds == 0;
+    uint64_t total = is_endless ? UINT64_MAX : (uint64_t)(plan->rate * plan->seconds), sent = 0;
     int first_idle = 0, last_idle = (int)plan->count - 1;
     int timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
     if (timer < 0 || epoll_ctl(poll_fd, EPOLL_CTL_ADD, timer, &tick) < 0) fail("timerfd");
+    if (is_endless && epoll_ctl(poll_fd, EPOLL_CTL_ADD, STDIN_FILENO, &end) < 0) fail("stdin");
     for (uint32_t n = 0; n < plan->count; n++) clients[n].next = n + 1 < plan->count ? (int)n + 1 : -1;
     while (taken_count < total) {
         double due_s = began_s + (double)sent / plan->rate;
@@ -219,8 +223,14 @@ static void paced_loop(const plan_t *plan, int poll_fd, double began_s) {
                 if (read(timer, &ticks, sizeof ticks) < 0 && errno != EAGAIN) fail("read of the timer");
                 continue;
             }
+            if (n == plan->count + 1) {
+                if (epoll_ctl(poll_fd, EPOLL_CTL_DEL, STDIN_FILENO, NULL) < 0) fail("stdin");
+                total = sent;
+                continue;
+            }
             client_t *client = &clients[n];
             if (!take(client)) continue;
+            if (is_endless && taken_count == 0 && write(STDOUT_FILENO, "", 1) != 1) fail("stdout");
             keep((now_s() - client->began_s) * 1e6);
             check(client);
             client->next = -1;
