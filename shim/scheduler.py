@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 # How long a slice of a long task may hold the loop. A client with one request under way is served once or twice between
 # two slices: if these took 1 ms, the requests of one that sends 1,000 a second would wait behind each other.
 SLICE_US = 250
+# A turn of the loop that takes less has only looked for events.
+IDLE_TURN_US = 20
+# Others get no more than this after one slice: it is enough for a hundred requests that came while a disk stood still.
+MOST_REST_US = 5000
 _NOTHING = object()
 
 
@@ -44,6 +48,49 @@ class Slice(SliceEnd):
         """Begin a slice now."""
         self._ends_us = self._clock.monotonic_us() + SLICE_US
         self._left = self._most
+
+    def taken_us(self) -> int:
+        """Returns how long ago it began."""
+        now_us: int = self._clock.monotonic_us()
+        return now_us - self._ends_us + SLICE_US
+
+
+class Rest:
+    """The turns of the event loop between two slices. A client with one request under way is served once a turn: if
+    each turn had a slice, the requests of one that sends 1,000 a second would wait behind each other where a slice
+    takes a millisecond. So if others use the first turn, they get as much time as the slice took; else the next slice
+    follows at once. With a virtual clock, which stands still meanwhile, it always does. Event-loop thread only."""
+
+    __slots__ = ("_clock", "_ends_us", "_is_first", "_last_us")
+
+    def __init__(self, clock: Clock, took_us: float = 0) -> None:
+        self._clock = clock
+        self.begin(took_us)
+
+    def begin(self, took_us: float) -> None:
+        """Begin now, after a slice that took so long."""
+        self._last_us = self._clock.monotonic_us()
+        self._ends_us = self._last_us + min(took_us, MOST_REST_US)
+        self._is_first = True
+
+    def wait_ms(self) -> int:
+        """Returns what to wait before the next look, 0 for the next turn; below 0 if it is over. To be asked on each
+        turn that begins with the next one."""
+        now_us = self._clock.monotonic_us()
+        is_idle = self._is_first and now_us - self._last_us < IDLE_TURN_US
+        self._is_first = False
+        if is_idle or now_us >= self._ends_us:
+            return -1
+        return int(self._ends_us - now_us) // 1000
+
+    async def after(self, took_us: float) -> None:
+        """Rest after a slice that took so long."""
+        import asyncio
+
+        self.begin(took_us)
+        await asyncio.sleep(0)
+        while (wait_ms := self.wait_ms()) >= 0:
+            await self._clock.sleep_ms(wait_ms)
 
 
 class Scheduler:
@@ -79,19 +126,33 @@ class Scheduler:
         action(*args)
 
     def in_slices(self, name: str, slices: Iterator[object], pause_ms: float = 0) -> None:
-        """Run an iterator to its end: one slice at once, each further slice on a later turn of the loop, or after a
-        pause that leaves time for other work. A pause is at least as long as the slice before it took: a client with
-        one request under way is served once a turn, so that slices with short pauses on a slow disk would leave it a
-        few requests a second. If memory ends in a slice, they are over, as after any other error of theirs."""
+        """Run an iterator to its end: one slice at once, each further slice after a `Rest`, or after a pause that is at
+        least as long as the slice before it. If memory ends in a slice, they are over, as after any other error of
+        theirs."""
         self.cancel(name)
-        began_ms = self._clock.monotonic_ms()
+        clock = self._clock
+        began_us = clock.monotonic_us()
         while take_one(slices):
-            wait_ms = max(pause_ms, self._clock.monotonic_ms() - began_ms) if pause_ms else 0
+            took_us = clock.monotonic_us() - began_us
             try:
-                self.after(name, wait_ms, self.in_slices, name, slices, pause_ms)
+                if pause_ms:
+                    self.after(name, max(pause_ms, took_us / 1000), self.in_slices, name, slices, pause_ms)
+                else:
+                    self.after(name, 0, self._rest, name, slices, Rest(clock, took_us))
             except MemoryError:
                 continue  # at once, without memory for a timer: nobody else would go on
             return
+
+    def _rest(self, name: str, slices: Iterator[object], rest: Rest) -> None:
+        wait_ms = rest.wait_ms()
+        if wait_ms >= 0:
+            try:
+                self.after(name, wait_ms, self._rest, name, slices, rest)
+            except MemoryError:
+                pass  # as in `in_slices`
+            else:
+                return
+        self.in_slices(name, slices)
 
     async def finish(self, name: str, slices: Generator[object, None, T]) -> T:
         """As `in_slices`, for one who waits for the end. Returns or raises what the slices do. They run to their end

@@ -1,8 +1,9 @@
 """Work on one request in steps, so that a request with very many entries holds up no other connection.
 
 A handler whose work grows with its request is a generator that yields after each entry. The steps of an ordinary
-request all run at once. Where they take longer than a turn's share, the rest follows on later turns of the event loop:
-one share a turn, whatever the number of such requests, each in its turn (docs/adr/0045-large-requests.md).
+request all run at once. Where they take longer than a turn's share, the others follow on later turns of the event loop:
+one share at a time, whatever the number of such requests, each in its turn, and between two shares a `scheduler.Rest`
+(docs/adr/0045-large-requests.md).
 """
 
 from __future__ import annotations
@@ -10,6 +11,9 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from types import CoroutineType
+
+from kafka_shim.scheduler import SLICE_US as SHARE_US
+from kafka_shim.scheduler import Rest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,10 +32,8 @@ if TYPE_CHECKING:
         def wait(self) -> None: ...
 
 
-# The share of a turn: somebody who produces a record at a time waits for it, and an ordinary request takes less. The
-# most steps that are taken between two looks at the clock: a step can be anything from a microsecond to a new
+# The most steps that are taken between two looks at the clock: a step can be anything from a microsecond to a new
 # partition's files. A virtual clock stands still meanwhile, so that the looks are bounded too.
-SHARE_US = 250
 STEPS_BETWEEN_LOOKS = 8
 MOST_LOOKS = 128
 
@@ -39,12 +41,13 @@ MOST_LOOKS = 128
 class Turns:
     """Owned by the broker. Event-loop thread only."""
 
-    __slots__ = ("_clock", "_has_turn", "_under_way")
+    __slots__ = ("_clock", "_has_turn", "_rest", "_under_way")
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         # Whether the loop has a turn to come in which the next share is taken.
         self._has_turn = False
+        self._rest = Rest(clock)
         self._under_way: deque[tuple[Steps[Any], asyncio.Future[Any], Throttle | None]] = deque()
 
     def finish(self, steps: Steps[T], throttle: Throttle | None = None) -> T | Coroutine[Any, Any, T]:
@@ -90,6 +93,7 @@ class Turns:
         result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._under_way.append((steps, result, throttle))
         if not self._has_turn:
+            self._rest.begin(SHARE_US)
             try:
                 self._ask_for_turn()
             except MemoryError:
@@ -97,14 +101,24 @@ class Turns:
                 raise
         return await result
 
-    def _ask_for_turn(self) -> None:
-        self._clock.call_later(0, self._take_turn)
+    def _ask_for_turn(self, wait_ms: int = 0) -> None:
+        self._clock.call_later(wait_ms, self._take_turn)
         self._has_turn = True
 
     def _take_turn(self) -> None:
         self._has_turn = False
+        wait_ms = self._rest.wait_ms()
+        if wait_ms >= 0:
+            try:
+                self._ask_for_turn(wait_ms)
+            except MemoryError:
+                pass  # below, without another turn
+            else:
+                return
+        began_us = self._clock.monotonic_us()
         try:
             self._take_next()
+            self._rest.begin(self._clock.monotonic_us() - began_us)
         finally:
             while self._under_way and not self._has_turn:
                 try:

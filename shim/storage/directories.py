@@ -11,7 +11,7 @@ from functools import partial
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.line_limit import LineLimit
-from kafka_shim.scheduler import Scheduler, Slice
+from kafka_shim.scheduler import Rest, Scheduler, Slice
 from kafka_shim.storage import names, recovery
 from kafka_shim.storage.data_dir import PARTITION_METADATA, read_topic_id, remove_tree
 from kafka_shim.storage.log import PartitionLog
@@ -166,14 +166,12 @@ class PartitionDirectories:
         await self._in_slices(self.retire, list(partitions.to_retire))
 
     async def _in_slices(self, step: Callable[[Partition], object], some: Iterable[Partition]) -> None:
-        from asyncio import sleep
-
-        part = Slice(self._services.clock, SLICE)
+        part, rest = Slice(self._services.clock, SLICE), Rest(self._services.clock)
         for partition in some:
             with suppress(KafkaError):
                 step(partition)
             if part.is_over():
-                await sleep(0)
+                await rest.after(part.taken_us())
                 part.begin()
 
     # --- delete

@@ -6,8 +6,9 @@ import gc
 import pytest
 
 from kafka_shim.clock import VirtualClock
-from kafka_shim.scheduler import SLICE_US, Scheduler, Slice
+from kafka_shim.scheduler import IDLE_TURN_US, MOST_REST_US, SLICE_US, Rest, Scheduler, Slice
 from kafka_shim.tests.no_memory import no_memory_left
+from kafka_shim.turns import Turns
 
 
 @pytest.fixture
@@ -122,10 +123,10 @@ def test_what_there_was_no_memory_to_keep_never_runs(clock: VirtualClock, monkey
 class _BusyClock(VirtualClock):
     """Its time passes also while something runs."""
 
-    spent_ms = 0
+    spent_us = 0
 
-    def monotonic_ms(self) -> int:
-        return super().monotonic_ms() + self.spent_ms
+    def monotonic_us(self) -> int:
+        return super().monotonic_us() + self.spent_us
 
 
 def test_a_pause_is_as_long_as_a_slow_slice():
@@ -136,12 +137,70 @@ def test_a_pause_is_as_long_as_a_slow_slice():
     def slices():
         for _ in range(3):
             seen.append(clock.now_ms())
-            clock.spent_ms += 40
+            clock.spent_us += 40_000
             yield
 
     scheduler.in_slices("work", slices(), pause_ms=5)
     clock.advance(100)
     assert seen == [0, 40, 80]
+
+
+def _rest_us(turns_us: list[int], took_us: int) -> tuple[int, list[int]]:
+    """What a rest after such a slice takes of turns that take so long each, and what it waits before each."""
+    clock = _BusyClock(start_ms=0)
+    rest = Rest(clock, took_us)
+    waits_ms = []
+    for turn_us in turns_us:
+        clock.spent_us += turn_us
+        if (wait_ms := rest.wait_ms()) < 0:
+            return clock.spent_us, waits_ms
+        waits_ms.append(wait_ms)
+    raise AssertionError("it is not over")
+
+
+def test_others_get_as_much_time_as_a_slice_took_if_they_want_it():
+    idle_us, used_us = IDLE_TURN_US - 1, IDLE_TURN_US
+    assert _rest_us([idle_us], 400) == (idle_us, [])
+    assert _rest_us([used_us], used_us) == (used_us, [])
+    # After a first turn that was used, also the time in which a client makes its next request.
+    assert _rest_us([60, 5, 60, 5, 60], 190) == (190, [0, 0, 0, 0])
+    assert _rest_us([60, 2000, 840], 2900) == (2900, [2, 0])
+    assert _rest_us([60, MOST_REST_US - 60], 1_000_000) == (MOST_REST_US, [(MOST_REST_US - 60) // 1000])
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [("scheduler", "srrrsrrrsrrrsrrrsrrrs"), ("turns", "ssrrrssrrrrrrss")],
+    ids=["task", "request"],
+)
+def test_slices_rest_while_others_use_the_loop(loop_factory, kind: str, expected: str):
+    """Each step takes 300 us, and somebody's request 100 us of each turn. Of a request, a share that ends is two steps;
+    how long the first share took is not measured."""
+    clock = _BusyClock(start_ms=0)
+    seen = []
+
+    def steps():
+        for _ in range(6):
+            clock.spent_us += 300
+            seen.append("s")
+            yield
+
+    def request():
+        clock.spent_us += 100
+        seen.append("r")
+        if len(seen) < 30:
+            asyncio.get_running_loop().call_soon(request)
+
+    async def main():
+        asyncio.get_running_loop().call_soon(request)
+        if kind == "scheduler":
+            await Scheduler(clock).finish("work", steps())
+        else:
+            await Turns(clock).run(steps(), None)
+
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        runner.run(main())
+    assert "".join(seen).rstrip("r") == expected
 
 
 def test_who_waits_for_slices_is_let_go_when_all_work_stops(clock: VirtualClock):
