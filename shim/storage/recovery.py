@@ -12,12 +12,12 @@ import errno
 import logging
 import os
 
-from kafka_shim.cext.batch import BatchError
+from kafka_shim.cext.batch import BatchError, Verdict
 from kafka_shim.cext.records import iterate, parse_marker
 from kafka_shim.storage import names, producer_snapshot
 from kafka_shim.storage.checkpoint import CheckpointError
 from kafka_shim.storage.index import WRITE_CHUNK_BYTES
-from kafka_shim.storage.producers import Marker
+from kafka_shim.storage.producers import NO_OFFSET, Marker
 from kafka_shim.storage.regular_files import not_regular
 from kafka_shim.storage.segments import Segment
 from kafka_shim.storage.txn_index import TxnIndex
@@ -26,6 +26,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.cext.batch import Batch
     from kafka_shim.storage.local_log import LocalLog
+    from kafka_shim.storage.producers import ProducerEntry
     from kafka_shim.storage.services import LogServices
     from kafka_shim.storage.txn_index import Aborted
 
@@ -249,6 +250,7 @@ class _Loader:
                 logger.warning("%s: producer snapshot %d is not used: %s", log.name, at, err)
                 self.remove_snapshot(at)
                 continue
+            _find_open_transactions(log, entries, at)
             producers.load(entries, at, self.now_ms, self.services.config.producer_id_expiration_ms)
             break
         _replay(log, offset)
@@ -261,6 +263,36 @@ class _Loader:
             os.unlink(f"{self.log.directory}/{names.file_name(offset, names.SNAPSHOT)}")
         except FileNotFoundError:
             return
+
+
+def _find_open_transactions(log: LocalLog, entries: list[ProducerEntry], end_offset: int) -> None:
+    """Let each transaction that is open in the snapshot at `end_offset` begin with its first batch that is in the log.
+    Compaction takes no batch of an open one. If it has taken all, the transaction has ended, and its marker may be gone
+    too: nothing would end it, and it would hold back readers."""
+    cleaned: dict[int, ProducerEntry] = {}
+    for entry in entries:
+        first_offset = entry.txn_first_offset
+        if first_offset >= log.segments[0].base_offset:  # else retention has taken it
+            segment = log.segments[log.segment_at(first_offset)]
+            found = segment.find(first_offset) if segment.size_bytes else None
+            if found is None or found[2] > first_offset:
+                cleaned[entry.producer_id] = entry
+    if not cleaned:
+        return
+    first_offset = min(entry.txn_first_offset for entry in cleaned.values())
+    for segment in log.segments[log.segment_at(first_offset) :]:
+        if segment.base_offset >= end_offset:
+            break
+        walk = segment.walk()
+        for batch in walk:
+            left = cleaned.get(batch.producer_id)
+            if left is not None and left.txn_first_offset <= batch.base_offset < end_offset:
+                left.txn_first_offset = batch.base_offset
+                del cleaned[batch.producer_id]
+        if walk.verdict != Verdict.OK:
+            return  # what follows is not known
+    for entry in cleaned.values():
+        entry.txn_first_offset = NO_OFFSET
 
 
 def _replay(log: LocalLog, end_offset: int) -> None:

@@ -25,6 +25,7 @@ from kafka_shim.storage.local_log import LocalLog
 from kafka_shim.storage.logs import Logs
 from kafka_shim.storage.recovery import finish_swaps, list_files, replay_batch
 from kafka_shim.storage.segments import Segment
+from kafka_shim.tests.storage.compacted import COMPACT, clean, keyed
 from kafka_shim.tests.storage.conftest import NOW_MS, TOPIC_ID, Disk, batch, end, put, records, refused
 
 SEGMENT = {"segment.bytes": "1048576"}
@@ -666,3 +667,51 @@ def test_start_inside_a_batch_of_an_open_transaction_keeps_it_open(make_disk: Ca
     assert (log.log_start_offset, log.last_stable_offset, log.log_end_offset) == (1, 1, 4)
     with refused(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER):
         put(log, b"e", pid=1, seq=4, txn=True)
+
+
+def test_a_transaction_of_a_snapshot_that_compaction_has_taken_with_its_marker_holds_back_no_reader(
+    make_disk: Callable[..., Disk],
+) -> None:
+    disk = make_disk({**COMPACT, "segment.bytes": "600", "delete.retention.ms": "0"})
+    log = disk.open()
+    keyed(log, (b"p", b"x" * 400))
+    keyed(log, (b"a", b"1"), pid=1, seq=0, txn=True)
+    log.roll(NOW_MS)  # with a snapshot in which it is open
+    end(log, 1, 0, commit=True)
+    keyed(log, (b"a", b"2"), (b"q", b"x" * 300), pid=1, seq=1)
+    log.flush()
+    disk.checkpoint()
+    for _ in range(3):
+        keyed(log, (b"a", b"3"))
+        clean(disk, log)
+        disk.clock.advance(1)
+    assert not any(header.is_control for _, header in log.batches(0))
+    end_offset = log.log_end_offset
+    disk.crash()
+    log = disk.open()
+    assert log.last_stable_offset == log.log_end_offset == end_offset
+    put(log, b"b", pid=1, seq=3, key=b"b", txn=True)
+    assert log.last_stable_offset == end_offset
+
+
+def test_an_aborted_transaction_of_a_snapshot_of_which_compaction_has_left_a_part_stays_hidden(
+    make_disk: Callable[..., Disk],
+) -> None:
+    disk = make_disk({**COMPACT, "segment.bytes": "600", "min.compaction.lag.ms": "1000"})
+    log = disk.open()
+    keyed(log, (b"a", b"aborted"), pid=1, seq=0, txn=True)
+    keyed(log, (b"p", b"x" * 400))
+    log.roll(NOW_MS)
+    keyed(log, (b"b", b"aborted"), pid=1, seq=1, txn=True, timestamp=NOW_MS + 1000)
+    log.roll(NOW_MS)
+    keyed(log, (b"q", b"good"))
+    log.flush()
+    disk.checkpoint()
+    end(log, 1, 0, commit=False)
+    disk.clock.advance(1500)
+    clean(disk, log)
+    assert [header.base_offset for _, header in log.batches(0)] == [1, 2, 3, 4]
+    disk.crash()
+    log = disk.open()
+    assert log.last_stable_offset == log.log_end_offset
+    assert records(log, 0, isolation=1) == [(1, b"x" * 400), (3, b"good")]
