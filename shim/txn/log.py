@@ -15,6 +15,7 @@ from kafka_shim.internal_topics import TRANSACTION_STATE_TOPIC
 from kafka_shim.java_hash import internal_partition
 from kafka_shim.storage.batch_sizes import divided
 from kafka_shim.storage.local_log import NEVER
+from kafka_shim.storage.open_files import OUT_OF_RESOURCES
 from kafka_shim.storage.results import StorageError
 from kafka_shim.txn import records
 from kafka_shim.txn.transaction import ONGOING, PREPARE_ABORT, PREPARE_COMMIT, TV1, TV2
@@ -91,12 +92,12 @@ class Slot:
 
 class TransactionLog:
     """Owned by the coordinator. `slots` is by transactional id; only this class adds to it or removes from it. No id
-    whose partition is in `unloaded` is served: the start could not read it. `unresumed` are slots that were read
-    later, until they are looked at for a prepared transaction."""
+    whose partition is in `unloaded` is served: the start could not read it, for the reason that was last said.
+    `unresumed` are slots that were read later, until they are looked at for a prepared transaction."""
 
     def __init__(self, config: BrokerConfig, logs: Logs, metadata: MetadataStore, explanations: Explanations) -> None:
         self.slots: dict[str, Slot] = {}
-        self.unloaded: set[int] = set()
+        self.unloaded: dict[int, str] = {}
         self.unresumed: list[Slot] = []
         self._config = config
         self._logs = logs
@@ -108,8 +109,13 @@ class TransactionLog:
         """Replay all partitions. Those that are offline or cannot be read stay in `unloaded`. Raises StorageError if
         the process lacks descriptors or memory for one."""
         for log in self._logs_with_records():
-            for _ in self._replay(log):
-                pass
+            try:
+                for _ in self._replay(log):
+                    pass
+            except OSError as error:
+                if error.errno in OUT_OF_RESOURCES:
+                    raise StorageError(f"{log.name} cannot be read: {error}") from error
+                self._not_read(log.partition, error)
         self._metadata.on_topic_deleted.append(self._on_topic_deleted)
 
     def load_rest(self, resume: Callable[[list[Slot]], None]) -> Generator[None, None, None]:
@@ -123,12 +129,23 @@ class TransactionLog:
             try:
                 yield from self._replay(log)
             except (OSError, KafkaError, MemoryError) as error:
-                logger.warning("%s-%d cannot be read yet: %s", TRANSACTION_STATE_TOPIC, partition, error)
+                if partition in self.unloaded:
+                    self._not_read(partition, error)
                 continue
             if partition in self.unloaded:  # else the topic was deleted meanwhile
                 self.unresumed += [slot for slot in self.slots.values() if slot.partition == partition]
-                self.unloaded.discard(partition)
+                del self.unloaded[partition]
                 resume(self.unresumed)
+
+    def _not_read(self, partition: int, error: Exception) -> None:
+        """Note that a partition cannot be read yet, and drop what was read of it, which may be an older state. Each
+        attempt meets the same reason: it is said once."""
+        reason = str(error) or "no memory is left"
+        if self.unloaded.get(partition) != reason:
+            self.unloaded[partition] = reason
+            logger.warning("%s-%d cannot be read yet: %s", TRANSACTION_STATE_TOPIC, partition, reason)
+        for name in [name for name, slot in self.slots.items() if slot.partition == partition]:
+            del self.slots[name]
 
     def _logs_with_records(self) -> Iterator[PartitionLog]:
         topic = self._metadata.image.topics.get(TRANSACTION_STATE_TOPIC)
@@ -138,7 +155,7 @@ class TransactionLog:
             except KafkaError as error:
                 if self._logs.is_unread(TRANSACTION_STATE_TOPIC, partition.partition):
                     raise StorageError(str(error.message)) from error
-                self.unloaded.add(partition.partition)
+                self.unloaded[partition.partition] = str(error)
                 continue
             if log.log_end_offset > log.log_start_offset:
                 yield log

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
 
 from kafka_shim.embedded import Broker
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.internal_topics import TRANSACTION_STATE_TOPIC
 from kafka_shim.java_hash import internal_partition
+from kafka_shim.storage import names
+from kafka_shim.storage.results import StorageError
+from kafka_shim.storage.segments import Segment
 from kafka_shim.targets.requests import create_topic, make
 from kafka_shim.targets.waiting import right_answer
-from kafka_shim.tests.txn.harness import Node
-from kafka_shim.txn.explain import REFUSED_IDS
-from kafka_shim.txn.transaction import FIELDS, Transaction
+from kafka_shim.tests.txn.harness import Node, code_of, state_of
+from kafka_shim.turns import at_once
+from kafka_shim.txn.explain import REFUSED_IDS, Explanations
+from kafka_shim.txn.log import TransactionLog
+from kafka_shim.txn.transaction import FIELDS, ONGOING, Transaction
 from kafka_shim.wire_client import Connection
 
 ASKED = make("InitProducerId", transactional_id="t", transaction_timeout_ms=60_000)
@@ -54,6 +62,60 @@ def test_ids_that_the_start_cannot_read_are_served_once_it_can(tmp_path: Path) -
         )
         assert again.producer_id == first.producer_id
         assert again.producer_epoch > first.producer_epoch
+
+
+def read_rest(node: Node) -> None:
+    """What the coordinator does every second, in one step."""
+    at_once(node.coordinator._log.load_rest(node.coordinator._completion.resume_all))
+
+
+def test_a_partition_whose_records_cannot_be_read_ends_no_start(
+    node: Node, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    producer = node.init("app")
+    node.produce("app", producer, "orders", 0, "v")
+    log = node.coordinator._log
+    number = log.slots["app"].partition
+    other = next(name for name in map(str, range(99)) if log.partition_for(name) != number)
+    node.init(other)
+    left, read = [2], Segment.read
+
+    def fail(segment: Segment, position: int, size_bytes: int) -> bytes:
+        """The second record is in a bad sector."""
+        if f"{TRANSACTION_STATE_TOPIC}-{number}/" in segment.path(names.LOG):
+            left[0] -= 1
+            if not left[0]:
+                left[0] = 2
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return read(segment, position, size_bytes)
+
+    with monkeypatch.context() as patch, caplog.at_level("WARNING", "kafka_shim.txn"):
+        patch.setattr(Segment, "read", fail)
+        node.restart()
+        assert node.init(other)[1] == 1
+        for _ in range(3):
+            assert code_of(node.init, "app") is ErrorCode.NOT_COORDINATOR
+            assert [txn.transactional_id for txn in node.coordinator.transactions()] == [other]
+            read_rest(node)
+        assert len(caplog.records) == 1
+    read_rest(node)
+    assert state_of(node).state is ONGOING
+    assert node.end("app", producer, True) == (producer[0], producer[1] + 1)
+    assert node.visible("orders", 0) == ["v"]
+
+
+def test_a_start_without_descriptors_for_its_transactions_is_refused(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node.init("app")
+
+    def fail(*_: object) -> bytes:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    log = TransactionLog(node.config, node.logs, node.metadata, Explanations())
+    monkeypatch.setattr(Segment, "read", fail)
+    with pytest.raises(StorageError, match="cannot be read"):
+        log.load()
 
 
 def test_an_id_stays_in_its_partition_when_others_are_added(tmp_path: Path) -> None:
