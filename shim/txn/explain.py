@@ -9,7 +9,8 @@ import logging
 import re
 from collections import OrderedDict, deque
 
-from kafka_shim.txn.transaction import ONGOING, STATE_NAMES, Transaction
+from kafka_shim.txn.records import first_in_order
+from kafka_shim.txn.transaction import FIELDS, ONGOING, STATE_NAMES, Transaction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,6 +57,15 @@ class Note:
         self.text = text
 
 
+class Shortened(Transaction):
+    """A state transition with more partitions than a line shows. It keeps the first ones, and the number of all: the
+    histories of a thousand ids with ten thousand partitions each would take gigabytes."""
+
+    __slots__ = ("count",)
+    if TYPE_CHECKING:
+        count: int
+
+
 Event = Transaction | Refusal | Note
 
 
@@ -93,6 +103,8 @@ class Explanations:
     def moved(self, txn: Transaction) -> None:
         """Record a state transition. A transaction that grows is one event, whatever the number of its partitions."""
         events = self._of(txn.transactional_id)
+        if len(txn.partitions) > SHOWN_PARTITIONS:
+            txn = _shortened(txn)
         if txn.state is ONGOING and events and _is_ongoing(events[-1]):
             events.pop()
         events.append(txn)
@@ -149,7 +161,7 @@ class Explanations:
         left out, and a text that names one is hidden. `existing`: the names of all topics."""
         events = self._events.get(transactional_id) or self._refusals.get(transactional_id) or ()
         if may_describe is None:
-            return [_line(event, lambda topic: True, lambda text: text) for event in events]
+            return [_line(event, lambda topic: True, lambda text: text, knows_all=True) for event in events]
         known: dict[str, bool] = {}
 
         def is_seen(topic: str) -> bool:
@@ -189,17 +201,25 @@ def _topics_in(text: str, existing: Container[str]) -> set[str]:
     return names
 
 
+def _shortened(txn: Transaction) -> Shortened:
+    fields = {name: getattr(txn, name) for name in FIELDS}
+    fields["partitions"] = frozenset(first_in_order(txn.partitions, SHOWN_PARTITIONS))
+    short = Shortened(**fields)
+    short.count = len(txn.partitions)
+    return short
+
+
 def _is_ongoing(event: Event) -> bool:
     return isinstance(event, Transaction) and event.state is ONGOING
 
 
-def _line(event: Event, is_seen: Callable[[str], bool], show: Callable[[str], str]) -> str:
+def _line(event: Event, is_seen: Callable[[str], bool], show: Callable[[str], str], *, knows_all: bool = False) -> str:
     if isinstance(event, Transaction):
         seen = sorted(each for each in event.partitions if is_seen(each[0]))
-        shown = seen[:SHOWN_PARTITIONS]
-        partitions = ", ".join(f"{topic}-{partition}" for topic, partition in shown)
-        if len(shown) < len(seen):
-            partitions += f" and {len(seen) - len(shown)} more"
+        partitions = ", ".join(f"{topic}-{partition}" for topic, partition in seen)
+        if isinstance(event, Shortened) and seen:
+            # Some that are not kept may be of topics that the reader may not know of.
+            partitions += f" and {event.count - len(seen)} more" if knows_all else " and more"
         return (
             f"{event.last_update_ms} -> {STATE_NAMES[event.state]} producer id {event.producer_id} "
             f"epoch {event.producer_epoch} version {event.client_version}" + (f" [{partitions}]" if partitions else "")

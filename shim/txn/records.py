@@ -7,6 +7,7 @@ which are used for decoding.
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import islice
 from struct import Struct, pack
 
 from kafka_shim.cext.transaction_records import encode_value as encode_fields
@@ -14,7 +15,7 @@ from kafka_shim.txn.transaction import EMPTY, NO_PARTITIONS, NO_PRODUCER_EPOCH, 
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from kafka_shim.txn.transaction import TopicPartition
 
@@ -76,6 +77,12 @@ def in_order(partitions: frozenset[TopicPartition]) -> Sequence[TopicPartition]:
     if len(partitions) <= CACHED_PARTITIONS:
         return _cached_in_order(partitions)
     return [(topic, partition) for topic, indexes in _by_topic(partitions).items() for partition in indexes]
+
+
+def first_in_order(partitions: frozenset[TopicPartition], most: int) -> Iterator[TopicPartition]:
+    """Yields the first of the partitions sorted, without sorting all if the record of them was just made."""
+    every = ((topic, partition) for topic, indexes in _by_topic(partitions).items() for partition in indexes)
+    return islice(every, most)
 
 
 def _encode_partitions(partitions: frozenset[TopicPartition]) -> bytes:

@@ -73,6 +73,21 @@ def test_a_growing_transaction_is_one_event() -> None:
     assert lines[0].endswith("t-99 and 99 more]")
 
 
+def test_a_history_keeps_no_more_partitions_than_it_shows() -> None:
+    """Those of a thousand ids would take gigabytes."""
+    explanations = Explanations()
+    explanations.moved(transaction(ONGOING, 101))
+    explanations.moved(transaction(PREPARE_COMMIT, 101))
+    kept = [event.partitions for event in explanations._events["app"] if isinstance(event, Transaction)]
+    assert kept == [transaction(ONGOING, explain.SHOWN_PARTITIONS).partitions] * 2
+    for line in explanations.lines("app"):
+        assert line.endswith("t-99 and 1 more]")
+    for line in explanations.lines("app", lambda topic: True):
+        assert line.endswith("t-99 and more]")
+    for line in explanations.lines("app", lambda topic: False):
+        assert line.endswith("version 2")
+
+
 def test_an_event_between_two_additions_keeps_its_place() -> None:
     explanations = Explanations()
     explanations.moved(transaction(ONGOING, 1))
