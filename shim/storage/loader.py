@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kafka_shim.storage.checkpoint import Partition
     from kafka_shim.storage.data_dir import DataDir
     from kafka_shim.storage.log_dirs import LogDirs
+    from kafka_shim.storage.offset_checkpoints import OffsetCheckpoints
     from kafka_shim.storage.partitions import Lookup, Partitions
     from kafka_shim.storage.services import LogServices
 
@@ -31,10 +32,13 @@ logger = logging.getLogger(__name__)
 class Loader:
     """Finds the partition directories at a start, and loads a partition at its first use. Owned by `Logs`."""
 
-    def __init__(self, partitions: Partitions, log_dirs: LogDirs, services: LogServices) -> None:
+    def __init__(
+        self, partitions: Partitions, log_dirs: LogDirs, services: LogServices, checkpoints: OffsetCheckpoints
+    ) -> None:
         self._partitions = partitions
         self._log_dirs = log_dirs
         self._services = services
+        self._checkpoints = checkpoints
         # Returns the id of the directory that the metadata records for a partition, or an empty string.
         self.assigned: Callable[[Partition], str] = _unknown
         # Partitions that were moving at the last stop, with the directory that they go to.
@@ -185,9 +189,10 @@ class Loader:
         path = data_dir.partition_path(*partition)
         stored = read_topic_id(path)
         if stored is not None and stored != uuid_text(topic_id):
+            # Also on the disk, and first: the start after a kill would read them for the new topic, and find it empty.
+            self._checkpoints.forget_older(partition)
+            data_dir.recovery_points.pop(partition, None)
             self.set_aside(data_dir, partition, f"it belongs to the topic id {stored}")
-            for offsets in (data_dir.start_offsets, data_dir.recovery_points, data_dir.cleaner_offsets):
-                offsets.pop(partition, None)
             stored = None
         if stored is None:
             data_dir.make_partition(*partition, topic_id)

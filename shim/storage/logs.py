@@ -69,7 +69,7 @@ class Logs:
         self.partitions = Partitions()
         self._loaded = self.partitions.loaded
         self.checkpoints = OffsetCheckpoints(self.partitions, self.log_dirs, self.services.flusher)
-        self._loader = Loader(self.partitions, self.log_dirs, self.services)
+        self._loader = Loader(self.partitions, self.log_dirs, self.services, self.checkpoints)
         self._directories = PartitionDirectories(
             self.partitions, self.log_dirs, self.services, self._loader, self.checkpoints
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shutil
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -37,6 +38,26 @@ def test_unknown_and_foreign_directories_become_stray(tmp_path: Path) -> None:
         logs.get("gone", 0)
     logs.stop()
     assert read_topic_id(str(tmp_path / "remade-0")) == uuid_text(bytes(16))
+
+
+def test_deleted_records_of_an_older_topic_take_none_of_the_new_one_after_a_kill(tmp_path: Path) -> None:
+    """The checkpoint of log start offsets has its start until the partition is loaded."""
+    logs, config = make_logs(tmp_path / "before")
+    start(logs, config)
+    log = logs.create("t", TOPIC_ID, 0, config)
+    put(log, *[b"old"] * 3)
+    log.delete_records_before(2)
+    logs.stop()
+    for path in (tmp_path / "before", tmp_path / "killed"):
+        logs, config = make_logs(path)
+        logs.open_dirs()
+        logs.start(lambda topic, partition: (bytes(16), config, 0))  # noqa: B023
+        log = logs.get("t", 0)
+        if path.name == "before":
+            put(log, b"new")
+            shutil.copytree(path, tmp_path / "killed")
+        assert records(log) == [(0, b"new")]
+        logs.stop()
 
 
 def test_many_partitions_start_lazily_and_cost_little(tmp_path: Path) -> None:
