@@ -196,6 +196,8 @@ class _Loader:
             end_offset = start.start_offset
         if not log.segments:
             log.segments.append(Segment(log.directory, end_offset, self.services.files, self.now_ms))
+            if end_offset:
+                log.segments[0].fd  # noqa: B018  (creates the file: its name alone tells the next start the offset)
         log.log_end_offset = end_offset
         log.log_start_offset = max(start.start_offset, log.segments[0].base_offset)
         log.epochs.truncate_from_end(end_offset)

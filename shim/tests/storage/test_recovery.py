@@ -462,6 +462,9 @@ def test_log_below_its_start_offset_begins_anew_there(make_disk: Callable[..., D
     os.truncate(disk.partition / f"{BASE}.log", 0)
     log = disk.open()
     assert (log.log_start_offset, log.log_end_offset) == (4, 4)
+    disk.stop()
+    log = disk.open()
+    assert (log.log_start_offset, log.log_end_offset) == (4, 4), "also after a start that nothing was appended in"
     assert put(log, b"b").base_offset == 4
 
 
