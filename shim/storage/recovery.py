@@ -355,15 +355,19 @@ def finish_swaps(directory: str, files: dict[str, int]) -> dict[str, int]:
 
     A `.cleaned` file means that its swap had not started: it is removed, and so are all `.swap` files at or above it.
     The remaining `.swap` files are complete: the segments that they replace are removed, and they lose the suffix."""
-    cleaned = [names.offset_of(name) for name in files if name.endswith(names.CLEANED)]
-    first_undecided = min(cleaned, default=None)
-    for name in list(files):
-        undecided = first_undecided is not None and names.offset_of(name) >= first_undecided
-        # `.checkpoint.deleted` is a snapshot of the metadata log, not a segment file, and stays.
-        deleted = name.endswith(names.DELETED) and names.METADATA_SNAPSHOT not in name
-        if deleted or name.endswith(names.CLEANED) or (name.endswith(names.SWAP) and undecided):
-            os.unlink(f"{directory}/{name}")
-            del files[name]
+    cleaned = [name for name in files if name.endswith(names.CLEANED)]
+    first_undecided = min(map(names.offset_of, cleaned), default=None)
+    undone = [
+        name
+        for name in files
+        if first_undecided is not None and name.endswith(names.SWAP) and names.offset_of(name) >= first_undecided
+    ]
+    # `.checkpoint.deleted` is a snapshot of the metadata log, not a segment file, and stays.
+    deleted = [name for name in files if name.endswith(names.DELETED) and names.METADATA_SNAPSHOT not in name]
+    # In this order: after a kill that left no `.cleaned` file the next start would take the `.swap` files for complete.
+    for name in [*undone, *cleaned, *deleted]:
+        os.unlink(f"{directory}/{name}")
+        del files[name]
     swapped = [name for name in files if name.endswith(names.LOG + names.SWAP)]
     if swapped:
         first = min(names.offset_of(name) for name in swapped)

@@ -516,6 +516,41 @@ def test_undecided_swap_is_undone_and_decided_one_is_finished(make_disk: Callabl
     assert not any(name.endswith(names.SWAP) for name in left)
 
 
+def test_a_kill_while_an_undecided_swap_is_undone_leaves_the_old_files(
+    make_disk: Callable[..., Disk], tmp_path: Path
+) -> None:
+    """The index of a new segment would lead into the middle of the batches of the old one."""
+    disk = make_disk(SEGMENT)
+    for number in range(30):
+        put(disk.open() if not number else disk.logs.get("t", 0), b"z" * 100_000)  # type: ignore[union-attr]
+    disk.stop()
+    before = {name: (disk.partition / name).read_bytes() for name in disk.files()}
+    for suffix, made in [(names.INDEX, names.SWAP), (names.TIME_INDEX, names.CLEANED), (names.LOG, names.CLEANED)]:
+        (disk.partition / f"{BASE}{suffix}{made}").write_bytes(b"new")
+    for steps in range(3):
+        killed = tmp_path / f"killed{steps}"
+        shutil.copytree(disk.partition, killed)
+        # As a file system may list them.
+        files = dict(sorted(list_files(str(killed)).items(), key=lambda one: one[0].endswith(names.SWAP)))
+        with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(os, "unlink", killed_after(steps, os.unlink))
+            finish_swaps(str(killed), files)
+        finish_swaps(str(killed), list_files(str(killed)))
+        assert {path.name: path.read_bytes() for path in killed.iterdir()} == before
+
+
+def killed_after(steps: int, right: Callable[[str], None]) -> Callable[[str], None]:
+    """What does as many steps as the kill leaves time for."""
+    left = iter(range(steps))
+
+    def step(path: str) -> None:
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        right(path)
+
+    return step
+
+
 # --- real kills
 
 WRITER = """
