@@ -36,6 +36,8 @@ LOOK = "look"
 FINISH = "finish"
 # How often it is checked that the cleaner looks for work at all.
 WATCH_MS = 60_000
+# The most memory for the keys of a round, whatever `log.cleaner.dedupe.buffer.size` says, as in Kafka.
+MOST_MAP_BYTES = 0x7FFFFFFF
 # A partition whose round failed is tried again after a pause, which doubles up to this limit.
 LONGEST_PAUSE_MS = 3600 * 1000
 
@@ -239,7 +241,7 @@ class Cleaner:
             candidate.first_dirty_offset,
             candidate.uncleanable_offset,
             now_ms=self._services.clock.now_ms(),
-            map_bytes=config.log_cleaner_dedupe_buffer_size,
+            map_bytes=min(config.log_cleaner_dedupe_buffer_size, MOST_MAP_BYTES),
             # Kafka allows every value. With 1.0 and more no slot stays free, and a search would not end; with 0 and
             # less the map takes no key.
             load_factor=min(max(config.log_cleaner_io_buffer_load_factor, 0.01), 0.99),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_shim.config import SYNONYMS, BrokerConfig, TopicConfig
+from kafka_shim.config import MAX_INT64, SYNONYMS, BrokerConfig, TopicConfig
 from kafka_shim.embedded import Broker
 from kafka_shim.errors import ErrorCode
 from kafka_shim.protocol.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
@@ -213,6 +213,21 @@ def test_map_of_keys_has_its_size_and_is_as_full_as_allowed(make_disk: Callable[
     # Kafka allows these too; compaction goes on.
     assert capacity(log_cleaner_io_buffer_load_factor=1.0) == pytest.approx(whole * 0.99 / 0.9, rel=0.01)
     assert capacity(log_cleaner_io_buffer_load_factor=0.0) == pytest.approx(whole * 0.01 / 0.9, rel=0.01)
+
+
+@pytest.mark.option("log.cleaner.dedupe.buffer.size")
+def test_map_of_keys_takes_two_gigabytes_at_most(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in Kafka. A size near the greatest of a LONG, which the table of slots cannot have, held the loop for good."""
+    sizes: list[int] = []
+
+    def no_map(map_bytes: int, *rest: object) -> None:
+        sizes.append(map_bytes)
+
+    monkeypatch.setattr("kafka_shim.storage.compaction.OffsetMap", no_map)
+    begun(make_disk({"cleanup.policy": "compact"}, log_cleaner_dedupe_buffer_size=MAX_INT64))
+    assert sizes == [0x7FFFFFFF]
 
 
 @pytest.mark.option("log.cleaner.io.max.bytes.per.second")
