@@ -51,7 +51,10 @@ class ScheduledTasks:
         """Start the timers. With the real clock it needs a running event loop."""
         every, first_ms = self.scheduler.every, config.log_initial_task_delay_ms
         every("retention", config.log_retention_check_interval_ms, self._retain_in_slices, first_ms)
-        every("checkpoint", config.log_flush_offset_checkpoint_interval_ms, self._checkpoints.write_aside, first_ms)
+        if config.log_flush_offset_checkpoint_interval_ms:
+            every("checkpoint", config.log_flush_offset_checkpoint_interval_ms, self._checkpoints.write_aside, first_ms)
+        else:  # once, as in Kafka
+            self.scheduler.after("checkpoint", first_ms, self._checkpoints.write_aside)
         every("expiry", config.producer_id_expiration_check_interval_ms, self._expire_in_slices)
         services = self._services
         services.flush_wished = self._look_at_flushes

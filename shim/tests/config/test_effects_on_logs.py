@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from kafka_shim.clock import RealClock
 from kafka_shim.config import MAX_INT64, SYNONYMS, BrokerConfig, TopicConfig
 from kafka_shim.embedded import Broker
 from kafka_shim.errors import ErrorCode
+from kafka_shim.faults import Faults
 from kafka_shim.protocol.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
 from kafka_shim.storage.compaction import Round
+from kafka_shim.storage.logs import Logs
+from kafka_shim.storage.offset_checkpoints import OffsetCheckpoints
 from kafka_shim.storage.throttle import Throttle
 from kafka_shim.tests.produced import batch, fetch, make_topic, produce
 from kafka_shim.tests.storage.conftest import NOW_MS, Disk, put, refused
@@ -130,6 +135,24 @@ def test_high_watermarks_are_written_at_the_interval_of_recovery_points(tmp_path
         assert "t 0 1" in file.read_text().splitlines()
         broker.clock.advance(1)
         assert "t 0 2" in file.read_text().splitlines()
+
+
+@pytest.mark.option("log.flush.offset.checkpoint.interval.ms")
+def test_without_an_interval_recovery_points_are_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in Kafka; they were written at each turn of the loop, which never rested."""
+    written: list[object] = []
+    config = BrokerConfig(log_flush_offset_checkpoint_interval_ms=0, log_initial_task_delay_ms=0)
+    logs = Logs(config, RealClock(), Faults())
+    monkeypatch.setattr(OffsetCheckpoints, "write_aside", lambda checkpoints: written.append(checkpoints))  # noqa: PLW0108
+
+    async def turns() -> None:
+        logs.tasks.start(config)
+        for _ in range(100):
+            await asyncio.sleep(0)
+        logs.tasks.stop()
+
+    asyncio.run(turns())
+    assert written == [logs.checkpoints]
 
 
 @pytest.mark.option("producer.id.expiration.ms", "producer.id.expiration.check.interval.ms")
