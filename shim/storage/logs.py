@@ -124,7 +124,7 @@ class Logs:
         # There is no recovery point for this log, as in Kafka, so a crash means a full scan: the log is short, and the
         # whole state depends on its end.
         recovery.load(log, self.services, recovery.Start(clean=data_dir.was_clean))
-        self.metadata_log = self._directories.metadata_log = log
+        self.metadata_log = self._directories.metadata_log = self.moves.metadata_log = log
         return log
 
     def _metadata_config(self) -> TopicConfig:

@@ -84,6 +84,8 @@ class Moves:
         self._moves: dict[Partition, _Move] = {}
         # Called with (partition, directory id) to record where a partition is. Raises KafkaError.
         self.assign: Callable[[Partition, str], None] = _nowhere
+        # The log that has these records; None without metadata.
+        self.metadata_log: PartitionLog | None = None
 
     def target_of(self, key: Partition) -> DataDir | None:
         """Return the directory that the partition moves to, or None if it does not move."""
@@ -239,6 +241,9 @@ class Moves:
         retired = f"{source_dir.path}/{names.retired_name(*key, names.DELETE_DIR, self._services.clock.random)}"
         segments = [self._copy_of(segment, live) for segment in log.segments]
         try:
+            # A start takes the copy, and removes the source, because of this record: a power cut must not take it back.
+            if self.metadata_log is not None:
+                self.metadata_log.flush()
             os.rename(log.directory, retired)
             try:
                 if faults.armed:
@@ -247,7 +252,7 @@ class Moves:
             except (OSError, MemoryError) as err:
                 self._undo(log, move, retired, err)
                 raise
-        except OSError:
+        except (OSError, KafkaError):
             if not move.retired:
                 self.assign(key, source_dir.directory_id)
             raise

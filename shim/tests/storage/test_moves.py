@@ -177,6 +177,69 @@ def test_every_file_of_the_copy_is_on_the_disk_before_it_takes_its_place(node, m
     assert Path(log.directory).stat().st_ino in synced, "their names"
 
 
+def test_a_power_cut_before_the_copy_has_its_name_does_not_lose_the_partition(node, monkeypatch):
+    """The two renames are of two file systems. A start takes the copy only if the metadata names its directory, and
+    removes what the first rename left."""
+    log = node.make()
+    expected = fill(log, 150)
+    metadata = node.logs.metadata_log
+    metadata.flush()
+    file = Path(metadata.active.path(names.LOG))
+    on_disk = [file.stat().st_size]
+    right = PartitionLog.request_flush
+
+    class Unawaited:
+        """An fsync that ends when somebody waits for it."""
+
+        def done(self) -> bool:
+            return False
+
+        def result(self) -> None:
+            size_bytes = file.stat().st_size
+            right(metadata).result()
+            on_disk.append(size_bytes)
+
+    monkeypatch.setattr(
+        PartitionLog, "request_flush", lambda log: Unawaited() if log is metadata else right(log), raising=True
+    )
+    cut = node.path.with_name("cut")
+
+    def power_cut(**facts: object) -> None:
+        shutil.copytree(node.path, cut)
+        os.truncate(cut / file.relative_to(node.path), on_disk[-1])
+
+    node.move("b")
+    node.faults.arm("move.between_renames", power_cut, nth=1)
+    node.settle()
+    monkeypatch.undo()
+    node.stop()
+    node.path = cut
+    node.start()
+    assert records(node.log) == expected
+    assert node.holder() == "b"
+
+
+def test_a_move_whose_record_cannot_be_fsynced_is_tried_again(node):
+    log = node.make()
+    expected = fill(log, 50)
+    node.logs.metadata_log.flush()
+
+    def fail(path: str) -> None:
+        if "__cluster_metadata" in path:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    node.move("b")
+    node.faults.arm("log.before_fsync", fail)
+    node.clock.advance(100)
+    node.logs.services.flusher.sync_later([]).result()
+    node.clock.advance(100)
+    assert node.holder() == "a"
+    node.faults.disarm()
+    node.settle()
+    assert node.holder() == "b"
+    assert records(node.log) == expected
+
+
 def test_both_renames_are_on_the_disk_before_the_copy_takes_an_append(node, monkeypatch):
     """A power failure that took both back would leave the source, without what was acknowledged since."""
     log = node.make()
