@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from kafka_shim.cext.segment import append
 from kafka_shim.storage import names, producer_snapshot
-from kafka_shim.storage.data_dir import remove_tree, write_topic_id
+from kafka_shim.storage.data_dir import PARTITION_METADATA, remove_tree, write_topic_id
 from kafka_shim.storage.epochs import LeaderEpochs
 from kafka_shim.storage.results import StorageError
 
@@ -73,6 +73,7 @@ class FutureLog:
         self._reset()
         os.makedirs(self.directory, exist_ok=True)
         write_topic_id(self.directory, self.source.topic_id)
+        self._unsynced.add(f"{self.directory}/{PARTITION_METADATA}")
 
     @property
     def is_stale(self) -> bool:
@@ -204,6 +205,7 @@ class FutureLog:
         epochs = LeaderEpochs(self.directory)
         epochs.entries = log.epochs.entries
         epochs.save()
+        self._unsynced.add(epochs.path)
 
     def _remove(self, base_offset: int) -> None:
         with suppress(ValueError):
