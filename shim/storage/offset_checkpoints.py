@@ -78,7 +78,8 @@ class OffsetCheckpoints:
         return recovery_points, high_watermarks
 
     def write_start_offsets(self, data_dir: DataDir, *, sync: bool) -> None:
-        """Write the log start offsets of one directory, with those of partitions that move to it. Raises OSError."""
+        """Write the log start offsets of one directory, with those of partitions that move to it. They are fsynced
+        before this returns, or later without `sync`. Raises OSError."""
         # As in Kafka, an entry is written only if the start offset is above that of the first segment's files.
         partitions = self._partitions
         offsets = {
@@ -93,6 +94,9 @@ class OffsetCheckpoints:
             if partition in data_dir.start_offsets:
                 offsets[partition] = data_dir.start_offsets[partition]
         data_dir.write_offsets(checkpoint.LOG_START_OFFSETS, offsets, sync=sync)
+        if not sync:
+            # Not every file system stores the bytes before the name: the file in its place had them on the disk.
+            self._flusher.sync_later([f"{data_dir.path}/{checkpoint.LOG_START_OFFSETS}"])
 
     def start_offset_raised(self, log: PartitionLog, before: LogStart) -> None:
         """Write the checkpoint of log start offsets after DeleteRecords, or at the end of `raising_together`. Raises

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from kafka_shim.errors import ErrorCode
-from kafka_shim.storage import names, recovery
+from kafka_shim.storage import checkpoint, names, recovery
 from kafka_shim.tests.storage.conftest import NOW_MS, Disk, end, note_syncs, put, records, refused
 
 
@@ -332,3 +332,16 @@ def test_a_failed_sync_in_the_background_is_not_clean_at_the_stop(make_disk: Cal
     assert log.recovery_point == 0
     disk.stop()
     assert not (disk.path / ".kafka_cleanshutdown").exists()
+
+
+def test_log_start_offsets_that_delete_records_wrote_are_fsynced_in_the_background(
+    make_disk: Callable[..., Disk],
+) -> None:
+    """The file has those of all partitions, also where they were on the disk for long."""
+    disk = make_disk()
+    log = disk.open()
+    put(log, b"a")
+    synced = note_syncs(disk)
+    log.delete_records_before(1)
+    disk.logs.services.flusher.sync_later([]).result(timeout=10)  # type: ignore[union-attr]
+    assert synced == [str(disk.path / checkpoint.LOG_START_OFFSETS)]
