@@ -7,6 +7,8 @@ from kafka_shim.protocol.records.producer_ids_record import ProducerIdsRecord
 
 PRODUCER_ID_BLOCK = 1000
 MAX_PRODUCER_ID = 2**63 - 1
+# More ids than are assigned while the fsync of a block is under way, so than those whose blocks a power cut can lose.
+MOST_LOST_IDS = 1_000_000
 
 
 def next_block(first: int, node_id: int, broker_epoch: int) -> tuple[int, ProducerIdsRecord]:
@@ -18,3 +20,8 @@ def next_block(first: int, node_id: int, broker_epoch: int) -> tuple[int, Produc
     return first, ProducerIdsRecord(
         broker_id=node_id, broker_epoch=broker_epoch, next_producer_id=first + PRODUCER_ID_BLOCK
     )
+
+
+def reserved(end: int) -> ProducerIdsRecord:
+    """Return the record that reserves all ids below `end`, for no broker."""
+    return ProducerIdsRecord(broker_id=-1, broker_epoch=-1, next_producer_id=min(end, MAX_PRODUCER_ID))

@@ -31,7 +31,7 @@ from kafka_shim.metadata.image import Image, Position, Topic
 from kafka_shim.metadata.log import MetadataLog, MetadataLogError
 from kafka_shim.metadata.partition_logs import PartitionLogs
 from kafka_shim.metadata.prepared_changes import PreparedChange, state_made
-from kafka_shim.metadata.producer_id_blocks import PRODUCER_ID_BLOCK, next_block
+from kafka_shim.metadata.producer_id_blocks import MOST_LOST_IDS, PRODUCER_ID_BLOCK, next_block, reserved
 from kafka_shim.metadata.registration import departure_records, election_records, registration_records
 from kafka_shim.metadata.replay import Replayer
 from kafka_shim.metadata.replication_control import ReplicationControl
@@ -40,7 +40,7 @@ from kafka_shim.protocol.record_frames import encode_metadata
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
     from kafka_shim.clock import Clock
@@ -380,3 +380,12 @@ class MetadataStore(ReplicationControl, ConfigurationControl):
         Raises KafkaError COORDINATOR_LOAD_IN_PROGRESS if no whole block is left below 2**63 (A1)."""
         first, record = next_block(self.image.next_producer_id, self.node_id, self.broker_epoch)
         return first, PRODUCER_ID_BLOCK, self.commit([record])()
+
+    def reserve_producer_ids(self, known: Iterable[int], *, has_others: bool) -> Flush | None:
+        """Reserve these ids, which a start found in other logs: a power cut may have lost the records of their blocks.
+        `has_others`: some may be in what could not be read, so as many are reserved as a power cut can concern. Returns
+        the fsync after which none of them is assigned again whatever happens, or None if it is done."""
+        next_id = self.image.next_producer_id
+        beyond = next_id + MOST_LOST_IDS
+        end = beyond if has_others else max((one + 1 for one in known if next_id <= one < beyond), default=next_id)
+        return self._log.flushing() if end == next_id else self.commit([reserved(end)])()

@@ -79,7 +79,7 @@ class TransactionCoordinator:
 
     def start(self) -> None:
         """Replay `__transaction_state`, complete prepared transactions (B12), and start the timers."""
-        self._log.load()
+        self.producer_ids.loaded(self._log.load())
         self._completion.resume_all(list(self._log.slots.values()))
         if self._log.unloaded:
             self._scheduler.every(LATE_LOADS, LATE_LOAD_INTERVAL_MS, self._load_rest)

@@ -105,9 +105,10 @@ class TransactionLog:
         self._explanations = explanations
         explanations.ids = self.slots
 
-    def load(self) -> None:
-        """Replay all partitions. Those that are offline or cannot be read stay in `unloaded`. Raises StorageError if
-        the process lacks descriptors or memory for one."""
+    def load(self) -> Flush | None:
+        """Replay all partitions. Those that are offline or cannot be read stay in `unloaded`. Returns the fsync that
+        must finish before a producer id in them is told. Raises StorageError if the process lacks descriptors or memory
+        for one."""
         for log in self._logs_with_records():
             try:
                 for _ in self._replay(log):
@@ -117,6 +118,11 @@ class TransactionLog:
                     raise StorageError(f"{log.name} cannot be read: {error}") from error
                 self._not_read(log.partition, error)
         self._metadata.on_topic_deleted.append(self._on_topic_deleted)
+        if not self.slots and not self.unloaded:
+            return None
+        txns = [slot.transaction for slot in self.slots.values() if slot.transaction is not None]
+        ids = (max(txn.producer_id, txn.next_producer_id) for txn in txns)
+        return self._metadata.reserve_producer_ids(ids, has_others=bool(self.unloaded))
 
     def load_rest(self, resume: Callable[[list[Slot]], None]) -> Generator[None, None, None]:
         """Replay the partitions in `unloaded` whose logs can be read by now, in steps. `resume` gets `unresumed`, with

@@ -1,6 +1,7 @@
 """Assigns producer ids from blocks that are recorded in the metadata log first (A1).
 
-The rest of a recorded block is lost at a stop or a crash. No id is assigned twice.
+The rest of a recorded block is lost at a stop or a crash. No id is assigned twice: none is told to a client before its
+block is on the disk, and those that the coordinator finds in its own records at a start are reserved again.
 """
 
 from __future__ import annotations
@@ -30,6 +31,11 @@ class ProducerIds:
         # it, not only the first.
         self._flush: Flush | None = None
         self._first_pending = 0
+
+    def loaded(self, flush: Flush | None) -> None:
+        """Ids of an earlier life were read. Who is told one of them waits for this fsync: that life may have ended
+        before that of its block."""
+        self._flush, self._first_pending = flush, 0
 
     def next(self, flushes: list[Flush]) -> int:
         """Returns a new producer id. The fsync that must finish before the response is added to `flushes`. Raises

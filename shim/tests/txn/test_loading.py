@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -173,3 +174,36 @@ def test_refusals_of_an_id_that_a_start_has_read_are_not_dropped_by_those_of_mad
     lines = node.coordinator.explanations.lines("app")
     assert [line.split(" ", 2)[1] for line in lines] == ["EndTxn"]
     node.stop()
+
+
+def test_ids_in_partitions_that_the_start_cannot_read_are_given_to_nobody_else(tmp_path: Path) -> None:
+    """A power cut has lost the record of their block."""
+    metadata = Path("__cluster_metadata-0", f"{0:020d}.log")
+    with Broker(data_dir=tmp_path / "first") as broker, Connection(broker.bootstrap_servers) as client:
+        client.request(make("FindCoordinator", key_type=1, coordinator_keys=["t"]), 4)
+        on_disk = (tmp_path / "first" / metadata).stat().st_size
+        first = client.request(ASKED, 4)
+        shutil.copytree(tmp_path / "first", cut := tmp_path / "cut")
+    os.truncate(cut / metadata, on_disk)
+    (log,) = (path for path in cut.glob("__transaction_state-*/*.log") if path.stat().st_size)
+    in_the_way = log.with_name(f"{9:020d}.log")
+    in_the_way.mkdir()
+    with Broker(data_dir=cut) as broker, Connection(broker.bootstrap_servers) as client:
+        assert client.request(ASKED, 4).error_code == ErrorCode.NOT_COORDINATOR
+        other = client.request(make("InitProducerId", transactional_id=None, transaction_timeout_ms=60_000), 4)
+        in_the_way.rmdir()
+        again = right_answer(
+            lambda: client.request(ASKED, 4), lambda answer: answer.error_code == 0, "the id is served"
+        )
+        assert again.producer_id == first.producer_id < other.producer_id
+
+
+@pytest.mark.parametrize(("known", "next_id"), [(2500, 2501), (5_000_000, 1000)])
+def test_an_id_that_a_transaction_is_about_to_get_is_given_to_nobody_else(node: Node, known: int, next_id: int) -> None:
+    """One that is far from all blocks is not of this broker, and no power cut is the reason."""
+    node.init("t")
+    log = node.coordinator._log
+    fields = {name: getattr(log.slots["t"].transaction, name) for name in FIELDS}
+    log.write(log.slots["t"], Transaction(**{**fields, "next_producer_id": known}))
+    node.restart()
+    assert node.init("other")[0] == next_id

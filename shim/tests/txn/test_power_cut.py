@@ -4,6 +4,7 @@ there and nothing newer. No marker without its decision, no completed transactio
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import threading
 import time
@@ -257,3 +258,48 @@ def send_offsets(client: Client) -> None:
         topics=[TxnOffsetCommitRequestTopic(name="t", partitions=[part])],
     )
     client.connection.send(request, 5)
+
+
+METADATA = Path("__cluster_metadata-0") / f"{0:020d}.log"
+
+
+def test_an_id_whose_block_a_power_cut_lost_is_given_to_nobody_else(directory: Path) -> None:
+    """The record that names it may be on the disk before that of its block is: no fsync is awaited between them."""
+    node = Node(directory)
+    on_disk = (node.path / METADATA).stat().st_size
+    producer_id, _ = node.init("app")
+    shutil.copytree(node.path, directory / "cut" / "life-0")
+    node.stop()
+    os.truncate(directory / "cut" / "life-0" / METADATA, on_disk)
+    node = Node(directory / "cut")
+    others = [node.init("other")[0], node.coordinator.init_producer_id(None, 0, None).response[0]]
+    assert min(others) > producer_id
+    assert node.init("app") == (producer_id, 1)
+    node.crash()
+    assert node.init("third")[0] > max(others)
+    node.stop()
+
+
+def test_an_id_of_an_earlier_life_waits_for_the_fsync_of_its_block(directory: Path) -> None:
+    """The broker was killed before it: a power cut would take the block back, and give it to others."""
+    node = Node(directory)
+    producer_id, _ = node.init("app")
+    start, is_released = node.start_coordinator, threading.Event()
+
+    def start_coordinator() -> None:
+        node.faults.arm("log.before_fsync", lambda path: is_released.wait(20))
+        start()
+
+    node.start_coordinator = start_coordinator  # type: ignore[method-assign]
+    node.crash()
+    end_offset = node.metadata.next_offset
+    outcome = node.coordinator.init_producer_id("app", TIMEOUT_MS, None)
+    assert outcome.response == (producer_id, 1)
+    (flush,) = outcome.flushes
+    assert not flush.done()
+    is_released.set()
+    flush.result(20)
+    node.faults.disarm()
+    assert node.metadata.partition_log.recovery_point == end_offset
+    assert list(node.coordinator.init_producer_id("app", TIMEOUT_MS, None).flushes) == []
+    node.stop()
