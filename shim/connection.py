@@ -155,8 +155,8 @@ class Connection(ResponseSender):
         if self._network_send is not None:
             self.is_closing = True
             return True
-        if self._task is not None and not self.is_muted and not self._is_delayed:
-            self._closing_reason = ""
+        if self._task is not None and not self.is_muted and not self._is_delayed and not self.session.is_abandonable:
+            self._closing_reason, self.session.is_ending = "", True
             return True
         closing = self._registry.closing
         if closing.take():
@@ -182,7 +182,7 @@ class Connection(ResponseSender):
         if self._task is None or self._may_abandon:
             self.close(reason)
         else:
-            self._closing_reason = reason
+            self._closing_reason, self.session.is_ending = reason, True
 
     @property
     def is_waiting(self) -> bool:

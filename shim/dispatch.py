@@ -54,6 +54,8 @@ API_VERSIONS = 18
 SECRETS = frozenset({33, 36, 39, 40, 44, 51})
 # Requests that may wait for other clients or for a time: Fetch, JoinGroup, SyncGroup, ShareFetch, and failed logins.
 PARKED = frozenset({1, 11, 14, 17, 36, 78})
+# Of these, those that act first: `Session.is_abandonable` says from when on they only wait.
+PARKED_LATER = frozenset({78})
 RECEIVED, READY = "request.received", "response.ready"
 
 _headers = RequestHeaderParser({key: row[3] for key, row in API_KEYS.items()})
@@ -329,4 +331,5 @@ class Dispatcher(DispatcherEnd):
 
 
 def _waits(api: Api, waiting: Coroutine[Any, Any, Parts | None]) -> Reply:
-    return Reply(None, waiting=waiting, is_abandonable=api.is_abandonable, is_delayed=api.key in PARKED)
+    is_delayed = api.key in PARKED and api.key not in PARKED_LATER
+    return Reply(None, waiting=waiting, is_abandonable=api.is_abandonable, is_delayed=is_delayed)

@@ -50,6 +50,7 @@ class Session:
         "client_software_version",
         "is_abandonable",
         "is_closed",
+        "is_ending",
         "listener",
         "local_host",
         "local_port",
@@ -77,9 +78,11 @@ class Session:
         self.members: set[tuple[str, str]] = set()
         # For how long nothing is read from the connection after the response under way (KIP-219).
         self.muted_ms = 0
-        # Whether the connection is closed; whether its request, whose API may not be abandoned, has come to where it
-        # only waits, so that nothing is lost if the client goes away.
+        # Whether the connection is closed; whether it is once its request is answered, which waits for nothing then;
+        # whether that, whose API may not be abandoned, has come to where it only waits, so that nothing is lost if the
+        # client goes away.
         self.is_closed = False
+        self.is_ending = False
         self.is_abandonable = False
         # Called once, with this object, when the connection is closed and its last request handled: a share session
         # ends with it.

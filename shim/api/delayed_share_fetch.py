@@ -48,7 +48,8 @@ async def wait_for_records(
         while True:
             is_loading = await take(reads.refresh())
             left_ms = deadline_ms - clock.monotonic_ms()
-            answers = await take(reads.try_answer(is_last=left_ms <= 0 or broker.stopping))
+            is_last = left_ms <= 0 or broker.stopping or context.session.is_ending
+            answers = await take(reads.try_answer(is_last=is_last))
             if answers is not None:
                 await take(_unwatch(watched, waiter))
                 return answers
@@ -92,8 +93,11 @@ async def wait_out(context: Context, max_wait_ms: int) -> None:
 
 
 async def _wait(context: Context, waiter: Waiter, timeout_ms: float) -> None:
-    """The only time in which the request ends with its client: what it acknowledges is carried out whole."""
+    """The only time in which the request ends with its client: what it acknowledges is carried out whole. There is none
+    if the connection ends with the answer."""
     session = context.session
+    if session.is_ending and not session.is_closed:
+        return
     if not session.is_closed:
         session.is_abandonable = True
         try:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
+import socket
+import threading
 from typing import Any
 
 import pytest
 
 from kafka_shim import turns
-from kafka_shim.api import delayed_share_fetch, k78_share_fetch, share_fetch_reads
+from kafka_shim.api import delayed_share_fetch, k78_share_fetch, share_acknowledgements, share_fetch_reads
 from kafka_shim.embedded import Broker
 from kafka_shim.errors import ErrorCode
 from kafka_shim.share.shard import FENCED_STATE_EPOCH
@@ -20,6 +22,7 @@ from kafka_shim.tests.produced import batch, make_topic, produce
 from kafka_shim.tests.share.share_member import ACCEPT, REJECT, RELEASE, RENEW, ShareMember, open_share, ranges, values
 from kafka_shim.tests.test_connection import until
 from kafka_shim.tests.turns.harness import begun, steps_of
+from kafka_shim.tests.waiting import PATIENCE_S
 from kafka_shim.wire_client import Connection
 
 GROUP = "sharers"
@@ -611,3 +614,43 @@ def test_of_two_entries_of_a_partition_the_later_acknowledges(
     member.epoch = -1
     member.fetch()
     assert given(other.fetch()) == {0: [(0, 1, 2)]}
+
+
+@pytest.mark.parametrize("how", ["half-closed", "closed by an administrator"])
+def test_a_connection_that_ends_with_the_answer_has_it_at_once(
+    broker: Broker,
+    client: Connection,
+    member: ShareMember,
+    other: ShareMember,
+    how: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The answer says what became of the acknowledgements; nobody waits for records."""
+    produce(client, "t", 0, batch(b"a"))
+    assert ranges(member.poll()) == [(0, 0, 1)]
+    is_begun, is_held, entries = threading.Event(), [True], share_acknowledgements._entries
+
+    def held(request: Any) -> Any:
+        is_begun.set()
+        while is_held:
+            yield
+        return (yield from entries(request))
+
+    monkeypatch.setattr(share_acknowledgements, "_entries", held)
+    member.connection.send(member.fetch_request(acks=[(0, 0, [ACCEPT])], max_wait_ms=10**6), 2)
+    assert is_begun.wait(PATIENCE_S)
+    port = member.connection._socket.getsockname()[1]
+    registry = broker._server._registry
+    (served,) = [one for one in registry.connections if one.session.peer_port == port]
+    if how == "half-closed":
+        member.connection._socket.shutdown(socket.SHUT_WR)
+        until(broker, lambda: served._closing_reason is not None or served.is_closing)
+    else:
+        broker.call(registry.close, served, "its password has changed")
+        until(broker, lambda: served._closing_reason is not None)
+    is_held.clear()
+    _, response = member.connection.receive(78, 2)
+    (answer,) = response.responses[0].partitions
+    assert (answer.partition_index, answer.acknowledge_error_code) == (0, 0)
+    until(broker, lambda: served not in registry.connections)
+    assert ranges(other.poll()) == []
