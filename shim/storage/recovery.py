@@ -87,7 +87,8 @@ class _Loader:
             logger.warning("%s: leader epochs are read from the batches: %s", log.name, err)
         self.snapshots = sorted(names.offset_of(name) for name in files if name.endswith(names.SNAPSHOT))
         # As in Kafka: with them comes a transaction of which no record is left, and it would hold back readers.
-        for offset in [offset for offset in self.snapshots if offset <= self.start.start_offset]:
+        start_offset = max(self.start.start_offset, log.segments[0].base_offset if log.segments else 0)
+        for offset in [offset for offset in self.snapshots if offset <= start_offset]:
             self.remove_snapshot(offset)
         self.recover_segments(files)
         self.load_offsets()
@@ -221,7 +222,7 @@ class _Loader:
         stray = [offset for offset in self.snapshots if offset not in bases and offset <= log.log_end_offset]
         newest = stray[-1] if stray and stray[-1] >= max(bases) else -1
         for offset in list(self.snapshots):
-            if not ((offset in bases or offset == newest) and log.log_start_offset < offset <= log.log_end_offset):
+            if (offset not in bases and offset != newest) or offset > log.log_end_offset:
                 self.remove_snapshot(offset)
 
     def load_producers(self) -> None:

@@ -753,3 +753,24 @@ def test_an_aborted_transaction_of_a_snapshot_of_which_compaction_has_left_a_par
     log = disk.open()
     assert log.last_stable_offset == log.log_end_offset
     assert records(log, 0, isolation=1) == [(1, b"x" * 400), (3, b"good")]
+
+
+@pytest.mark.parametrize("is_clean", [False, True])
+def test_a_transaction_whose_segment_is_gone_does_not_hold_back_readers_after_a_restart(
+    make_disk: Callable[..., Disk], is_clean: bool
+) -> None:
+    """Retention has deleted it, and the start of the log was not stored before the crash."""
+    disk = make_disk()
+    log = disk.open()
+    put(log, b"t", pid=1, seq=0, txn=True)
+    log.roll(NOW_MS)
+    for _ in range(5):
+        put(log, b"v")
+    log.release_before(1, NOW_MS)
+    assert ([segment.base_offset for segment in log.segments], log.log_start_offset) == ([1], 1)
+    disk.crash()
+    if is_clean:
+        disk.open()
+        disk.stop()
+    log = disk.open()
+    assert (log.log_start_offset, log.last_stable_offset, log.log_end_offset) == (1, 6, 6)
