@@ -62,7 +62,7 @@ def _refused(members: list[MemberIdentity], code: int) -> list[MemberResponse]:
 
 
 def _leave_in_steps(context: Context, request: LeaveGroupRequest) -> Steps[Outcome[LeaveGroupResponse]]:
-    order = yield from context.broker.groups.classic.leaving_order(request, MEMBERS_PER_STEP)
+    order, again = yield from context.broker.groups.classic.leaving_order(request, MEMBERS_PER_STEP)
     answers: dict[int, MemberResponse] = {}
     flushes: list[Flush] = []
     code: int = ErrorCode.NONE
@@ -85,4 +85,8 @@ def _leave_in_steps(context: Context, request: LeaveGroupRequest) -> Steps[Outco
                 flushes += outcome.flushes
         answers.update(zip(places, _refused(members, code) if code else outcome.response.members, strict=True))
         yield
-    return Outcome(LeaveGroupResponse(members=[answers[place] for place in range(len(order))]), flushes)
+    for place, first in again.items():
+        answers[place] = _refused([request.members[place]], answers[first].error_code)[0]
+        if place % MEMBERS_PER_STEP == MEMBERS_PER_STEP - 1:
+            yield
+    return Outcome(LeaveGroupResponse(members=[answers[place] for place in range(len(answers))]), flushes)

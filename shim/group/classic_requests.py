@@ -173,24 +173,33 @@ class ClassicRequests(ClassicRequestsEnd):
             flushes = runtime.carry_out_within(partition, groups, decision, now_ms)
         return Outcome(decision.response, flushes)
 
-    def leaving_order(self, request: LeaveGroupRequest, most: int) -> Steps[Sequence[int]]:
+    def leaving_order(self, request: LeaveGroupRequest, most: int) -> Steps[tuple[Sequence[int], dict[int, int]]]:
         """Returns in which order the members of a LeaveGroup leave if they do on several turns, as places in the
         request, of which `most` are looked at in a step: those of the consumer protocol last. As long as one is there
-        the group is not converted for classic members that are about to leave too."""
+        the group is not converted for classic members that are about to leave too. Places that name a member of a
+        consumer group again are not among them: they come second, with the place of the first, whose error is theirs,
+        as if all left at once."""
         from kafka_shim.group import consumer_classic
 
         every = range(len(request.members))
         try:
             group = self._runtime.known_group(request.group_id)[2]
         except KafkaError:
-            return every  # the first to leave have the error
-        if not isinstance(group, ConsumerGroup) or not 0 < group.classic_count < len(group.members):
-            return every
+            return every, {}  # the first to leave have the error
+        if not isinstance(group, ConsumerGroup):
+            return every, {}
+        is_mixed = 0 < group.classic_count < len(group.members)
         first: list[int] = []
         last: list[int] = []
+        places: dict[str, int] = {}
+        again: dict[int, int] = {}
         for place in every:
-            is_modern = consumer_classic.is_modern(group, request.members[place])
-            (last if is_modern else first).append(place)
+            member = consumer_classic.leaving(group, request.members[place])
+            if member is not None and places.setdefault(member.member_id, place) != place:
+                again[place] = places[member.member_id]
+            else:
+                is_last = is_mixed and member is not None and not member.uses_classic
+                (last if is_last else first).append(place)
             if place % most == most - 1:
                 yield
-        return first + last
+        return first + last, again

@@ -185,12 +185,12 @@ def leave(group: ConsumerGroup, request: LeaveGroupRequest, image: CoordinatorMe
     return decision
 
 
-def is_modern(group: ConsumerGroup, identity: MemberIdentity) -> bool:
-    """Returns whether this one of a LeaveGroup is a member of the consumer protocol."""
+def leaving(group: ConsumerGroup, identity: MemberIdentity) -> ConsumerMember | None:
+    """Returns the member that this one of a LeaveGroup is, or None if it is refused."""
     try:
-        return not _leaving(group, identity).uses_classic
+        return _leaving(group, identity)
     except KafkaError:
-        return False
+        return None
 
 
 def _leaving(group: ConsumerGroup, identity: MemberIdentity) -> ConsumerMember:

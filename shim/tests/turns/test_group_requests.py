@@ -126,6 +126,17 @@ def test_a_group_is_not_converted_for_classic_members_that_are_about_to_leave(
         assert type_of(client) == (("consumer", "Empty") if all_leave else ("classic", "PreparingRebalance"))
 
 
+def test_who_is_named_again_is_told_what_it_was_told_first(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where all leave a consumer group at once: its members are looked up before any has left."""
+    monkeypatch.setattr(k13_leave_group, "MEMBERS_PER_STEP", 2)
+    with Connection(broker.bootstrap_servers, timeout_s=60) as client:
+        ids = ["nobody", *mixed(client, broker)] * 2
+        answer = client.request(make("LeaveGroup", group_id="g", members=[{"member_id": each} for each in ids]), 5)
+        codes = [E.UNKNOWN_MEMBER_ID, E.NONE, E.NONE, E.NONE] * 2
+        assert [(each.member_id, each.error_code) for each in answer.members] == list(zip(ids, codes, strict=True))
+        assert type_of(client) == ("consumer", "Empty")
+
+
 def test_the_error_of_the_group_is_that_of_the_request(broker: Broker) -> None:
     with Connection(broker.bootstrap_servers, timeout_s=60) as client:
         answer = client.request(make("LeaveGroup", group_id="", members=[{"member_id": "m"}] * MANY), 5)
