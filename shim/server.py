@@ -290,6 +290,7 @@ class Server:
         broker.transactions.stop()
         broker.groups.stop()
         if broker.share_partitions is not None:
+            await broker.share_partitions.release_ended()
             broker.share_partitions.stop()
         broker.share_state.stop()
         await self._drain()

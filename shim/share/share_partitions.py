@@ -74,6 +74,19 @@ class SharePartitions:
         """Subscribe to deletions of topics."""
         self._metadata.on_topic_deleted.append(self._on_topic_deleted)
 
+    async def release_ended(self) -> None:
+        """Release what is left of sessions that have ended, in slices: before `stop`, which does it in one turn."""
+        if self._ending:
+            await self._scheduler.finish("release", self._slices_of_ended())
+
+    def _slices_of_ended(self) -> Generator[None, None, None]:
+        part = Slice(self._clock, MOST_RELEASED_AT_ONCE)
+        for key in list(self._ending):
+            if part.is_over():
+                yield
+                part.begin()
+            self._release(key)
+
     def stop(self) -> None:
         """Stop the timers of acquisition locks, and release what is left of sessions that have ended."""
         for key in list(self._ending):

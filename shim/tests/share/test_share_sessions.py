@@ -147,6 +147,20 @@ def test_what_a_large_session_has_in_flight_is_released_in_slices_and_at_once_fo
     assert large.acquire(keys[0], "other") == [2]
 
 
+def test_what_is_left_of_a_large_session_is_released_in_slices_before_a_stop(large: Large) -> None:
+    async def main() -> None:
+        large.node.shares.sessions.connection_closed("connection")
+        begun = len(large.stored())
+        released = asyncio.ensure_future(large.node.shares.release_ended())
+        await asyncio.sleep(0)
+        assert begun < len(large.stored()) < len(large.keys)
+        await large.node.clock.advance_and_drain(0)
+        await released
+        assert large.stored() == [1] * len(large.keys)
+
+    asyncio.run(main())
+
+
 def test_a_stop_releases_what_is_left_of_a_large_session(large: Large) -> None:
     async def main() -> None:
         large.node.shares.sessions.connection_closed("connection")
