@@ -87,11 +87,12 @@ def _changed(entries: list[PartitionRead]) -> Steps[list[PartitionRead]]:
 
 
 def _has_rolled(asked: CachedPartition, isolation_level: int) -> bool:
-    """Returns whether a segment begins where the reader is, although the log ended there when its session last looked.
-    `PartitionRead.is_in_another_segment` does not see that, as nobody noted the segment: partitions that do not change
-    shall cost nothing. So a segment that was there, empty, ends the wait too, where Kafka goes on waiting."""
+    """Returns whether a segment begins where the reader is, although the log ended in another when its session last
+    looked. `PartitionRead.is_in_another_segment` does not see that, as this request has not read the partition."""
     log, offset = asked.log, asked.fetch_offset
-    if offset != asked.high_watermark or log is None or log.is_closed or log.is_offline:
+    if offset != asked.high_watermark or offset == asked.segment_base:
+        return False
+    if log is None or log.is_closed or log.is_offline:
         return False
     at = log.segment_at(offset)
     return at > 0 and log.segments[at].base_offset == offset < end_for(log, isolation_level)

@@ -55,6 +55,7 @@ class CachedPartition:
         "max_bytes",
         "name",
         "partition",
+        "segment_base",
         "topic",
         "turn",
     )
@@ -69,6 +70,8 @@ class CachedPartition:
         # Its place in the order of the session.
         self.turn = 0
         self._session: FetchSession | None = None
+        # As `PartitionRead.segment_base` of the read that found nothing.
+        self.segment_base = -1
         # Of which the session hears; None before its first read.
         self.log: PartitionLog | None = None
         self.update(asked)
@@ -188,6 +191,7 @@ class FetchSession:
         for read in reads:
             if not read.size_bytes and read.log is not None and read.is_at_end(isolation_level):
                 read.asked.follow(read.log)
+                read.asked.segment_base = read.segment_base
                 self.changed.pop(read.asked, None)
         if len(reads) > FEW:
             self.compact()

@@ -289,6 +289,25 @@ def test_a_session_at_the_end_of_an_empty_log_waits_for_min_bytes(broker, client
     assert len(response.responses[0].partitions[0].records) == 2 * len(one)
 
 
+def test_a_session_at_the_start_of_an_empty_segment_waits_for_min_bytes(broker, client):
+    """The segment was there when the session last looked."""
+    one = fill_segments(client)
+    end = IN_SEGMENT + 1
+    broker.call(lambda: broker.state.logs.get("t", 0).roll(broker.clock.now_ms()))
+    with Connection(broker.bootstrap_servers, timeout_s=60) as reader:
+        how = {"min_bytes": 2 * len(one), "session_id": 0, "session_epoch": 0, "max_wait_ms": 0}
+        opened = reader.request(fetch_request({("t", 0): end}, **how), 12)
+        how |= {"session_id": opened.session_id, "session_epoch": 1, "max_wait_ms": 60_000}
+        reader.send(fetch_request({}, **how), 12)
+        while not broker.call(lambda: len(broker.state.parked)):
+            pass
+        produce(client, "t", 0, one)
+        assert broker.call(lambda: len(broker.state.parked)) == 1
+        produce(client, "t", 0, one)
+        _, response = reader.receive(1, 12)
+    assert len(response.responses[0].partitions[0].records) == 2 * len(one)
+
+
 IN_SEGMENT = 3
 
 
