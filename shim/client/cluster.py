@@ -19,7 +19,7 @@ from kafka_shim.wire_client import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from typing import Any, TypeVar
 
     from kafka_shim.wire_client import Security
@@ -156,8 +156,8 @@ class Cluster:
                 self._leaders[topic.name, part.partition_index] = part.leader_id
         return answer
 
-    def partitions(self, topic: str, *, create: bool = False) -> list[int]:
-        """Returns the partitions of a topic, each of which has a leader."""
+    def partitions(self, topic: str, *, create: bool = False, need_leaders: bool = True) -> list[int]:
+        """Returns the partitions of a topic, each of which has a leader if they are needed."""
         made_by = time.monotonic() + CREATION_S
 
         def ask() -> list[int]:
@@ -166,7 +166,7 @@ class Cluster:
             if create and code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and time.monotonic() < made_by:
                 code = ErrorCode.LEADER_NOT_AVAILABLE  # it is being made, unless the broker makes none
             check(code, subject=topic)
-            for part in found.partitions:
+            for part in found.partitions if need_leaders else ():
                 # A partition without a leader has an error, and so has one whose listener is not known yet.
                 check(part.error_code, subject=f"{topic}-{part.partition_index}")
             return sorted(part.partition_index for part in found.partitions)
@@ -196,6 +196,29 @@ class Cluster:
             topics = found.setdefault(self.leader((topic, partition)), {})
             topics.setdefault(topic, []).append(partition)
         return found
+
+    def by_leader_now(
+        self, partitions: Collection[TopicPartition]
+    ) -> tuple[dict[int, dict[str, list[int]]], dict[TopicPartition, RequestError]]:
+        """As `by_leader`, without a wait: those that have no leader come second, with the error."""
+        unknown = {topic for topic, partition in partitions if self._leaders.get((topic, partition), -1) < 0}
+        found = self.metadata(sorted(unknown)).topics if unknown else ()
+        topic_codes = {topic.name: topic.error_code or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION for topic in found}
+        codes = {
+            (topic.name, part.partition_index): part.error_code or ErrorCode.LEADER_NOT_AVAILABLE
+            for topic in found
+            for part in topic.partitions
+        }
+        errors = {
+            each: RequestError(codes.get(each, topic_codes[each[0]]), subject=f"{each[0]}-{each[1]}")
+            for each in partitions
+            if self._leaders.get(each, -1) < 0
+        }
+        return self.by_leader(each for each in partitions if each not in errors), errors
+
+    def has_leader(self, partition: TopicPartition) -> bool:
+        """Returns whether a partition had a leader when that was last asked for, or may have one."""
+        return self._leaders.get(partition, 0) >= 0
 
     def forget_leaders(self) -> None:
         """Ask again for the leaders when they are next needed, after one has moved."""

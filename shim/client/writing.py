@@ -125,10 +125,7 @@ class Producer:
         """Keep a record for the next `flush`, which comes by itself when many wait."""
         count = self._count(topic)
         if partition is None:
-            if key is None:
-                partition = self._turns[topic] = (self._turns.get(topic, -1) + 1) % count
-            else:
-                partition = partition_for(key, count)
+            partition = self._next(topic, count) if key is None else partition_for(key, count)
         each = topic, partition
         size = RECORD_OVERHEAD_BYTES + len(key or b"") + len(value or b"")
         size += sum(len(name) + len(content or b"") for name, content in headers)
@@ -145,8 +142,17 @@ class Producer:
 
     def _count(self, topic: str) -> int:
         if topic not in self._counts:
-            self._counts[topic] = len(self._patiently(lambda: self._cluster.partitions(topic, create=True)))
+            found = self._patiently(lambda: self._cluster.partitions(topic, create=True, need_leaders=False))
+            self._counts[topic] = len(found)
         return self._counts[topic]
+
+    def _next(self, topic: str, count: int) -> int:
+        """Returns whose turn it is, without those that have no leader, unless none has one."""
+        first = (self._turns.get(topic, -1) + 1) % count
+        turns = ((first + more) % count for more in range(count))
+        turn = next((each for each in turns if self._cluster.has_leader((topic, each))), first)
+        self._turns[topic] = turn
+        return turn
 
     def flush(self) -> list[Written]:
         """Write what waits. Returns what was written since the last flush. Raises RequestError for the first batch
@@ -190,31 +196,26 @@ class Producer:
 
         def ask() -> None:
             """Send what nobody has accepted or refused. A partition whose leader moved has written nothing."""
-            asked = [
-                self._ask(node_id, topics, encoded) for node_id, topics in self._cluster.by_leader(encoded).items()
-            ]
+            led, failed = self._cluster.by_leader_now(encoded)
+            asked = [self._ask(node_id, topics, encoded) for node_id, topics in led.items()]
+            offsets: dict[TopicPartition, int] = {}
             if not self._acks:
-                self._written += [Written(*each, -1, len(batches[each])) for each in encoded]
-                return
-            answers = [connection.receive(NAMES["Produce"], version)[1] for connection, version in asked]
-            parts = [
-                (topic.name, part)
-                for answer in answers
-                for topic in answer.responses
-                for part in topic.partition_responses
-            ]
-            passing: list[RequestError] = []
-            for topic, part in parts:
-                each = topic, part.index
-                if part.error_code:
-                    error = RequestError(part.error_code, part.error_message, f"{topic}-{part.index}")
-                    if error.code in PASSING:
-                        passing.append(error)
-                        continue
-                    refusals.append(error)
-                else:
-                    self._written.append(Written(*each, part.base_offset, len(batches[each])))
-                del encoded[each]
+                offsets = dict.fromkeys((each for each in encoded if each not in failed), -1)
+            for connection, version in asked if self._acks else ():
+                for topic in connection.receive(NAMES["Produce"], version)[1].responses:
+                    for part in topic.partition_responses:
+                        each = topic.name, part.index
+                        if part.error_code:
+                            failed[each] = RequestError(part.error_code, part.error_message, f"{each[0]}-{each[1]}")
+                        else:
+                            offsets[each] = part.base_offset
+            passing = [error for error in failed.values() if error.code in PASSING]
+            refusals.extend(error for error in failed.values() if error.code not in PASSING)
+            for each, offset in offsets.items():
+                self._written.append(Written(*each, offset, len(batches[each])))
+            for each in list(encoded):
+                if each in offsets or (each in failed and failed[each].code not in PASSING):
+                    del encoded[each]
             if passing and (not refusals or self._transactional_id is None):
                 raise passing[0]
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import socket
 from concurrent.futures import ThreadPoolExecutor
 
@@ -116,6 +117,31 @@ def test_what_passes_beside_a_refused_record_is_tried_again(broker, cluster):
         producer.flush()
     assert [one.value for one in read_all(cluster, [("t", 1)])] == [b"a"]
     assert producer.flush() == [Written("t", 1, 0, 1)]
+
+
+@pytest.mark.parametrize("acks", [-1, 0])
+@pytest.mark.parametrize("is_known", [False, True])
+def test_a_partition_without_a_leader_keeps_no_record_from_the_others(broker, cluster, is_known, acks):
+    create_topic(cluster, "t", partitions=3)
+    with Cluster(broker.bootstrap_servers, timeout_s=0.2) as impatient:
+        producer = Producer(impatient, acks=acks)
+        if is_known:
+            for partition in range(3):
+                producer.send("t", b"known", partition=partition)
+            producer.flush()
+            impatient.forget_leaders()
+        log = broker.state.logs.get("t", 1)
+        broker.call(log.fail, OSError(errno.EIO, "broken"))
+        for number in range(3):
+            producer.send("t", b"named", partition=number)
+        with pytest.raises(RequestError, match="t-1: LEADER_NOT_AVAILABLE"):
+            producer.flush()
+        for _ in range(4):
+            producer.send("t", b"turns")
+        producer.flush()
+    for partition in (0, 2):
+        found = [one.value for one in read_all(cluster, [("t", partition)])]
+        assert found == [b"known"] * is_known + [b"named"] + [b"turns"] * 2
 
 
 def test_transactions_are_seen_as_their_end_decides(cluster):
