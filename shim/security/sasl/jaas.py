@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 FILE_PROPERTY = "java.security.auth.login.config"
 SECTION = "KafkaServer"
 _FLAGS = frozenset({"REQUIRED", "REQUISITE", "SUFFICIENT", "OPTIONAL"})
+# A comment without an end goes to that of the text, a quoted text to that of its line. A slash alone begins a comment.
 _TOKEN = re.compile(
-    r"""\s+|//[^\n]*|/\*.*?\*/|(?P<quoted>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')|(?P<word>[A-Za-z_$\x80-\uffff]"""
-    r"""[\w.$\x80-\uffff-]*)|(?P<number>[-.\d][\w.]*)|(?P<other>.)""",
+    r"""\s+|/\*.*?(?:\*/|\Z)|/[^\n\r]*|(?P<quoted>"(?:\\.|[^"\\\n\r])*|'(?:\\.|[^'\\\n\r])*)["']?|"""
+    r"""(?P<word>[A-Za-z_$\x80-\uffff][\w.$\x80-\uffff-]*)|(?P<number>[-.\d][\w.]*)|(?P<other>.)""",
     re.DOTALL,
 )
-_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPE = re.compile(r"\\([0-3][0-7]{2}|[0-7]{1,2}|.)", re.DOTALL)
 _LETTERS = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "a": "\a", "v": "\v"}
 
 
@@ -117,9 +118,14 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
     for match in _TOKEN.finditer(text):
         kind = match.lastgroup
         if kind == "quoted":
-            yield kind, _ESCAPE.sub(lambda found: _LETTERS.get(found[1], found[1]), match[kind][1:-1])
+            yield kind, _ESCAPE.sub(_escaped, match[kind][1:])
         elif kind is not None:
             yield kind, match[kind]
+
+
+def _escaped(found: re.Match[str]) -> str:
+    text = found[1]
+    return chr(int(text, 8)) if "0" <= text[0] <= "7" else _LETTERS.get(text, text)
 
 
 def _module(kind: str, name: str, tokens: Iterator[tuple[str, str]]) -> LoginModule:

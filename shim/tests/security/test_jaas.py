@@ -37,6 +37,28 @@ def test_what_cannot_be_read_has_kafkas_message(text: str, reason: str):
     assert str(caught.value) == reason
 
 
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("a=b; /* no end", {"a": "b"}),
+        ("a=b /*/ no end */; / a comment", {"a": "b"}),
+        ('a="no end of it\n b=c;', {"a": "no end of it", "b": "c"}),
+        ("a='no end of it\n=b;", None),
+        ('"no end of it\n=b;', {"no end of it": "b"}),
+        ("'no end of it\r=b;", {"no end of it": "b"}),
+        ('a="\\101\\7\\4567";', {"a": "A\x07%67"}),
+        ("a='x/y' 'b'=\"it's\";", {"a": "x/y", "b": "it's"}),
+    ],
+)
+def test_comments_quotes_and_escapes_are_those_of_javas_tokenizer(text: str, options: dict[str, str] | None):
+    """What it makes of them was looked up with StreamTokenizer itself."""
+    if options is None:
+        with pytest.raises(ConfigError, match="Value not specified for key"):
+            parse_jaas(f"M required {text}")
+    else:
+        assert parse_jaas(f"M required {text}").options == options
+
+
 def test_a_file_has_sections_with_a_module_for_each_mechanism():
     sections = parse_jaas_file('KafkaServer { M required a="1"; N optional; };\ninternal.KafkaServer { M required; };')
     assert [one.name for one in sections["KafkaServer"]] == ["M", "N"]
