@@ -137,6 +137,8 @@ def heartbeat(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, cont
     else:
         member = _static_member(group, member_id, request, owned, decision)
     updated = _updated(member, request, context.client)
+    if request.subscribed_topic_names is not None:
+        image.check_names(updated.subscribed_topics)
     topics_changed = updated.subscribed_topics != member.subscribed_topics
     if updated != member or member_id not in group.members:
         decision.records.append(updated.metadata_record(group_id))

@@ -5,13 +5,14 @@ No clock is kept here: each rule gets the time as an argument.
 
 from __future__ import annotations
 
+from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.internal_topics import GROUP_METADATA_TOPIC
 from kafka_shim.java_order import copied_table_size, order_strings
 from kafka_shim.metadata.image import RESOURCE_GROUP, RESOURCE_TOPIC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from kafka_shim.clock import Clock
     from kafka_shim.config import BrokerConfig
@@ -83,6 +84,11 @@ class CoordinatorMetadataImage:
             return True
         text = self.metadata.config_of(RESOURCE_TOPIC, GROUP_METADATA_TOPIC).get("max.message.bytes")
         return size_bytes <= (self.config.message_max_bytes if text is None else int(text))
+
+    def check_names(self, names: Collection[str]) -> None:
+        """Raises UNKNOWN_SERVER_ERROR for more topics than the record of a member may name (`may_hold`)."""
+        if not self.may_hold(sum(map(len, names)) + len(names)):
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
 
     def _group_option(self, group_id: str, name: str, default: int) -> int:
         options = self.metadata.configs.get((RESOURCE_GROUP, group_id))

@@ -70,9 +70,7 @@ def heartbeat(
         client_host=client.host,
     )
     if names is not None:
-        wanted = updated.subscribed_topics
-        if not image.may_hold(sum(map(len, wanted)) + len(wanted)):
-            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+        image.check_names(updated.subscribed_topics)
     if updated != member or member_id not in group.members:
         decision.records.append(updated.metadata_record(group_id))
     bump = updated.subscribed_topics != member.subscribed_topics

@@ -11,7 +11,7 @@ from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group import consumer_regex
 from kafka_shim.group.client import Client
 from kafka_shim.group.consumer import Resolved
-from kafka_shim.group.consumer_member import UNRELEASED, UNREVOKED
+from kafka_shim.group.consumer_member import UNRELEASED, UNREVOKED, ConsumerMember
 from kafka_shim.group.decision import REGEX
 from kafka_shim.metadata.image import RESOURCE_GROUP
 from kafka_shim.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
@@ -239,6 +239,18 @@ def test_wrong_requests(node: Node) -> None:
     regex = {"subscribed_topic_names": [], "subscribed_topic_regex": "(?<x"}
     assert refused(node.modern, "g", "a", **regex) is E.INVALID_REGULAR_EXPRESSION
     assert node.state("g") == "none"
+
+
+def test_names_that_no_batch_may_hold_are_refused_before_time_is_spent_on_them(
+    node: Node, topic_id: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    member = join(node, "m")
+    monkeypatch.setattr(node.config, "message_max_bytes", 1000)
+    monkeypatch.setattr(ConsumerMember, "metadata_record", lambda *_: pytest.fail("the names were encoded"))
+    many = [f"t{number:03}" for number in range(300)]
+    for name, epoch in (("m", member.member_epoch), ("n", 0)):
+        assert refused(node.modern, "g", name, epoch, subscribed_topic_names=many) is E.UNKNOWN_SERVER_ERROR
+    assert node.groups.find("g").members["m"].subscribed_topics == {"four"}
 
 
 def test_the_group_is_full(tmp_path: Path) -> None:
