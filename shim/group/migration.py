@@ -202,7 +202,8 @@ def downgrade(
     now_ms: int,
 ) -> None:
     """Replace the group by a classic one of its classic members. `joining` takes the place of the static member with
-    its instance id."""
+    its instance id. Raises GROUP_ID_NOT_FOUND if the bytes of a member do not parse, of which only those of the
+    protocol that it prefers were read when it joined."""
     replaced = None if joining is None else group.static_member(joining.instance_id)
     staying = [
         member
@@ -222,7 +223,12 @@ def downgrade(
         is_joining = joining is not None and each.member_id == joining.member_id
         source = replaced.member_id if is_joining and replaced is not None else each.member_id
         target = group.target.get(source, {})
-        each.assignment = _assignment_bytes(target, each.metadata(classic.protocol), image)
+        try:
+            each.assignment = _assignment_bytes(target, each.metadata(classic.protocol), image)
+        except consumer_protocol.ConsumerProtocolError as error:
+            raise KafkaError(
+                ErrorCode.GROUP_ID_NOT_FOUND, f"Cannot downgrade the classic group {group.group_id}: {error}."
+            ) from error
         decision.schedule(group.group_id, SESSION, each.member_id, each.session_timeout_ms)
         decision.cancel(group.group_id, JOIN, each.member_id)
         decision.cancel(group.group_id, SYNC, each.member_id)

@@ -13,6 +13,7 @@ from kafka_shim.group.client import Client
 from kafka_shim.group.consumer import Resolved
 from kafka_shim.group.consumer_member import UNRELEASED, UNREVOKED, ConsumerMember
 from kafka_shim.group.decision import REGEX
+from kafka_shim.group.runtime import RETRY_MS
 from kafka_shim.metadata.image import RESOURCE_GROUP
 from kafka_shim.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from kafka_shim.protocol.records.config_record import ConfigRecord
@@ -704,3 +705,20 @@ def test_a_group_goes_back_when_a_classic_and_the_last_modern_member_leave_toget
     node.leave("g", first.member_id, "a")
     assert node.groups.find("g").TYPE == "classic"
     assert set(node.groups.find("g").members) == {second.member_id}
+
+
+def test_a_group_does_not_go_back_to_a_protocol_of_which_a_members_bytes_do_not_parse(
+    node: Node, topic_id: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    join(node, "a")
+    mine, patient = subscription("four"), {"session_timeout_ms": 100_000, "rebalance_timeout_ms": 100_000}
+    bad = node.member("g", protocols=(("range", mine), ("roundrobin", b"\0")), **patient)
+    others = [node.member("g", protocols=(("roundrobin", mine), ("range", mine)), **patient) for _ in range(2)]
+    assert refused(node.modern, "g", "a", -1) is E.GROUP_ID_NOT_FOUND
+    node.advance(SESSION_848_MS)
+    assert "Traceback" not in caplog.text
+    assert "a" in node.groups.find("g").members
+    node.leave("g", bad.member_id)
+    node.advance(RETRY_MS)
+    assert set(node.groups.find("g").members) == {each.member_id for each in others}
+    assert node.groups.find("g").TYPE == "classic"
