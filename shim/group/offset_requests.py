@@ -19,7 +19,7 @@ from kafka_shim.storage.batch_sizes import RECORD_OVERHEAD_BYTES, divided
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Generator, Iterator
     from types import ModuleType
 
     from kafka_shim.cext.log_end import Verification
@@ -44,6 +44,8 @@ logger = logging.getLogger("kafka_shim.group")
 
 FIRST_WITH_TOPIC_IDS = 10
 
+# Offsets that are looked at in a step of the expiry: a few milliseconds if all have expired.
+OFFSETS_PER_STEP = 2000
 # What the tombstone of an offset takes in a batch beside its names, and what the batch and the tombstones of a group
 # without members take beside the group's id.
 TOMBSTONE_BYTES, RESERVED_BYTES = RECORD_OVERHEAD_BYTES + 10, 1024
@@ -311,49 +313,59 @@ class OffsetRequests:
         """Remove expired offsets and, with `remove_group`, empty groups without offsets (KIP-211). A generator that
         yields between steps."""
         loader = self._runtime.loader
-        since_stop = 0
         for partition in sorted(loader.by_partition):
             groups = loader.current(partition)
             if groups is None:
                 continue  # the topic was deleted meanwhile, or the partition is to be read again
-            ids = list(groups.by_id)
-            for start in range(0, len(ids), GROUPS_PER_STEP):
-                if loader.current(partition) is not groups:
-                    break
-                some = ids[start : start + GROUPS_PER_STEP]
-                try:
-                    self._expire_some(groups, some, remove_group)
-                except KafkaError as error:
-                    logger.warning("cannot expire offsets of %s-%d: %s", GROUP_METADATA_TOPIC, partition, error)
-                    break
-                since_stop += len(some)
-                if since_stop >= GROUPS_PER_STEP:
-                    since_stop = 0
+            parts = _parts(groups)
+            try:
+                while loader.current(partition) is groups and self._expire_some(groups, parts, remove_group):
                     yield
+            except KafkaError as error:
+                logger.warning("cannot expire offsets of %s-%d: %s", GROUP_METADATA_TOPIC, partition, error)
 
     def _expire_some(
-        self, groups: Groups, group_ids: list[str], remove_group: Callable[[Groups, Group, int], object]
-    ) -> None:
+        self,
+        groups: Groups,
+        parts: Iterator[tuple[str, str | None]],
+        remove_group: Callable[[Groups, Group, int], object],
+    ) -> bool:
+        """Take a step. Returns False if there was nothing left to do."""
         from kafka_shim.group import offset_rules
         from kafka_shim.group.kinds import KINDS
 
-        runtime = self._runtime
+        runtime, offsets = self._runtime, groups.offsets
         now_ms = runtime.clock.now_ms()
         retention_ms = runtime.config.offsets_retention_minutes * 60_000
+        looked_at = 0
         gone: dict[str, Changes] = {}
-        free = []
-        for group_id in group_ids:
+        done: list[Group] = []
+        for group_id, topic in parts:
             group = groups.by_id.get(group_id)
-            if group is None:
-                continue
-            changes, is_free = offset_rules.expired(groups, group_id, retention_ms, now_ms)
-            if changes:
-                gone[group_id] = changes
-            if is_free and group.is_empty and KINDS[group.TYPE].gives_way:
-                free.append(group)
+            if topic is None:
+                looked_at += OFFSETS_PER_STEP // GROUPS_PER_STEP
+                if group is not None and group.is_empty and KINDS[group.TYPE].gives_way:
+                    done.append(group)
+            elif group is not None:
+                looked_at += len(offsets.of_group(group_id).get(topic, ()))
+                changes = offset_rules.expired(groups, group, topic, retention_ms, now_ms)
+                if changes:
+                    gone.setdefault(group_id, []).extend(changes)
+            if looked_at >= OFFSETS_PER_STEP:
+                break
         runtime.remove_offsets(groups, gone, now_ms)
-        for group in free:
-            remove_group(groups, group, now_ms)
+        for group in done:
+            if not offsets.of_group(group.group_id) and not offsets.has_any_pending(group.group_id):
+                remove_group(groups, group, now_ms)
+        return looked_at > 0
+
+
+def _parts(groups: Groups) -> Iterator[tuple[str, str | None]]:
+    """Of each group the topics with offsets, and None as the last; of each what there is when its turn comes."""
+    for group_id in list(groups.by_id):
+        for topic in list(groups.offsets.of_group(group_id)):
+            yield group_id, topic
+        yield group_id, None
 
 
 def _complete(producer_id: int, commit: bool, groups: Groups) -> None:

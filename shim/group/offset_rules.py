@@ -313,26 +313,18 @@ def check_deletion(groups: Groups, request: OffsetDeleteRequest) -> Group:
 # --- expiry
 
 
-def expired(groups: Groups, group_id: str, retention_ms: int, now_ms: int) -> tuple[Changes, bool]:
-    """Returns (the expired offsets of a group, whether the group then has none left). Offsets of subscribed topics and
-    of open transactions do not expire (KIP-211)."""
-    group = groups.by_id[group_id]
-    offsets = groups.offsets
-    by_topic = offsets.of_group(group_id)
-    is_free = not offsets.has_any_pending(group_id)
-    changes: Changes = []
-    for topic, partitions in by_topic.items():
-        if group.is_subscribed(topic):
-            is_free = False
-            continue
-        for partition, committed in partitions.items():
-            if _is_expired(group.offset_expiry_base(committed.commit_ms), committed, retention_ms, now_ms) and not (
-                offsets.has_pending(group_id, topic, partition)
-            ):
-                changes.append((topic, partition, None))
-            else:
-                is_free = False
-    return changes, is_free
+def expired(groups: Groups, group: Group, topic: str, retention_ms: int, now_ms: int) -> Changes:
+    """Returns the expired offsets of a topic in a group. Those of subscribed topics and of open transactions do not
+    expire (KIP-211)."""
+    group_id, offsets = group.group_id, groups.offsets
+    if group.is_subscribed(topic):
+        return []
+    return [
+        (topic, partition, None)
+        for partition, committed in offsets.of_group(group_id).get(topic, {}).items()
+        if _is_expired(group.offset_expiry_base(committed.commit_ms), committed, retention_ms, now_ms)
+        and not offsets.has_pending(group_id, topic, partition)
+    ]
 
 
 def _is_expired(base_ms: int | None, committed: Committed, retention_ms: int, now_ms: int) -> bool:

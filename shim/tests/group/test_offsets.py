@@ -530,6 +530,25 @@ def test_expiry_stops_every_now_and_then(node: Node, monkeypatch: pytest.MonkeyP
     assert not node.all_groups()
 
 
+def test_expiry_stops_between_the_topics_of_a_group_and_spares_what_is_committed_meanwhile(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kafka_shim.group.offset_requests.OFFSETS_PER_STEP", 200)
+    parts = [OffsetCommitRequestPartition(partition_index=index, committed_offset=1) for index in range(100)]
+    for name in ("t0", "t1", "t2", "t3"):
+        topic = OffsetCommitRequestTopic(name=name, topic_id=node.topic(name, 100), partitions=parts)
+        node.call(node.groups.offsets.commit, OffsetCommitRequest(group_id="g", topics=[topic]), 9)
+    node.clock.set_wall(node.clock.now_ms() + 8 * DAY_MS)
+    steps = node.groups.offsets.expire(node.groups._remove)
+    next(steps)
+    offsets = node.loader.groups(node.groups.partition_for("g")).offsets
+    assert sum(map(len, offsets.of_group("g").values())) == 200
+    node.commit("g", "t3", 9)
+    list(steps)
+    assert {topic: len(found) for topic, found in offsets.of_group("g").items()} == {"t3": 1}
+    assert (node.state("g"), node.committed("g", "t3")) == ("Empty", (9, 0))
+
+
 def test_compaction_keeps_the_newest_of_each_key_and_nothing_else(node: Node) -> None:
     node.topic("gone")
     me = node.stable("g")
