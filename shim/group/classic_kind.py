@@ -75,7 +75,7 @@ class ClassicKind(GroupKind[ClassicGroup]):
     def sync(
         self, group: ClassicGroup, request: SyncGroupRequest, token: Token, image: CoordinatorMetadataImage, now_ms: int
     ) -> Decision:
-        return classic_sync.sync(group, request, token, now_ms)
+        return classic_sync.sync(group, request, token, image, now_ms)
 
     def heartbeat(self, group: ClassicGroup, request: HeartbeatRequest) -> Heartbeat:
         return classic_sync.heartbeat(group, request)

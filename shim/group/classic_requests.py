@@ -118,14 +118,17 @@ class ClassicRequests(ClassicRequestsEnd):
             return
         now_ms = runtime.clock.now_ms()
         with groups:
-            decision = KINDS[group.TYPE].sync(group, request, delayed, runtime.image, now_ms)
             try:
+                decision = KINDS[group.TYPE].sync(group, request, delayed, runtime.image, now_ms)
                 flushes = runtime.carry_out_within(partition, groups, decision, now_ms)
-            except KafkaError:
+            except KafkaError as error:
+                refusal = runtime.refusal_of(error)
                 if group.__class__ is ClassicGroup:
-                    rebalance = classic_sync.assignment_refused(group, request, now_ms)
+                    rebalance = classic_sync.assignment_refused(group, request, refusal.code, now_ms)
                     runtime.carry_out_within(partition, groups, rebalance, now_ms)
-                raise
+                if refusal is error:
+                    raise
+                raise refusal from error
         if decision.response is not None:
             delayed.answer(decision.response, flushes)
 

@@ -19,14 +19,17 @@ if TYPE_CHECKING:
     from kafka_shim.group.classic import ClassicGroup
     from kafka_shim.group.classic_member import ClassicMember
     from kafka_shim.group.decision import Heartbeat, Token
+    from kafka_shim.group.metadata_image import CoordinatorMetadataImage
     from kafka_shim.protocol.messages.heartbeat_request import HeartbeatRequest
     from kafka_shim.protocol.messages.sync_group_request import SyncGroupRequest
 
 NONE = ErrorCode.NONE
 
 
-def sync(group: ClassicGroup, request: SyncGroupRequest, token: Token, now_ms: int) -> Decision:
-    """Handle one SyncGroup."""
+def sync(
+    group: ClassicGroup, request: SyncGroupRequest, token: Token, image: CoordinatorMetadataImage, now_ms: int
+) -> Decision:
+    """Handle one SyncGroup. Raises MESSAGE_TOO_LARGE for an assignment of the leader that no batch may hold."""
     decision = Decision()
     decision.replayed = False
     try:
@@ -40,7 +43,9 @@ def sync(group: ClassicGroup, request: SyncGroupRequest, token: Token, now_ms: i
         _synced(group, member, decision)
         decision.reply(token, _assigned(group, member.assignment))
     elif group.leader_id == member.member_id:
-        _assign(group, request, token, decision, now_ms)
+        given = {entry.member_id: bytes(entry.assignment) for entry in request.assignments}
+        _check_size(group, given, image)
+        _assign(group, given, request.member_id, token, decision, now_ms)
     else:
         if member.awaiting_sync is not None:
             decision.reply(member.awaiting_sync, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
@@ -87,39 +92,56 @@ def _assigned(group: ClassicGroup, assignment: bytes) -> SyncGroupResponse:
     return SyncGroupResponse(protocol_type=group.protocol_type, protocol_name=group.protocol, assignment=assignment)
 
 
-def _assign(group: ClassicGroup, request: SyncGroupRequest, token: Token, decision: Decision, now_ms: int) -> None:
+def _check_size(group: ClassicGroup, given: dict[str, bytes], image: CoordinatorMetadataImage) -> None:
+    """Raises MESSAGE_TOO_LARGE, before time is spent on it, if no batch may hold the group's record."""
+    members = group.members
+    assigned_bytes = sum(len(assignment) for member_id, assignment in given.items() if member_id in members)
+    if image.may_hold(assigned_bytes + group.metadata_bytes):
+        return
+    least_bytes = assigned_bytes + sum(len(member.metadata(group.protocol)) for member in members.values())
+    if not image.may_hold(least_bytes):
+        raise KafkaError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"The record of group {group.group_id} takes at least {least_bytes} bytes, more than a batch may have.",
+        )
+
+
+def _assign(
+    group: ClassicGroup, given: dict[str, bytes], leader_id: str, token: Token, decision: Decision, now_ms: int
+) -> None:
     """Handle the leader's SyncGroup: record its assignments, then complete all waiting requests. A member without an
     assignment gets an empty one."""
-    given = {entry.member_id: bytes(entry.assignment) for entry in request.assignments}
     decision.records.append(group.record(given))
     synced = group.answer_syncs(
         group.group_id,
         SESSION,
         SyncGroupResponse,
         given,
-        request.member_id,
+        leader_id,
         token,
         decision.replies,
         decision.timers,
     )
-    if all(member_id == request.member_id for member_id in group.pending_syncs):
+    if all(member_id == leader_id for member_id in group.pending_syncs):
         decision.cancel(group.group_id, SYNC)
 
     def assign() -> None:
         group.keep_assignments(given, synced)
-        group.pending_syncs.discard(request.member_id)
+        group.pending_syncs.discard(leader_id)
         group.enter(STABLE, now_ms)
 
     decision.changes.append(assign)
 
 
-def assignment_refused(group: ClassicGroup, request: SyncGroupRequest, now_ms: int) -> Decision:
-    """Start a rebalance after the record of the leader's assignment could not be written, and all who waited for it
-    got the error. Their sessions begin anew, because one that ends while its member waits is passed over."""
+def assignment_refused(group: ClassicGroup, request: SyncGroupRequest, code: ErrorCode, now_ms: int) -> Decision:
+    """Start a rebalance after the record of the leader's assignment could not be written: who waits for it gets the
+    error. Their sessions begin anew, because one that ends while its member waits is passed over."""
     decision = Decision()
     decision.replayed = False
     # An answer may have let in a request that started one.
     if group.state is COMPLETING and group.generation_id == request.generation_id:
+        for member in group.members.values():
+            decision.reply(member.awaiting_sync, SyncGroupResponse(error_code=code))
         leader = group.members[request.member_id]
         decision.schedule(group.group_id, SESSION, leader.member_id, leader.session_timeout_ms)
         prepare_rebalance(group, None, decision, now_ms)

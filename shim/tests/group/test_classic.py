@@ -615,6 +615,27 @@ def test_an_assignment_that_cannot_be_written_is_told_to_all_and_starts_a_rebala
     assert node.sync("g", again.response, {leader.member_id: b"a"}).assignment == b"a"
 
 
+@pytest.mark.parametrize(("size_bytes", "protocol_bytes"), [(2_000_000, 0), (600_000, 500_000)])
+def test_an_assignment_that_no_batch_may_hold_is_refused_before_its_record_is_made(
+    node: Node, monkeypatch: pytest.MonkeyPatch, size_bytes: int, protocol_bytes: int
+) -> None:
+    mine = {"version": 3, "protocols": (("range", subscription("t") + bytes(protocol_bytes)),)}
+    leader = node.join("g", **mine)
+    second = node.join("g", **mine)
+    leader = node.join("g", leader.member_id, **mine)
+    parked = node.sync("g", second.response)
+    monkeypatch.setattr(ClassicGroup, "record", lambda *_: pytest.fail("the record was made"))
+    answer = node.sync("g", leader, {leader.member_id: bytes(size_bytes)})
+    assert answer.error_code == parked.response.error_code == E.UNKNOWN_SERVER_ERROR
+    assert node.state("g") == "PreparingRebalance"
+    monkeypatch.undo()
+    again = node.join("g", leader.member_id, **mine)
+    node.advance(SESSION_MS)
+    assert [each.member_id for each in again.response.members] == [leader.member_id]
+    many = {leader.member_id: b"a", "stranger": bytes(size_bytes)}
+    assert node.sync("g", again.response, many).assignment == b"a"
+
+
 def test_a_follower_that_dies_when_its_assignment_cannot_be_written_is_removed(node: Node) -> None:
     leader = node.join("g", version=3)
     second = node.join("g", version=3)
