@@ -8,7 +8,7 @@ import logging
 from functools import cached_property, partial
 
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.group.deleted_offsets import DeletedOffsets
+from kafka_shim.group.deleted_offsets import OFFSETS_PER_STEP, DeletedOffsets
 from kafka_shim.group.records import Record
 from kafka_shim.group.runtime import GROUPS_PER_STEP
 from kafka_shim.internal_topics import GROUP_METADATA_TOPIC
@@ -44,8 +44,6 @@ logger = logging.getLogger("kafka_shim.group")
 
 FIRST_WITH_TOPIC_IDS = 10
 
-# Offsets that are looked at in a step of the expiry: a few milliseconds if all have expired.
-OFFSETS_PER_STEP = 2000
 # What the tombstone of an offset takes in a batch beside its names, and what the batch and the tombstones of a group
 # without members take beside the group's id.
 TOMBSTONE_BYTES, RESERVED_BYTES = RECORD_OVERHEAD_BYTES + 10, 1024

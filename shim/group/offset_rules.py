@@ -336,24 +336,19 @@ def _is_expired(base_ms: int | None, committed: Committed, retention_ms: int, no
 
 
 def of_deleted_topic(
-    groups: Groups, topic: str, topic_id: bytes, *, may_lack_id: bool
-) -> tuple[dict[str, Changes], bool]:
-    """Returns (by group the offsets to remove with a deleted topic, whether others have to stay for now). With
+    groups: Groups, group_id: str, topic: str, topic_id: bytes, *, may_lack_id: bool
+) -> tuple[Changes, bool]:
+    """Returns (the offsets of a group to remove with a deleted topic, whether others have to stay for now). With
     `may_lack_id`, those of its name without a topic id are removed too.
 
     A tombstone removes all that a partition has, committed and pending. One with an offset of the next topic of the
     name keeps both until the open transaction has ended: then one of them is left.
     """
     ids = (ZERO_UUID, topic_id) if may_lack_id else (topic_id,)
-    deleted: set[tuple[str, int]] = set()
-    others: set[tuple[str, int]] = set()
-    for group_id in list(groups.offsets.group_ids()):
-        for partition, committed in groups.offsets.of_group(group_id).get(topic, {}).items():
-            (deleted if committed.topic_id in ids else others).add((group_id, partition))
-    for group_id, name, partition, committed in groups.offsets.pending_topics():
-        if name == topic:
-            (deleted if committed.topic_id in ids else others).add((group_id, partition))
-    found: dict[str, Changes] = {}
-    for group_id, partition in sorted(deleted - others):
-        found.setdefault(group_id, []).append((topic, partition, None))
-    return found, not deleted.isdisjoint(others)
+    deleted: set[int] = set()
+    others: set[int] = set()
+    for partition, committed in groups.offsets.of_group(group_id).get(topic, {}).items():
+        (deleted if committed.topic_id in ids else others).add(partition)
+    for partition, committed in groups.offsets.pending_of(group_id, topic):
+        (deleted if committed.topic_id in ids else others).add(partition)
+    return [(topic, partition, None) for partition in sorted(deleted - others)], not deleted.isdisjoint(others)

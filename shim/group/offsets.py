@@ -67,6 +67,17 @@ class Offsets:
             found.setdefault(topic, set()).add(partition)
         return found
 
+    def all_group_ids(self) -> list[str]:
+        """Returns the groups with committed offsets or pending ones of open transactions."""
+        return list(dict.fromkeys([*self._by_group, *self._open]))
+
+    def pending_of(self, group_id: str, topic: str) -> Iterator[tuple[int, Committed]]:
+        """Returns the (partition, offset) of open transactions for this topic."""
+        for (name, partition), producers in self._open.get(group_id, {}).items():
+            if name == topic:
+                for producer_id in producers:
+                    yield partition, self._pending[producer_id][group_id, topic, partition]
+
     def pending_topics(self) -> Iterator[tuple[str, str, int, Committed]]:
         """Returns the (group, topic, partition, offset) of all open transactions."""
         for pending in self._pending.values():

@@ -30,7 +30,7 @@ from kafka_shim.protocol.messages.offset_commit_request import (
     OffsetCommitRequestTopic,
 )
 from kafka_shim.protocol.messages.offset_delete_request import OffsetDeleteRequest
-from kafka_shim.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
+from kafka_shim.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from kafka_shim.protocol.records.offset_commit_key import OffsetCommitKey
 from kafka_shim.protocol.records.offset_commit_value import OffsetCommitValue
 from kafka_shim.tests import descriptors
@@ -250,6 +250,40 @@ def test_offsets_that_a_full_disk_kept_are_not_those_of_the_next_topic_and_are_r
     assert not node.groups._runtime.scheduler.is_scheduled(REMOVAL)
     node.crash()
     assert node.committed("g", "t") == NO_OFFSET
+
+
+@pytest.mark.parametrize("ends_with", ["nothing", "crash", "all offsets"])
+def test_offsets_of_a_deleted_topic_are_removed_in_steps(
+    node: Node, monkeypatch: pytest.MonkeyPatch, ends_with: str
+) -> None:
+    monkeypatch.setattr("kafka_shim.group.deleted_offsets.OFFSETS_PER_STEP", 50)
+    parts = [OffsetCommitRequestPartition(partition_index=index, committed_offset=1) for index in range(20)]
+    topic = OffsetCommitRequestTopic(name="wide", topic_id=node.topic("wide", 20), partitions=parts)
+    groups = [f"g{number}" for number in range(20)]
+    for group in groups:
+        node.call(node.groups.offsets.commit, OffsetCommitRequest(group_id=group, topics=[topic]), 9)
+
+    async def on_one_turn() -> list[str]:
+        node.metadata.delete_topic("wide")
+        left = [group for number in (0, 1) for group in node.loader.groups(number).offsets.group_ids()]
+        topic.topic_id, topic.partitions = node.topic("wide", 20), parts[:1]
+        wanted = [OffsetFetchRequestTopics(name="wide", partition_indexes=[0])]
+        found = node.groups.offsets.fetch(OffsetFetchRequestGroup(group_id=left[0], topics=wanted), False)
+        assert found.topics[0].partitions[0].committed_offset == -1
+        node.groups.offsets.commit(OffsetCommitRequest(group_id=left[-1], topics=[topic]), 9)
+        return left
+
+    left = node.loop.run_until_complete(on_one_turn())
+    assert 0 < len(left) < 20
+    if ends_with == "crash":
+        node.crash()
+    if ends_with == "all offsets":
+        node.call(node.metadata.delete_topic, TOPIC)
+        node.metadata.ensure_internal_topic(TOPIC)
+    node.advance(2 * REMOVAL_RETRY_MS if ends_with == "crash" else 1)
+    assert not node.groups.offsets.deleted.are_left
+    kept = [group for group in groups if node.committed(group, "wide", named=False) is not None]
+    assert kept == ([] if ends_with == "all offsets" else left[-1:])
 
 
 def test_nothing_of_deleted_topics_is_left_to_do_when_all_offsets_go(node: Node) -> None:
