@@ -100,18 +100,18 @@ class LeaderEpochs(EpochsEnd):
             found = epoch
         return found
 
-    def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
+    def end_offset_for(self, epoch: int, log_end_offset: int, current_epoch: int) -> tuple[int, int]:
         """Return (epoch, end_offset) for OffsetForLeaderEpoch: the greatest known epoch that is not above `epoch`, and
-        the offset after its last record. Returns `UNKNOWN` if `epoch` is -1 or above all known epochs."""
-        if epoch == -1:
+        the offset after its last record. `current_epoch` is that of the leader; without a record it begins at the
+        end of the log. Clients have epochs without a record from ListOffsets. Returns `UNKNOWN` if `epoch` is -1 or
+        above all of these."""
+        if epoch == -1 or epoch > max(self.latest, current_epoch):
             return UNKNOWN
-        if epoch == self.latest:
+        if epoch in (self.latest, current_epoch):
             return epoch, log_end_offset
-        higher = next((entry for entry in self.entries if entry[0] > epoch), None)
-        if higher is None:
-            return UNKNOWN
-        floor = [entry for entry in self.entries if entry[0] <= epoch]
-        return (floor[-1][0] if floor else epoch), higher[1]
+        higher = next((start for known, start in self.entries if known > epoch), log_end_offset)
+        floor = [known for known, _ in self.entries if known <= epoch]
+        return (floor[-1] if floor else epoch), higher
 
     def close(self) -> None:
         """Replace the file if it lacks a change. Raises OSError."""

@@ -320,9 +320,7 @@ class PartitionLog(PlainLog):
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
         """Return (leader_epoch, end_offset) for OffsetForLeaderEpoch, or (-1, -1) if the epoch is unknown."""
         self._require_online()
-        if leader_epoch == self.leader_epoch:
-            return leader_epoch, self.log_end_offset
-        return self.epochs.end_offset_for(leader_epoch, self.log_end_offset)
+        return self.epochs.end_offset_for(leader_epoch, self.log_end_offset, self.leader_epoch)
 
     def batches(self, start_offset: int | None = None) -> Iterator[tuple[Any, Batch]]:
         """Yield (buffer, Batch) for all stored batches from `start_offset` (default: the log start offset), for replay.

@@ -81,13 +81,22 @@ def test_what_ended_before_the_log_start_offset_leaves_the_file_with_the_next_ch
 
 def test_epoch_of_an_offset_and_end_of_an_epoch(epochs: LeaderEpochs) -> None:
     assert [epochs.at(offset) for offset in (0, 9, 10, 24, 25, 1000)] == [1, 1, 3, 3, 4, 4]
-    assert [epochs.end_offset_for(epoch, 40) for epoch in (-1, 0, 1, 2, 3, 4, 5)] == [
+    assert [epochs.end_offset_for(epoch, 40, 4) for epoch in (-1, 0, 1, 2, 3, 4, 5)] == [
         UNKNOWN,
         (0, 0),
         (1, 10),
         (1, 10),
         (3, 25),
         (4, 40),
+        UNKNOWN,
+    ]
+    # The epochs from 5 on have no record.
+    assert [epochs.end_offset_for(epoch, 40, 7) for epoch in (3, 4, 5, 6, 7, 8)] == [
+        (3, 25),
+        (4, 40),
+        (4, 40),
+        (4, 40),
+        (7, 40),
         UNKNOWN,
     ]
 

@@ -41,6 +41,22 @@ def test_stored_batch_carries_offset_and_leader_epoch(log: PartitionLog) -> None
     assert log.end_offset_for_epoch(5) == (-1, -1)
 
 
+@pytest.mark.parametrize("count", [0, 3])
+def test_an_epoch_in_which_nothing_was_appended_ends_at_the_end_of_the_log(log: PartitionLog, count: int) -> None:
+    """What a client has who looked for the end of the log in such an epoch, before the next unclean stop."""
+    for _ in range(count):
+        put(log, b"a")
+    log.leader_epoch = 4
+    told = log.latest()
+    assert (told.offset, told.leader_epoch) == (count, 4)
+    log.leader_epoch = 5
+    known = (0, count) if count else (4, 0)
+    assert log.end_offset_for_epoch(4) == known
+    put(log, b"b")
+    assert log.end_offset_for_epoch(4) == known, "as it is once the new epoch has records"
+    assert [log.end_offset_for_epoch(epoch) for epoch in (-1, 6)] == [(-1, -1)] * 2
+
+
 def test_readonly_request_bytes_are_not_changed(log: PartitionLog) -> None:
     put(log, b"first")
     data = bytes(batch(b"a"))
