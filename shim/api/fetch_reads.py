@@ -296,7 +296,7 @@ def _diverges(log: PartitionLog, asked: CachedPartition, answer: PartitionData) 
     """Returns whether the reader's last fetched epoch ended before its fetch offset. The response then carries the
     epoch's end offset, so that the reader truncates or resets (KIP-595)."""
     epoch, end_offset = log.end_offset_for_epoch(asked.last_fetched_epoch)
-    if epoch < 0 or end_offset < 0:
+    if epoch < 0 or end_offset < 0 or asked.fetch_offset < log.log_start_offset:
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
     if epoch >= asked.last_fetched_epoch and end_offset >= asked.fetch_offset:
         return False

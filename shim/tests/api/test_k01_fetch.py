@@ -133,6 +133,19 @@ def test_a_reader_beyond_the_end_of_its_epoch_is_told_where_it_ended(broker, cli
     assert not told.records
 
 
+def test_a_reader_below_the_start_of_the_log_is_out_of_range_whatever_its_epoch(broker, client):
+    make_topic(client, "t")
+    produce(client, "t", 0, batch(b"a", b"b"))
+    broker.call(lambda: setattr(broker.state.logs.get("t", 0), "leader_epoch", 4))
+    produce(client, "t", 0, batch(b"c"))
+    broker.call(lambda: broker.state.logs.get("t", 0).delete_records_before(1))
+    for offset, code, diverging in ((0, ErrorCode.OFFSET_OUT_OF_RANGE, -1), (1, ErrorCode.NONE, 0)):
+        request = fetch_request({("t", 0): offset})
+        request.topics[0].partitions[0].last_fetched_epoch = 2
+        told = client.request(request, 12).responses[0].partitions[0]
+        assert (told.error_code, told.diverging_epoch.epoch) == (code, diverging)
+
+
 def test_the_first_batch_comes_whole_and_the_rest_keeps_the_limits(client):
     make_topic(client, "t", 2)
     one = batch(bytes(1000))
