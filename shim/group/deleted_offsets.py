@@ -34,7 +34,7 @@ class DeletedOffsets:
         self._runtime = runtime
         # Deleted topics by id: the name, and the partitions that still have offsets of it.
         self._topics: dict[bytes, tuple[str, set[int]]] = {}
-        runtime.loader.on_read = self.find_deleted
+        runtime.loader.on_read.append(self.find_deleted)
 
     @property
     def are_left(self) -> bool:

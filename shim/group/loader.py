@@ -49,8 +49,8 @@ class CoordinatorLoader:
         self.after_step: Callable[[], object] | None = None
         # Called with a partition whose groups are dropped, because they are no longer what the log says.
         self.on_dropped: Callable[[int], object] | None = None
-        # Runs in steps with what was read, before anybody is served from it.
-        self.on_read: Callable[[int, Groups], Generator[None, None, None]] | None = None
+        # Each runs in steps with what was read, before anybody is served from it.
+        self.on_read: list[Callable[[int, Groups], Generator[None, None, None]]] = []
         # The loaded partitions.
         self.by_partition: dict[int, Groups] = {}
         # The partitions that are being loaded, and the changes that wait for them: markers, deleted topics.
@@ -177,8 +177,8 @@ class CoordinatorLoader:
             from kafka_shim.group.replay import replay
 
             groups = yield from replay(log)
-            if self.on_read is not None:
-                yield from self.on_read(partition, groups)
+            for look in self.on_read:
+                yield from look(partition, groups)
         self.by_partition[partition] = groups
         try:
             for change in self._afterwards.get(partition, ()):

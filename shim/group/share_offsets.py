@@ -10,7 +10,7 @@ from kafka_shim.group.share import UNKNOWN_TOPIC_NAME, TopicStates, combine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Container, Iterable
 
     from kafka_shim.group.metadata_image import CoordinatorMetadataImage
     from kafka_shim.group.records import Record
@@ -93,13 +93,23 @@ def delete_all(group: ShareGroup, image: CoordinatorMetadataImage) -> tuple[Stat
     return states, group.states_record({}, {}, {topic_id: found.name for topic_id, found in states.items()})
 
 
-def forget_topic(group: ShareGroup, topic_id: bytes, image: CoordinatorMetadataImage) -> Record | None:
-    """Returns the record without a deleted topic, or None if the group does not know it."""
-    if not (topic_id in group.initializing or topic_id in group.initialized or topic_id in group.deleting):
-        return None
-    initializing = {key: states for key, states in group.initializing.items() if key != topic_id}
-    initialized = {key: states for key, states in group.initialized.items() if key != topic_id}
-    return group.states_record(initializing, initialized, names_of(group.deleting - {topic_id}, image))
+def deleted_topics(group: ShareGroup, image: CoordinatorMetadataImage) -> set[bytes]:
+    """Returns the ids of the topics that the group knows and that do not exist any more."""
+    topics = image.metadata.topics_by_id
+    return {
+        topic_id
+        for known in (group.initializing, group.initialized, group.deleting)
+        for topic_id in known
+        if topic_id not in topics
+    }
+
+
+def forget_topics(group: ShareGroup, topic_ids: Container[bytes], image: CoordinatorMetadataImage) -> Record:
+    """Returns the record without these topics."""
+    initializing = {key: states for key, states in group.initializing.items() if key not in topic_ids}
+    initialized = {key: states for key, states in group.initialized.items() if key not in topic_ids}
+    deleting = (key for key in group.deleting if key not in topic_ids)
+    return group.states_record(initializing, initialized, names_of(deleting, image))
 
 
 def names_of(topic_ids: Iterable[bytes], image: CoordinatorMetadataImage) -> dict[bytes, str]:

@@ -9,6 +9,7 @@ import logging
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.decision import Decision
+from kafka_shim.group.runtime import GROUPS_PER_STEP
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,6 +42,9 @@ UNINITIALIZED_START_OFFSET = -1
 # How many share partitions get or lose their state in one turn of the loop: a few milliseconds, also when each of them
 # makes a log of `__share_group_state`.
 PARTITIONS_PER_SLICE = 4
+# How often it is tried again to forget deleted topics that could not be forgotten.
+FORGET = "deleted topics of share groups"
+FORGET_RETRY_MS = 60_000
 NOT_HOSTED = "This server does not host this topic-partition."
 
 
@@ -50,6 +54,7 @@ class ShareRequests:
     def __init__(self, runtime: CoordinatorRuntime) -> None:
         self._runtime = runtime
         self.persister: Persister
+        runtime.loader.on_read.append(self.find_deleted)
         # Counts, to give the slices of each a name of their own.
         self._works = 0
 
@@ -312,22 +317,49 @@ class ShareRequests:
                 except KafkaError as error:
                     errors[topic_id, partition] = error.without_frames()
 
+    # --- deleted topics
+
     def on_topic_deleted(self, topic: Topic) -> None:
         """Forget the topic in all share groups. The share coordinator deletes its states. Partitions that are not
         loaded are handled after their load."""
-        topic_id = topic.topic_id
-
-        def forget(groups: Groups) -> None:
-            from kafka_shim.group import share_offsets
-            from kafka_shim.group.share import ShareGroup
-
-            for group in [found for found in groups.by_id.values() if isinstance(found, ShareGroup)]:
-                try:
-                    self._write(group.group_id, share_offsets.forget_topic(group, topic_id, self._runtime.image))
-                except KafkaError as error:
-                    logger.warning(
-                        "cannot remove the deleted topic %s from share group %s: %s", topic.name, group.group_id, error
-                    )
-
         for partition in range(self._runtime.partition_count()):
-            self._runtime.loader.when_read(partition, forget)
+            self._runtime.loader.when_read(partition, self._forget_deleted)
+
+    def find_deleted(self, partition: int, groups: Groups) -> Generator[None, None, None]:
+        """Look for deleted topics in the share groups of a partition that was read: the broker may have been killed
+        before it forgot them."""
+        from kafka_shim.group import share_offsets
+        from kafka_shim.group.share import ShareGroup
+
+        for number, group in enumerate(list(groups.by_id.values()), 1):
+            if isinstance(group, ShareGroup) and share_offsets.deleted_topics(group, self._runtime.image):
+                self._runtime.loader.when_read(partition, self._forget_deleted)
+                return
+            if number % GROUPS_PER_STEP == 0:
+                yield
+
+    def _forget_deleted(self, groups: Groups) -> None:
+        """Forget the topics that do not exist any more, now or later: a group that waits for one makes a new assignment
+        at each heartbeat, and cannot be removed."""
+        from kafka_shim.group import share_offsets
+        from kafka_shim.group.share import ShareGroup
+
+        runtime = self._runtime
+        for group in [found for found in groups.by_id.values() if isinstance(found, ShareGroup)]:
+            deleted = share_offsets.deleted_topics(group, runtime.image)
+            if not deleted:
+                continue
+            try:
+                self._write(group.group_id, share_offsets.forget_topics(group, deleted, runtime.image))
+            except KafkaError as error:
+                text = "share group %s forgets deleted topics later: %s"
+                runtime.logs.services.refusals.write(text, group.group_id, error)
+                if not runtime.scheduler.is_scheduled(FORGET):
+                    runtime.scheduler.after(FORGET, FORGET_RETRY_MS, self._forget_again)
+
+    def _forget_again(self) -> None:
+        loader = self._runtime.loader
+        for partition in list(loader.by_partition):
+            groups = loader.current(partition)
+            if groups is not None:  # else they are found when it is read again
+                self._forget_deleted(groups)

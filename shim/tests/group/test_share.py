@@ -413,6 +413,33 @@ def test_a_topic_deleted_before_the_group_was_read_leaves_it_too(node: ShareNode
     assert node.group().initialized == {}
 
 
+@pytest.mark.parametrize("ending", ["later", "crash"])
+def test_a_deleted_topic_that_could_not_be_forgotten_is_forgotten(node: ShareNode, ending: str) -> None:
+    node.topic("u", 1)
+    epoch = node.stable("a", "t", "u").member_epoch
+    node.faults.arm("group.before_append", "error", "KAFKA_STORAGE_ERROR")
+    node.metadata.delete_topic("t")
+    node.faults.disarm()
+    node.topic("t")
+    assert len(node.group().initialized) == 2
+    if ending == "later":
+        for _ in range(2):
+            node.advance(30_000)
+            epoch = node.beat("a", epoch).member_epoch
+    else:
+        node.crash()
+    for _ in range(3):  # the new topic has a state, and is assigned
+        node.advance(5000)
+        epoch = node.beat("a", epoch).member_epoch
+    topics = node.metadata.image.topics
+    assert node.group().initialized.keys() == {topics[name].topic_id for name in "tu"}
+    node.advance(5000)
+    assert node.beat("a", epoch).member_epoch == epoch, "nothing is left to assign"
+    node.beat("a", -1)
+    node.finish(node.groups.delete_group(G))
+    assert node.groups.find(G) is None
+
+
 def test_start_offsets_are_altered_and_deleted(node: ShareNode) -> None:
     share, finish = node.groups.share, node.finish
     topic_id = node.metadata.image.topics["t"].topic_id
