@@ -59,7 +59,9 @@ def handle(context: Context, request: OffsetForLeaderEpochRequest) -> Steps[Offs
         response.topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=answers))
     code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     for topic in denied:
-        refusals = [EpochEndOffset(partition=asked.partition, error_code=code) for asked in topic.partitions]
-        response.topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=refusals))
-        yield
+        refused = OffsetForLeaderTopicResult(topic=topic.topic)
+        response.topics.append(refused)
+        for asked in topic.partitions:
+            refused.partitions.append(EpochEndOffset(partition=asked.partition, error_code=code))
+            yield
     return response

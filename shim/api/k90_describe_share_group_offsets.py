@@ -82,9 +82,10 @@ def _these(
         yield
         topic = broker.metadata.image.topics.get(entry.topic_name)
         if entry.topic_name not in described:
-            hidden.append(_without_state(entry.topic_name, entry.partitions, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+            code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            hidden.append((yield from _without_state(entry.topic_name, entry.partitions, code)))
         elif topic is None:
-            unknown.append(_without_state(entry.topic_name, entry.partitions, ErrorCode.NONE))
+            unknown.append((yield from _without_state(entry.topic_name, entry.partitions, ErrorCode.NONE)))
         elif not wanted.group_id or min(entry.partitions, default=-1) < 0:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka fails to ask for their states
         else:
@@ -92,17 +93,19 @@ def _these(
     return [*known, *unknown, *hidden]
 
 
-def _without_state(name: str, partitions: Sequence[int], code: ErrorCode) -> DescribeShareGroupOffsetsResponseTopic:
+def _without_state(
+    name: str, partitions: Sequence[int], code: ErrorCode
+) -> Steps[DescribeShareGroupOffsetsResponseTopic]:
     message = "Topic authorization failed." if code is ErrorCode.TOPIC_AUTHORIZATION_FAILED else None
-    return DescribeShareGroupOffsetsResponseTopic(
-        topic_name=name,
-        partitions=[
+    answer = DescribeShareGroupOffsetsResponseTopic(topic_name=name)
+    for partition in partitions:
+        yield
+        answer.partitions.append(
             DescribeShareGroupOffsetsResponsePartition(
                 partition_index=partition, start_offset=UNKNOWN, error_code=code, error_message=message
             )
-            for partition in partitions
-        ],
-    )
+        )
+    return answer
 
 
 def _topic(

@@ -78,7 +78,7 @@ class Denying:
 
     def allowed(self, principal: str, host: str, operation: Any, kind: Any, names: Any) -> set[str]:
         self.asked += names
-        return {name for name in names if not int(name[1:]) % 2}
+        return {name for name in names if name[1:].isdigit() and not int(name[1:]) % 2}
 
 
 @pytest.mark.parametrize("repeats", [[0, 0, 1, 1], [*range(3 * NAMES_PER_STEP), *range(3 * NAMES_PER_STEP)]])
@@ -129,3 +129,31 @@ def test_topics_that_a_request_names_twice_are_asked_for_once(
 
     broker.call(run, broker.state)
     assert authorizer.asked == ["n0", "n1", "n2", "n3"]
+
+
+PARTITIONS = 300
+
+
+def lag_of(name: str) -> Any:
+    rows = [{"topic_name": name, "partitions": list(range(PARTITIONS))}]
+    return make("DescribeShareGroupOffsets", groups=[{"group_id": "n0", "topics": rows}])
+
+
+def end_of_epochs(name: str) -> Any:
+    parts = [{"partition": number, "leader_epoch": 0} for number in range(PARTITIONS)]
+    return make("OffsetForLeaderEpoch", topics=[{"topic": name, "partitions": parts}])
+
+
+@pytest.mark.parametrize("name", ["n1", "n2"], ids=["denied", "unknown"])
+@pytest.mark.parametrize(("request_", "version"), [(lag_of, 1), (end_of_epochs, 4)])
+def test_partitions_of_a_topic_that_is_not_shown_are_refused_in_steps(
+    broker: Broker, request_: Callable[[str], Any], version: int, name: str
+) -> None:
+    def run(state: Any) -> int:
+        state.authorizer = Denying()
+        try:
+            return steps_of(begun(state, request_(name), version, 0))[1]
+        finally:
+            state.authorizer = None
+
+    assert broker.call(run, broker.state) >= PARTITIONS
