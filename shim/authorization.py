@@ -15,12 +15,15 @@ from kafka_shim.security.acl import CLUSTER_NAME, DENIED, SUPPORTED_OPERATIONS, 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
-    from typing import TypeVar
+    from collections.abc import Set as AbstractSet
+    from typing import Any, TypeVar
 
     from kafka_shim.context import Context
     from kafka_shim.turns import Steps
 
     Group = TypeVar("Group")
+    # What is quick to look up: callers ask for each name whether it is among the allowed ones, which may be these.
+    Names = AbstractSet[str] | dict[str, Any]
 
 # Names that are checked in one step.
 NAMES_PER_STEP = 16
@@ -30,7 +33,7 @@ def authorized(
     context: Context,
     operation: AclOperation,
     resource_type: ResourceType,
-    names: Collection[str],
+    names: Names,
     *,
     logs_denied: bool = True,
 ) -> Collection[str]:
@@ -108,7 +111,7 @@ def is_authorized(
 ) -> bool:
     """Returns whether the client is allowed the operation on this resource."""
     return context.broker.authorizer is None or name in authorized(
-        context, operation, resource_type, (name,), logs_denied=logs_denied
+        context, operation, resource_type, {name}, logs_denied=logs_denied
     )
 
 

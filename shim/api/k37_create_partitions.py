@@ -42,7 +42,7 @@ async def handle(context: Context, request: CreatePartitionsRequest) -> CreatePa
         for name, times in names.items()
         if times > 1
     ]
-    once = [name for name, times in names.items() if times == 1]
+    once = {name: None for name, times in names.items() if times == 1}
     allowed = authorized(context, AclOperation.ALTER, ResourceType.TOPIC, once)
     if request.timeout_ms <= 0 and allowed:
         raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, None)

@@ -8,7 +8,7 @@ it is not known (KIP-1226).
 from __future__ import annotations
 
 from kafka_shim.api.k76_share_group_heartbeat import check_protocol
-from kafka_shim.authorization import authorized, authorized_in_steps, require
+from kafka_shim.authorization import authorized_in_steps, require
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.protocol.messages.describe_share_group_offsets_request import DescribeShareGroupOffsetsRequest
 from kafka_shim.protocol.messages.describe_share_group_offsets_response import (
@@ -63,7 +63,8 @@ def _all(context: Context, group_id: str) -> Steps[list[DescribeShareGroupOffset
         for topic_id, partitions in broker.groups.share.initialized_partitions(group_id).items()
         if topic_id in topics
     }
-    described = authorized(context, AclOperation.DESCRIBE, ResourceType.TOPIC, [topic.name for topic in initialized])
+    names = (topic.name for topic in initialized)
+    described = yield from authorized_in_steps(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     found = []
     for topic, partitions in initialized.items():
         if topic.name in described:

@@ -8,7 +8,7 @@ partition that does not exist.
 from __future__ import annotations
 
 from kafka_shim.api.k76_share_group_heartbeat import check_protocol
-from kafka_shim.authorization import authorized, require
+from kafka_shim.authorization import authorized_in_steps, require
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.outcome import Outcome
 from kafka_shim.protocol.message import ZERO_UUID
@@ -70,7 +70,8 @@ class _Asked:
 
 def _sort(context: Context, request: AlterShareGroupOffsetsRequest) -> Steps[_Asked]:
     asked = _Asked()
-    allowed = authorized(context, AclOperation.READ, ResourceType.TOPIC, [topic.topic_name for topic in request.topics])
+    names = (topic.topic_name for topic in request.topics)
+    allowed = yield from authorized_in_steps(context, AclOperation.READ, ResourceType.TOPIC, names)
     unauthorized = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, UNAUTHORIZED)
     unknown = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN)
     for entry in request.topics:

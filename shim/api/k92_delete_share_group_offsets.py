@@ -8,7 +8,7 @@ for each topic without a state.
 from __future__ import annotations
 
 from kafka_shim.api.k76_share_group_heartbeat import check_protocol
-from kafka_shim.authorization import authorized, require
+from kafka_shim.authorization import authorized_in_steps, require
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.outcome import Outcome
 from kafka_shim.protocol.messages.delete_share_group_offsets_request import DeleteShareGroupOffsetsRequest
@@ -21,6 +21,7 @@ from kafka_shim.security.acl import AclOperation, ResourceType
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.context import Context
+    from kafka_shim.turns import Steps
 
 KEY, MIN, MAX = 92, 0, 0
 REQUEST, RESPONSE = DeleteShareGroupOffsetsRequest, DeleteShareGroupOffsetsResponse
@@ -33,22 +34,35 @@ async def handle(context: Context, request: DeleteShareGroupOffsetsRequest) -> O
     require(context, AclOperation.DELETE, ResourceType.GROUP, request.group_id)
     if not request.group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID, "The group id is invalid.")
+    turns = context.broker.turns
     names = [topic.topic_name for topic in request.topics]
-    allowed = authorized(context, AclOperation.READ, ResourceType.TOPIC, names)
+    checking = authorized_in_steps(context, AclOperation.READ, ResourceType.TOPIC, names)
+    allowed = await turns.run(checking, context.throttle)
     refused, done, flushes = await context.broker.groups.share.delete_offsets(
         request.group_id, [name for name in names if name in allowed]
     )
+    denied = [name for name in names if name not in allowed]
+    response = await turns.run(_answer(denied, done, refused), context.throttle)
+    return Outcome(response, flushes)
+
+
+def _answer(
+    denied: list[str], done: list[tuple[bytes, str, KafkaError | None]], refused: dict[str, KafkaError]
+) -> Steps[DeleteShareGroupOffsetsResponse]:
     response = DeleteShareGroupOffsetsResponse()
-    for name in names:
-        if name not in allowed:
-            refused_by_gate = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, UNAUTHORIZED)
-            response.responses.append(_topic(name, refused_by_gate))
+    unauthorized = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, UNAUTHORIZED)
+    for name in denied:
+        response.responses.append(_topic(name, unauthorized))
+        yield
     for topic_id, name, failure in sorted(done, key=lambda one: one[2] is not None):
         answer = _topic(name, failure)
         answer.topic_id = topic_id
         response.responses.append(answer)
-    response.responses += [_topic(name, error) for name, error in refused.items()]
-    return Outcome(response, flushes)
+        yield
+    for name, error in refused.items():
+        response.responses.append(_topic(name, error))
+        yield
+    return response
 
 
 def _topic(name: str, error: KafkaError | None) -> DeleteShareGroupOffsetsResponseTopic:

@@ -91,7 +91,7 @@ def watch_connection(context: Context) -> None:
     context.session.on_closed = shares_of(context.broker).sessions.connection_closed
 
 
-def readable_topics(context: Context, names: Collection[str]) -> Collection[str]:
+def readable_topics(context: Context, names: set[str]) -> Collection[str]:
     """Returns the topics that the client may read."""
     return authorized(context, AclOperation.READ, ResourceType.TOPIC, names)
 

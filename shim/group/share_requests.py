@@ -238,10 +238,11 @@ class ShareRequests:
         partitions: dict[bytes, list[int]] = {}
         if not share.has_states_record:
             return refused, [], ()
+        unknown = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NOT_HOSTED)
         for name in topics:
             topic = runtime.metadata.image.topics.get(name)
             if topic is None:
-                refused[name] = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NOT_HOSTED)
+                refused[name] = unknown
             elif topic.topic_id in share.initialized:
                 partitions[topic.topic_id] = sorted(share.initialized[topic.topic_id].partitions)
             elif topic.topic_id in share.deleting:
