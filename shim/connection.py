@@ -59,15 +59,21 @@ class Connection(ResponseSender):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]
+        try:
+            self._begin(self._transport)
+        except BaseException:
+            self.abort()  # what follows would be served as if the client need not log in
+            raise
+
+    def _begin(self, transport: asyncio.Transport) -> None:
         peer = transport.get_extra_info("peername") or ("unknown", 0)
         local = transport.get_extra_info("sockname") or (self._listener.host, self._listener.port)
         client, own = (java_address(peer[0]), peer[1]), (plain_host(local[0]), local[1])
         self.session = Session(self._listener, client, own)
         self.last_active_ms = self._clock.monotonic_ms()
-        self._transport.set_write_buffer_limits(high=0)
+        transport.set_write_buffer_limits(high=0)
         if not self._registry.admit(self):
-            self.is_closing = True
-            self._transport.abort()
+            self.abort()
         elif self._listener.security is not None:
             self._registry.await_login(self)
             if not self._listener.security.uses_tls:
@@ -77,7 +83,11 @@ class Connection(ResponseSender):
         """The TLS handshake is complete."""
         security = self._listener.security
         assert security is not None
-        self._meet(security, tls.getpeercert(binary_form=True))
+        try:
+            self._meet(security, tls.getpeercert(binary_form=True))
+        except BaseException:
+            self.abort()  # as in `connection_made`
+            raise
 
     def _meet(self, security: ListenerSecurity, certificate: bytes | None = None) -> None:
         """Begin with a client on a listener with security. With SASL it has to log in before anything else. Without,
