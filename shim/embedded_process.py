@@ -63,14 +63,11 @@ class BrokerProcess:
                 env=environment,
             )
             self._listener = threading.Thread(target=self._listen, name="kafka-shim-stderr", daemon=True)
-            self._listener.start()
-            assert child.stdout is not None
-            assert child.stdin is not None
-            if records:
-                with suppress(OSError):  # a child that ended already says why below
-                    child.stdin.write(records)
-                    child.stdin.flush()
-            self.ready = child.stdout.readline().rstrip("\n")
+            try:
+                self.ready = self._first_line(records)
+            except BaseException:
+                self.kill()  # nobody else knows of it: it would run as long as this process
+                raise
         if not self.ready.startswith("ready "):
             try:
                 how = f"ended with status {child.wait(END_SECONDS)}"
@@ -80,6 +77,18 @@ class BrokerProcess:
                 how = f"closed its output before it was ready, and was killed {END_SECONDS:g} s later"
             self._close()
             raise RuntimeError(f"the broker's process {how}: {self._last_words()}")
+
+    def _first_line(self, records: str) -> str:
+        """Tell the child its first records, and return the line that it writes once it accepts connections."""
+        child = self.popen
+        self._listener.start()
+        assert child.stdout is not None
+        assert child.stdin is not None
+        if records:
+            with suppress(OSError):  # a child that ended already says why by its status
+                child.stdin.write(records)
+                child.stdin.flush()
+        return child.stdout.readline().rstrip("\n")
 
     def _listen(self) -> None:
         stderr = self.popen.stderr
@@ -119,7 +128,8 @@ class BrokerProcess:
         self._close()
 
     def _close(self) -> None:
-        self._listener.join(STOP_SECONDS)
+        if self._listener.is_alive():
+            self._listener.join(STOP_SECONDS)
         for pipe in (self.popen.stdin, self.popen.stdout, self.popen.stderr):
             if pipe is not None:
                 pipe.close()

@@ -9,6 +9,8 @@ import threading
 import time
 from concurrent.futures import Future
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import psutil
 import pytest
@@ -295,6 +297,37 @@ def test_ctrl_c_while_its_start_is_awaited_leaves_no_broker(
             thread.join(60)
     assert running() <= before
     assert not list(tmp_path.iterdir()), "its data is in memory, or nowhere"
+    with broker:
+        assert broker.topics() == []
+
+
+class Interrupted(subprocess.Popen[str]):
+    """A child whose ready line is awaited when Ctrl-C comes."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.stdout = SimpleNamespace(readline=interrupted, close=self.stdout.close)
+
+
+def no_thread(thread: threading.Thread) -> None:
+    """A system that starts no more threads."""
+    raise RuntimeError("can't start new thread")
+
+
+@pytest.mark.parametrize(
+    ("where", "what", "other", "error"),
+    [(subprocess, "Popen", Interrupted, KeyboardInterrupt), (threading.Thread, "start", no_thread, RuntimeError)],
+)
+def test_a_process_whose_start_is_not_awaited_to_its_end_is_ended(
+    where: Any, what: str, other: Any, error: type[BaseException], monkeypatch: pytest.MonkeyPatch
+):
+    """It ran as long as the program, and nobody could stop it."""
+    before = running()
+    broker = Broker(process=True, acls=[{"principal": "User:ANONYMOUS", "cluster": True}])
+    with monkeypatch.context() as patch, pytest.raises(error):
+        patch.setattr(where, what, other)
+        broker.start()
+    assert running() <= before
     with broker:
         assert broker.topics() == []
 
