@@ -45,12 +45,14 @@ class DynamicListeners:
         broker: Broker,
         open_one: Callable[[Listener, Sequence[Address]], None],
         close_one: Callable[[Listener], None],
+        opened_late: Callable[[], None],
     ) -> None:
         """`open_one` binds and serves a listener, on the first of these addresses if there are any, and raises OSError
-        or ConfigError; `close_one` is its opposite."""
+        or ConfigError; `close_one` is its opposite. `opened_late` is called when one has been opened after `apply`."""
         self._broker = broker
         self._open = open_one
         self._close = close_one
+        self._opened_late = opened_late
         # Listeners whose host is looked up, by name.
         self._looked_up: dict[str, asyncio.Task[None]] = {}
 
@@ -115,6 +117,7 @@ class DynamicListeners:
             _log_unopened(listener, cannot_listen(listener, err))
         else:
             self._open_logged(listener, found)
+            self._opened_late()
         finally:
             clock.end_work()
             if self._looked_up.get(listener.name) is asyncio.current_task():

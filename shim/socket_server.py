@@ -163,7 +163,7 @@ class SocketServer:
         if self._dynamic is None:
             from kafka_shim.dynamic_listeners import DynamicListeners
 
-            self._dynamic = DynamicListeners(self._broker, self._open, self._remove)
+            self._dynamic = DynamicListeners(self._broker, self._open, self._remove, self._registry.reconfigure)
         return self._dynamic
 
     def _open(self, listener: Listener, addresses: Sequence[Address]) -> None:

@@ -105,6 +105,22 @@ def test_a_listener_whose_name_is_looked_up_holds_up_nobody(resolver):
         assert [one.name for one in broker.state.listeners] == ["PLAINTEXT"]
 
 
+def test_a_listener_whose_name_is_looked_up_has_its_own_limits(resolver):
+    """They held after the next change of the options only."""
+    (port,) = free_ports(1)
+    options = {"listener_security_protocol_map": MAP, "advertised_listeners": FIRST}
+    running = Broker(loop_factory=asyncio.new_event_loop, **options)
+    with running as broker, Connection(broker.bootstrap_servers) as client:
+        limit = ("listener.name.extra.max.connections", SET, "1")
+        assert listen(client, f"{FIRST},EXTRA://slow.test:{port}", limit) == (0, None)
+        resolver.may_answer.set()
+        until(broker, lambda: is_open(port))
+        with Connection(f"127.0.0.1:{port}") as first:
+            metadata(first)
+            (listener,) = (one for one in broker.state.listeners if one.name == "EXTRA")
+            assert not broker.call(lambda: broker._server._registry.has_place(listener))
+
+
 @pytest.mark.parametrize("host", ["no-such-host.invalid", "no..name"])
 def test_a_listener_whose_name_is_not_found_is_logged(caplog, tmp_path, host):
     """Also at the next start, which it does not stop."""
@@ -313,7 +329,7 @@ def listeners() -> DynamicListeners:
     def never(listener):
         raise AssertionError(listener)
 
-    return DynamicListeners(SimpleNamespace(config=BrokerConfig.parse(options)), never, never)
+    return DynamicListeners(SimpleNamespace(config=BrokerConfig.parse(options)), never, never, never)
 
 
 @pytest.mark.parametrize(
@@ -394,7 +410,7 @@ def test_what_kafka_refuses_is_refused_in_its_words(listeners, text, protocols, 
 def test_without_a_map_of_protocols_the_names_of_listeners_are_read_first(text, why):
     broker = SimpleNamespace(config=BrokerConfig.parse({"listeners": FIRST}))
     with pytest.raises(ConfigError) as caught:
-        DynamicListeners(broker, None, None).check({"listeners": text})
+        DynamicListeners(broker, None, None, None).check({"listeners": text})
     assert str(caught.value) == why
 
 
@@ -433,12 +449,13 @@ def test_without_advertised_listeners_what_was_added_stays():
     """As in Kafka: it is advertised then."""
     config = BrokerConfig.parse({"listeners": FIRST, PROTOCOLS: MAP})
     config.apply_dynamic({"listeners": f"{FIRST},EXTRA://h:1"})
-    listeners = DynamicListeners(SimpleNamespace(config=config), print, print)
+    listeners = DynamicListeners(SimpleNamespace(config=config), print, print, print)
     with pytest.raises(ConfigError, match=r"Advertised listeners 'Set\(ListenerName\(PLAINTEXT\), ListenerName\(EXTRA"):
         listeners.check({"listeners": FIRST})
     with pytest.raises(ConfigError, match="There must be at least one broker advertised listener"):
         DynamicListeners(
             SimpleNamespace(config=BrokerConfig.parse({"controller.listener.names": "EXTRA", PROTOCOLS: MAP})),
+            print,
             print,
             print,
         ).check({"listeners": "EXTRA://h:1"})
