@@ -59,10 +59,11 @@ cdef enum:
     # The densest ordinary requests (a list of partition numbers) reach a ratio of 10.
     OBJECT_BYTES_FREE = 64 << 20
     OBJECT_BYTES_RATIO = 16
-    UNKNOWN_TAG_OBJECT_BYTES = 150
+    # What an unknown tag takes. A known one counts as much: of many the last one stays, but each takes its time.
+    TAG_OBJECT_BYTES = 150
     # The objects of a request that is decoded in one go: some milliseconds of work.
     SMALL_REQUEST_OBJECT_BYTES = 1 << 20
-    # Work in a thread pauses after so many elements, for so long that a thread which waits for the GIL gets it.
+    # Work in a thread pauses after so many elements and tags, so long that a thread which waits for the GIL gets it.
     ELEMENTS_WITHOUT_PAUSE = 512
     PAUSE_US = 50
     MAX_FRAME_BYTES = 0x7FFFFFFF
@@ -77,7 +78,7 @@ cdef struct Frame:
     PyObject* memory            # a memoryview of the whole buffer, made when the first records are met; owned
     Py_ssize_t object_bytes_left
     bint is_limited             # object_bytes_left is that of a small request
-    int until_pause             # elements; negative: without pauses
+    int until_pause             # elements and tags; negative: without pauses
 
 
 class LargeRequestError(Exception):
@@ -87,6 +88,16 @@ class LargeRequestError(Exception):
 cdef int let_others_work() except -1:
     with nogil:
         usleep(PAUSE_US)
+    return 0
+
+
+cdef inline int count_work(int* until_pause) except -1:
+    """Count an element or a tag."""
+    if until_pause[0] >= 0:
+        until_pause[0] -= 1
+        if until_pause[0] < 0:
+            until_pause[0] = ELEMENTS_WITHOUT_PAUSE
+            let_others_work()
     return 0
 
 
@@ -118,6 +129,8 @@ cdef int read_tags(PlanTable* plan, object made, Frame* f) except -1:
     left = count
     while left > 0:
         left -= 1
+        charge(f, TAG_OBJECT_BYTES)
+        count_work(&f.until_pause)
         read_uvarint(&f.c, &tag)
         read_uvarint(&f.c, &size_bytes)
         for i in range(plan.tagged_count):
@@ -134,7 +147,6 @@ cdef int read_tags(PlanTable* plan, object made, Frame* f) except -1:
                 if plan.absent[i].tag == tag:
                     raise WireError(f"tag {tag} is not valid for this version")
             need(&f.c, size_bytes)
-            charge(f, UNKNOWN_TAG_OBJECT_BYTES)
             if unknown is None:
                 unknown = {}
                 old = get_slot(<PyObject*>made, plan.unknown_slot)
@@ -250,11 +262,7 @@ cdef object read_array(Operation* op, Frame* f):
             value = read_element(op, f)
         Py_INCREF(value)
         PyList_SET_ITEM(made, i, value)
-        if f.until_pause >= 0:
-            f.until_pause -= 1
-            if f.until_pause < 0:
-                f.until_pause = ELEMENTS_WITHOUT_PAUSE
-                let_others_work()
+        count_work(&f.until_pause)
     untrack(made)
     return made
 
@@ -622,11 +630,7 @@ cdef int write_array(Operation* op, PyObject* value, Target* t) except -1:
             raise EncodeError(f"{<object>op.name} has a null element")
         else:
             write_value(op, op.element, item, t)
-        if t.until_pause >= 0:
-            t.until_pause -= 1
-            if t.until_pause < 0:
-                t.until_pause = ELEMENTS_WITHOUT_PAUSE
-                let_others_work()
+        count_work(&t.until_pause)
     return 0
 
 

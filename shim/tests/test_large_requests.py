@@ -32,6 +32,7 @@ from kafka_shim.large_requests import MOST_AT_A_TIME, LargeRequests
 from kafka_shim.protocol.messages.api_versions_request import ApiVersionsRequest
 from kafka_shim.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from kafka_shim.protocol.messages.describe_groups_request import DescribeGroupsRequest
+from kafka_shim.protocol.messages.fetch_request import FetchRequest
 from kafka_shim.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kafka_shim.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kafka_shim.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
@@ -423,6 +424,38 @@ def test_patient_work_lets_other_threads_in() -> None:
     """A thread that wants the GIL waited for the whole of the work: a turn of the loop."""
     data = encode(DescribeGroupsRequest(groups=NAMES * 50), 5)
     worker = threading.Thread(target=decode_patiently, args=(DescribeGroupsRequest, 5, data, 0))
+    worker.start()
+    turns = 0
+    while worker.is_alive():
+        turns += 1
+        time.sleep(0)
+    assert turns > 50
+
+
+def with_tags(tag: bytes, count: int) -> bytes:
+    """A Fetch, version 12, with this tagged field so many times."""
+    data = encode(FetchRequest(), 12)
+    assert data[-1] == 0
+    number = bytes([count & 0x7F | 0x80, count >> 7 & 0x7F | 0x80, count >> 14])
+    return data[:-1] + number + tag * count
+
+
+NO_CLUSTER_ID, UNKNOWN_TAG = b"\x00\x01\x00", b"\x05\x00"
+
+
+@pytest.mark.parametrize("tag", [NO_CLUSTER_ID, UNKNOWN_TAG])
+def test_a_request_of_many_tagged_fields_is_large(tag: bytes) -> None:
+    """One that came again and again took the loop half a second for 100 MB; the last one counts."""
+    assert decode_request(FetchRequest, 12, with_tags(tag, 1000), 0) == decode(FetchRequest, 12, with_tags(tag, 1))
+    data = with_tags(tag, MANY)
+    with pytest.raises(LargeRequestError):
+        decode_request(FetchRequest, 12, data, 0)
+    assert decode_patiently(FetchRequest, 12, data, 0) == decode(FetchRequest, 12, with_tags(tag, 1))
+
+
+@pytest.mark.parametrize("tag", [NO_CLUSTER_ID, UNKNOWN_TAG])
+def test_patient_work_on_tagged_fields_lets_other_threads_in(tag: bytes) -> None:
+    worker = threading.Thread(target=decode_patiently, args=(FetchRequest, 12, with_tags(tag, 400_000), 0))
     worker.start()
     turns = 0
     while worker.is_alive():
