@@ -79,7 +79,9 @@ class TlsHandshakes:
                 error = err.with_traceback(None)  # whose frame has the error: a cycle
         try:
             self._loop.call_soon_threadsafe(self._deliver, step, error)
-        except RuntimeError:  # the loop is closed
+        except (RuntimeError, MemoryError):
+            # The loop is closed, or there is no memory to tell it: the client has no answer then, and is closed when
+            # its time to log in is over.
             self._room.release()
 
     def _deliver(self, step: Step, error: Exception | None) -> None:

@@ -10,6 +10,7 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from cryptography import x509
@@ -198,6 +199,31 @@ def test_a_handshake_that_fails_unexpectedly_does_not_end_the_thread():
         handshakes.take_step(next_one.tls, next_one)
         errors = await asyncio.wait_for(asyncio.gather(failed.taken, next_one.taken), 60)
         assert [type(error) for error in errors] == [MemoryError, ssl.SSLWantReadError]
+        handshakes.stop()
+
+    asyncio.run(main())
+
+
+def test_a_result_for_which_there_is_no_memory_does_not_end_the_thread(monkeypatch: pytest.MonkeyPatch):
+    """No client could begin TLS after that."""
+
+    async def main() -> None:
+        context, loop = server_context(), asyncio.get_running_loop()
+        tell, failures = loop.call_soon_threadsafe, [MOST_UNDELIVERED]
+
+        def short(*arguments: Any) -> asyncio.Handle:
+            if failures[0]:
+                failures[0] -= 1
+                raise MemoryError
+            return tell(*arguments)
+
+        crowd = [Waiting(context) for _ in range(HANDSHAKES)]
+        handshakes = TlsHandshakes(RealClock())
+        monkeypatch.setattr(loop, "call_soon_threadsafe", short)
+        for one in crowd:
+            handshakes.take_step(one.tls, one)
+        await asyncio.wait_for(asyncio.gather(*(one.taken for one in crowd[MOST_UNDELIVERED:])), 60)
+        assert not any(one.taken.done() for one in crowd[:MOST_UNDELIVERED])
         handshakes.stop()
 
     asyncio.run(main())
