@@ -44,6 +44,8 @@ PART_BYTES = 1 << 14
 # How long it takes at most until that place is free.
 EVICTION_S = 1.0
 LARGEST_BODY_BYTES = 1 << 16
+# How long a server rests that cannot accept, as without a free descriptor: it would try again at once, and again.
+ACCEPT_RETRY_S = 0.1
 # What is dropped at most of a request that is refused before it was read.
 MOST_DROPPED_BYTES = 1 << 20
 # The digits of a Content-Length: Python refuses to convert thousands of digits, with an error of its own.
@@ -177,6 +179,13 @@ class _Server(ThreadingHTTPServer):
         # The requests that are being answered, with when their client last took a part, the longest ago first.
         self._taken_s: dict[socket.socket, float] = {}
         self.bugs = Bugs()
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        try:
+            return super().get_request()
+        except OSError:
+            time.sleep(ACCEPT_RETRY_S)
+            raise
 
     def process_request(self, request: Any, client_address: Any) -> None:
         if (

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import http.client
 import logging
 import select
 import socket
+import socketserver
 import ssl
 import struct
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
+from typing import Any
 
 import pytest
 
@@ -244,6 +247,31 @@ def test_a_request_without_a_thread_keeps_no_place(plain: HttpServer, monkeypatc
     connection.request("GET", "/")
     assert connection.getresponse().status == 200
     connection.close()
+
+
+def test_a_server_without_a_descriptor_for_a_client_rests(plain: HttpServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It tried to accept them again and again, which took a CPU."""
+    tries, rests, goes_on = [0], [0], threading.Event()
+    accept = socketserver.TCPServer.get_request
+
+    def refuse(server: socketserver.TCPServer) -> Any:
+        if goes_on.is_set():
+            return accept(server)
+        tries[0] += 1
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    def rest(seconds: float) -> None:
+        assert seconds == module.ACCEPT_RETRY_S
+        rests[0] += 1
+        if rests[0] == 3:
+            goes_on.set()
+
+    monkeypatch.setattr(socketserver.TCPServer, "get_request", refuse)
+    monkeypatch.setattr(module.time, "sleep", rest)
+    with socket.create_connection(("127.0.0.1", plain.port), timeout=10) as client:
+        client.sendall(b"GET /a HTTP/1.0\r\n\r\n")
+        assert client.recv(100).startswith(b"HTTP/1.0 200")
+    assert tries == rests == [3]
 
 
 @pytest.fixture
