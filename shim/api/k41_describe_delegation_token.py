@@ -22,23 +22,24 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.context import Context
     from kafka_shim.protocol.records.delegation_token_record import DelegationTokenRecord
+    from kafka_shim.turns import Steps
 
 KEY, MIN, MAX = 41, 1, 3
 REQUEST, RESPONSE = DescribeDelegationTokenRequest, DescribeDelegationTokenResponse
 
 
-def handle(context: Context, request: DescribeDelegationTokenRequest) -> DescribeDelegationTokenResponse:
+def handle(context: Context, request: DescribeDelegationTokenRequest) -> Steps[DescribeDelegationTokenResponse]:
     if not is_allowed(context):
         return DescribeDelegationTokenResponse(error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
     tokens = tokens_of(context)
     owners = None
     if request.owners is not None:
         owners = [f"{one.principal_type}:{one.principal_name}" for one in request.owners]
-    described = [
-        _describe(context.api_version, token, tokens.hmac_of(token.token_id))
-        for token in tokens
-        if _is_shown(context, token, owners)
-    ]
+    described = []
+    for token in tokens:
+        if _is_shown(context, token, owners):
+            described.append(_describe(context.api_version, token, tokens.hmac_of(token.token_id)))
+        yield
     return DescribeDelegationTokenResponse(tokens=described)
 
 

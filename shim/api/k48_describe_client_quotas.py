@@ -20,24 +20,23 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.context import Context
     from kafka_shim.errors import ErrorCode
+    from kafka_shim.turns import Steps
 
 KEY, MIN, MAX = 48, 0, 1
 REQUEST, RESPONSE = DescribeClientQuotasRequest, DescribeClientQuotasResponse
 
 
-def handle(context: Context, request: DescribeClientQuotasRequest) -> DescribeClientQuotasResponse:
+def handle(context: Context, request: DescribeClientQuotasRequest) -> Steps[DescribeClientQuotasResponse]:
     components = [(one.entity_type, one.match_type, one.match) for one in request.components]
     image = context.broker.metadata.image
-    found = [
-        (
-            entity_hash(entity),
-            EntryData(
-                entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
-                values=[ValueData(key=key, value=values[key]) for key in order_values(list(values))],
-            ),
+    found = []
+    for entity, values in (yield from client_quotas.find(image, components, strict=request.strict)):
+        entry = EntryData(
+            entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
+            values=[ValueData(key=key, value=values[key]) for key in order_values(list(values))],
         )
-        for entity, values in client_quotas.find(image, components, strict=request.strict)
-    ]
+        found.append((entity_hash(entity), entry))
+        yield
     return DescribeClientQuotasResponse(entries=order_described(found, len(image.quotas)))
 
 

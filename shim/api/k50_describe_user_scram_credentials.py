@@ -13,12 +13,15 @@ from kafka_shim.security.scram_credentials import describe
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.context import Context
+    from kafka_shim.turns import Steps
 
 KEY, MIN, MAX = 50, 0, 0
 REQUEST, RESPONSE = DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsResponse
 
 
-def handle(context: Context, request: DescribeUserScramCredentialsRequest) -> DescribeUserScramCredentialsResponse:
+def handle(
+    context: Context, request: DescribeUserScramCredentialsRequest
+) -> Steps[DescribeUserScramCredentialsResponse]:
     users = None if request.users is None else [user.name for user in request.users]
-    results = describe(context.broker.metadata.image.scram, users)
+    results = yield from describe(context.broker.metadata.image.scram, users)
     return DescribeUserScramCredentialsResponse(error_message=None, results=results)

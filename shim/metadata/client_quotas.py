@@ -64,9 +64,9 @@ def decide_in_steps(
 
 def find(
     image: Image, components: Sequence[tuple[str, int, str | None]], *, strict: bool
-) -> Iterator[tuple[tuple[tuple[str, str | None], ...], Mapping[str, float]]]:
-    """Returns an iterator of (entity, values) that the filter matches. A component is (type, match type, name). With
-    `strict` an entity with further types does not match.
+) -> Steps[list[tuple[tuple[tuple[str, str | None], ...], Mapping[str, float]]]]:
+    """Returns (entity, values) of those that the filter matches. A component is (type, match type, name). With `strict`
+    an entity with further types does not match.
 
     Raises KafkaError INVALID_REQUEST, UNSUPPORTED_VERSION."""
     exact: dict[str, str | None] = {}
@@ -83,12 +83,17 @@ def find(
             "Invalid entity filter component combination. IP filter component should not be used with user or clientId "
             "filter component."
         )
-    for entity, values in image.quotas.items():
+    found = []
+    for entity, values in list(image.quotas.items()):
         names = dict(entity)
-        if strict and len(names) != len(kinds):
-            continue
-        if specified <= names.keys() and all(kind in names and names[kind] == exact[kind] for kind in exact):
-            yield entity, values
+        if (
+            (not strict or len(names) == len(kinds))
+            and specified <= names.keys()
+            and all(kind in names and names[kind] == exact[kind] for kind in exact)
+        ):
+            found.append((entity, values))
+        yield
+    return found
 
 
 def _decide(

@@ -124,7 +124,7 @@ def _check(name: str, mechanism: int, is_supported: bool) -> None:
         raise KafkaError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
 
 
-def describe(stored: Credentials, users: Iterable[str] | None) -> list[DescribeUserScramCredentialsResult]:
+def describe(stored: Credentials, users: Iterable[str] | None) -> Steps[list[DescribeUserScramCredentialsResult]]:
     """Return mechanism and iterations of each credential of these users, or of all if there are none."""
     wanted: dict[str, int] = {}
     for name in list(users or ()) or dict.fromkeys(name for name, _ in stored):
@@ -148,4 +148,5 @@ def describe(stored: Credentials, users: Iterable[str] | None) -> list[DescribeU
         else:
             result.credential_infos = infos
         results.append(result)
+        yield
     return results

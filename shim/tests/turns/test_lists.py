@@ -1,9 +1,10 @@
-"""Lists of all groups and of all transactional ids: their work grows with the broker, not with the request."""
+"""Lists of all that the broker has of one kind: their work grows with the broker, not with the request."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from kafka_shim.api.token_requests import ANONYMOUS
 from kafka_shim.embedded import Broker
 from kafka_shim.targets.requests import make
 from kafka_shim.tests.turns.harness import answer_when, begun, producer, steps_of, topics
@@ -46,3 +47,53 @@ def test_transactions_are_listed_in_steps(broker: Broker) -> None:
             f"id-{number}" for number in range(MANY)
         )
         assert count >= MANY
+
+
+def test_quotas_are_listed_in_steps(broker: Broker) -> None:
+    def altered(names: list[str], remove: bool = False) -> Any:
+        ops = [{"key": "producer_byte_rate", "value": 1.0, "remove": remove}]
+        return make(
+            "AlterClientQuotas",
+            entries=[{"entity": [{"entity_type": "user", "entity_name": name}], "ops": ops} for name in names],
+        )
+
+    names = [f"u{number}" for number in range(MANY)]
+    request = make("DescribeClientQuotas", components=[], strict=False)
+    with Connection(broker.bootstrap_servers, timeout_s=60) as client:
+        assert not any(one.error_code for one in client.request(altered(names), 1).entries)
+        whole = client.request(request, 1)
+        assert sorted(one.entity[0].entity_name for one in whole.entries) == sorted(names)
+        # Between two steps one goes: it was there when the list began.
+        listing = broker.call(lambda: [begun(broker.state, request, 1, MANY)])
+        assert not any(one.error_code for one in client.request(altered(names[-1:], remove=True), 1).entries)
+        answer, count = broker.call(lambda: steps_of(listing[0]))
+        assert answer.entries == whole.entries
+        assert MANY + count >= 2 * MANY
+        listed = client.request(request, 1)
+        assert sorted(one.entity[0].entity_name for one in listed.entries) == sorted(names[:-1])
+
+
+def test_credentials_are_listed_in_steps(broker: Broker) -> None:
+    with Connection(broker.bootstrap_servers, timeout_s=60) as client:
+        upsertions = [
+            {"name": f"u{number}", "mechanism": 1, "iterations": 4096, "salt": b"s", "salted_password": b"p"}
+            for number in range(MANY)
+        ]
+        client.request(make("AlterUserScramCredentials", deletions=[], upsertions=upsertions), 0)
+        request = make("DescribeUserScramCredentials", users=None)
+        answer, count = broker.call(lambda: steps_of(begun(broker.state, request, 0, 0)))
+        assert [one.user for one in answer.results] == [one["name"] for one in upsertions]
+        assert all(len(one.credential_infos) == 1 for one in answer.results)
+        assert count >= MANY
+
+
+def test_delegation_tokens_are_listed_in_steps() -> None:
+    with Broker(sasl="PLAIN", users={"alice": "a"}, delegation_token_secret_key="key") as broker:
+        tokens = broker.state.tokens
+        made = broker.call(lambda: [tokens.create(ANONYMOUS, ANONYMOUS, [], -1)[0].token_id for _ in range(MANY)])
+        request = make("DescribeDelegationToken", owners=None)
+        listing = broker.call(lambda: [begun(broker.state, request, 3, MANY // 2)])
+        broker.call(lambda: tokens.expire(ANONYMOUS, tokens.hmac_of(made[-1]), -1))
+        answer, count = broker.call(lambda: steps_of(listing[0]))
+        assert [one.token_id for one in answer.tokens] == made
+        assert MANY // 2 + count >= MANY
