@@ -18,7 +18,7 @@ from pathlib import Path
 
 from kafka_shim.clock import RealClock, VirtualClock
 from kafka_shim.config import BrokerConfig
-from kafka_shim.embedded_client import EmbeddedClient, class_name, option_name, text_of
+from kafka_shim.embedded_client import EmbeddedClient, absolute_paths, class_name, option_name, text_of
 from kafka_shim.embedded_control import ClockControl, OnLoop, call_on
 from kafka_shim.embedded_ports import KeptPorts
 from kafka_shim.embedded_records import FirstRecords
@@ -74,7 +74,8 @@ class Broker(EmbeddedClient):
         at the start; Kafka's StandardAuthorizer decides by them. `authorizer`: another class than that, or its dotted
         path. `tls`: with a throw-away certificate authority. `sasl`: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, with `users`
         (name -> password), or OAUTHBEARER; `client_config` says how to connect. Raises ConfigError, TypeError."""
-        self._options = {**DEFAULTS, **{option_name(name): text_of(value) for name, value in options.items()}}
+        given = {option_name(name): text_of(value) for name, value in options.items()}
+        self._options = {**DEFAULTS, **absolute_paths(given)}
         self._security: EmbeddedSecurity | None = None
         protocol = "PLAINTEXT"
         if tls or sasl is not None or users:
@@ -97,7 +98,7 @@ class Broker(EmbeddedClient):
         self._kept = KeptPorts()
         config = self._config()
         # None: data is in memory, in a directory that is removed at the stop.
-        self._given_dirs: tuple[str, ...] | None = None if data_dir is None else (str(data_dir),)
+        self._given_dirs: tuple[str, ...] | None = None if data_dir is None else (str(Path(data_dir).absolute()),)
         if not self._options.keys().isdisjoint(("log.dirs", "log.dir")):
             if data_dir is not None:
                 raise TypeError("data_dir and log_dirs (or log_dir) say the same: give one of them")
@@ -273,8 +274,8 @@ class Broker(EmbeddedClient):
     @property
     def data_dir(self) -> Path:
         """The (first) data directory. With data in memory it is removed at the stop."""
-        path = Path(self._word(4).partition("data=")[2])
-        return path if self._given_dirs is None else Path(self._given_dirs[0]).absolute()
+        path = self._word(4).partition("data=")[2]
+        return Path(path if self._given_dirs is None else self._given_dirs[0])
 
     def _word(self, at: int) -> str:
         if not self._ready:

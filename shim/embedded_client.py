@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import time
+from pathlib import Path
 
 from kafka_shim.client.cluster import Cluster
 from kafka_shim.client.reading import EARLIEST, fetch, is_data, list_offsets, read_all
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     # What is stored as it is, as UTF-8, or as JSON.
     Content = bytes | str | Mapping[str, Any] | list[Any] | int | float | None
 
+# Options whose values are directories.
+DIRECTORIES = ("log.dirs", "log.dir", "metadata.log.dir", "cordoned.log.dirs")
 # Between two looks for records: the broker's clock may stand still, so that no Fetch may wait there.
 POLL_S = 0.005
 
@@ -172,6 +175,19 @@ def text_of(value: object) -> str:
 def option_name(keyword: str) -> str:
     """Kafka's name of a keyword. One with a dot is Kafka's name already, such as `listener.name.sasl_ssl.`..."""
     return keyword if "." in keyword else keyword.replace("_", ".")
+
+
+def absolute_paths(options: Mapping[str, str]) -> dict[str, str]:
+    """Returns options whose directories are those of now also where the program changes its working directory."""
+    return {
+        name: ",".join(_absolute(path.strip()) for path in text.split(",")) if name in DIRECTORIES else text
+        for name, text in options.items()
+    }
+
+
+def _absolute(path: str) -> str:
+    """Nothing, `*` and a reference to a value that is kept elsewhere stay."""
+    return path if path in ("", "*") or path.startswith("${") else str(Path(path).absolute())
 
 
 def class_name(authorizer: type | str | None) -> str:

@@ -94,6 +94,24 @@ def test_directories_given_as_the_option_are_used_and_kept(tmp_path: Path, proce
         Broker(data_dir=first, log_dirs=str(second))
 
 
+@pytest.mark.parametrize("process", [False, True])
+@pytest.mark.parametrize("given", [{"data_dir": "a"}, {"log_dirs": "a, b", "cordoned_log_dirs": "b"}])
+def test_a_relative_directory_is_the_same_one_wherever_the_program_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, process: bool, given: dict[str, str]
+):
+    """A restart elsewhere had another directory, without the records."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(tmp_path)
+    with Broker(process=process, **given) as broker:
+        broker.produce("t", "kept")
+        monkeypatch.chdir(elsewhere)
+        assert broker.data_dir == tmp_path / "a"
+        broker.restart()
+        assert [one.text for one in broker.consume("t")] == ["kept"]
+    assert list(elsewhere.iterdir()) == []
+
+
 def test_a_directory_in_use_is_refused_and_the_broker_can_be_started_later(tmp_path: Path):
     late = Broker(data_dir=tmp_path)
     with Broker(data_dir=tmp_path), pytest.raises(StorageError):
