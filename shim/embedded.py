@@ -44,7 +44,7 @@ DEFAULTS = {"group.initial.rebalance.delay.ms": "0"}
 
 
 class Broker(EmbeddedClient):
-    """One broker, running from `start` to `stop`; `with` does both. Its methods may be called from any thread.
+    """One broker, running from `start` to `stop`; `with` does both. Call its methods on any thread but its own.
 
     Other keyword arguments are Kafka's options with underscores in place of dots, with values of any plain type:
     `Broker(log_retention_ms=1000, auto_create_topics_enable=False)`.
@@ -291,7 +291,7 @@ class Broker(EmbeddedClient):
 
     @property
     def faults(self) -> Faults:
-        """The fault points, whose methods run on the broker's thread. Raises TypeError with `process=True`."""
+        """The fault points. Functions that they call may use them too. Raises TypeError with `process=True`."""
         if self._is_process:
             raise TypeError("the faults of a broker in a process of its own are set when it starts: Broker(faults=...)")
         return OnLoop(self, self._faults)  # type: ignore[return-value]

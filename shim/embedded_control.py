@@ -50,7 +50,14 @@ class ClockControl:
 
 def call_on(loop: asyncio.AbstractEventLoop, function: Callable[..., Any], *arguments: Any) -> Any:
     """Run `function(*arguments)` on the thread of `loop`. Returns or raises what it returns or raises. A coroutine is
-    awaited there. Raises TimeoutError if the thread is held up for 30 s."""
+    awaited there. Raises TimeoutError if the thread is held up for 30 s, RuntimeError for a coroutine if it is the
+    thread of the caller, as of a function that a fault point calls: it cannot wait for itself."""
+    if _is_of_caller(loop):
+        outcome = function(*arguments)
+        if asyncio.iscoroutine(outcome):
+            outcome.close()
+            raise RuntimeError("the broker's own thread cannot wait for itself: call this on another one")
+        return outcome
 
     async def run() -> Any:
         outcome = function(*arguments)
@@ -64,6 +71,14 @@ def call_on(loop: asyncio.AbstractEventLoop, function: Callable[..., Any], *argu
         if future.done():
             raise  # its own
         raise TimeoutError(f"the broker's thread did not answer within {CALL_SECONDS:g} s") from error
+
+
+def _is_of_caller(loop: asyncio.AbstractEventLoop) -> bool:
+    """Whether the caller runs on the thread of `loop`."""
+    try:
+        return asyncio.get_running_loop() is loop
+    except RuntimeError:
+        return False
 
 
 class OnLoop:

@@ -174,6 +174,24 @@ def test_faults_are_armed_from_the_test():
         assert broker.faults.reached("log.before_write") == 2
 
 
+def test_a_function_at_a_fault_point_may_change_the_faults_and_may_not_wait_for_its_own_thread():
+    """It was held up for 30 s, and the broker with it."""
+    with Broker(clock="virtual") as broker, Connection(broker.bootstrap_servers) as client:
+        make_topic(client, "t")
+        refused: list[str] = []
+
+        def act(**_: object) -> None:
+            broker.faults.disarm("log.before_write")
+            with pytest.raises(RuntimeError) as told:
+                broker.clock.advance("1s")
+            refused.append(str(told.value))
+
+        broker.faults.arm("log.before_write", act, where={"topic": "t"})
+        assert [produce(client, "t", 0, batch(b"a")).error_code for _ in range(2)] == [0, 0]
+        assert refused == ["the broker's own thread cannot wait for itself: call this on another one"]
+        broker.clock.advance("1s")
+
+
 def test_a_broker_in_a_process_is_killed_and_recovers(tmp_path: Path):
     broker = Broker(data_dir=tmp_path, process=True)
     with broker, Connection(broker.bootstrap_servers) as client:
