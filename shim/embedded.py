@@ -20,7 +20,7 @@ from kafka_shim.clock import RealClock, VirtualClock
 from kafka_shim.config import BrokerConfig
 from kafka_shim.embedded_client import EmbeddedClient, absolute_paths, class_name, option_name, text_of
 from kafka_shim.embedded_control import ClockControl, OnLoop, call_on
-from kafka_shim.embedded_ports import KeptPorts
+from kafka_shim.embedded_ports import KeptPorts, addresses_of
 from kafka_shim.embedded_records import FirstRecords
 from kafka_shim.faults import Faults
 from kafka_shim.memory_dir import make, remove, remove_at_end
@@ -240,23 +240,23 @@ class Broker(EmbeddedClient):
     @property
     def bootstrap_servers(self) -> str:
         """HOST:PORT of the first listener, for a client's `bootstrap.servers`."""
-        return self._word(1).split(",")[0].partition("://")[2]
+        return next(iter(addresses_of(self._word(1)).values()))
 
     @property
     def bootstrap_controllers(self) -> str:
         """HOST:PORT of the controller's first listener, for `--bootstrap-controller`; empty without one. It is one of
         `listen` that `controller_listener_names` names."""
         names = self._config().controller_listener_names
-        entries = [entry.partition("://") for entry in self._word(1).split(",")]
-        return next((address for name, _, address in entries if name in names), "")
+        return next((address for name, address in addresses_of(self._word(1)).items() if name in names), "")
 
     def client_config(self, library: str, user: str | None = None) -> dict[str, Any]:
-        """Returns what a client needs to connect: the settings of "confluent-kafka", "kafka-python", "aiokafka", "java"
-        or "spark", with the password of `user` (the first of `users` if it is None). Raises ValueError."""
+        """Returns the settings of "confluent-kafka", "kafka-python", "aiokafka", "java" or "spark" for the first
+        listener that is as `tls` and `sasl` say, as `user` (the first of `users` if it is None). Raises ValueError."""
         from kafka_shim.embedded_security import EmbeddedSecurity
 
         security = self._security or EmbeddedSecurity(False, None, None)
-        return security.client_config(library, self.bootstrap_servers, user)
+        address = security.listener_of(self._config(), addresses_of(self._word(1))) or self.bootstrap_servers
+        return security.client_config(library, address, user)
 
     @property
     def port(self) -> int:

@@ -49,10 +49,10 @@ class EmbeddedClient:
         """Returns a client of this broker, for `with`. `user` is one of `users`, the first if it is None."""
         java = {name: str(value) for name, value in self.client_config("java", user).items()}
         if java.get("security.protocol", "PLAINTEXT") == "PLAINTEXT":
-            return Cluster(self.bootstrap_servers, client_id="kafka-shim-test")
+            return Cluster(java["bootstrap.servers"], client_id="kafka-shim-test")
         from kafka_shim.client_security import ClientSecurity
 
-        return Cluster(self.bootstrap_servers, client_id="kafka-shim-test", security=ClientSecurity(java))
+        return Cluster(java["bootstrap.servers"], client_id="kafka-shim-test", security=ClientSecurity(java))
 
     # --- topics
 

@@ -5,6 +5,11 @@ from __future__ import annotations
 import socket
 
 
+def addresses_of(bound: str) -> dict[str, str]:
+    """Returns HOST:PORT of each listener by its name, in their order, of the addresses that a broker has printed."""
+    return {name: address for name, _, address in (entry.partition("://") for entry in bound.split(","))}
+
+
 class KeptPorts:
     """`listen` is the value of `listeners` with the ports that the broker had, or empty."""
 
@@ -15,8 +20,7 @@ class KeptPorts:
     def note(self, listeners: str, bound: str) -> None:
         """Before the broker ends: the next start gets its ports. `bound` is the addresses that it printed."""
         named = [entry.strip().partition("://") for entry in listeners.split(",")]
-        ports = dict(address.replace("://", " ").rsplit(":", 1) for address in bound.split(","))
-        ports = {name.split(" ")[0]: port for name, port in ports.items()}
+        ports = {name: address.rpartition(":")[2] for name, address in addresses_of(bound).items()}
         self.listen = ",".join(
             f"{name}://{address.rpartition(':')[0]}:{ports[name.upper()]}" for name, _, address in named
         )

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from kafka_shim.broker import Broker as State
+    from kafka_shim.config import BrokerConfig
 
 LIBRARIES = ("confluent-kafka", "kafka-python", "aiokafka", "java", "spark")
 _MODULES = {
@@ -85,6 +86,16 @@ class EmbeddedSecurity:
         return self.users if self.sasl is not None and self.sasl.startswith("SCRAM-") else {}
 
     # --- what clients need
+
+    def listener_of(self, config: BrokerConfig, addresses: Mapping[str, str]) -> str | None:
+        """Return the address, of these by listener, of the first listener with this protocol, if there are several
+        listeners and one has it."""
+        if len(addresses) == 1:
+            return None
+        from kafka_shim.listeners import listeners_of
+
+        found = [one.name for one in listeners_of(config)[0] if one.security_protocol == self.protocol]
+        return addresses[found[0]] if found else None
 
     def client_config(self, library: str, bootstrap_servers: str, user: str | None) -> dict[str, Any]:
         """Return the settings of a client library. `user` is one of `users`, or for OAUTHBEARER any name; None: the

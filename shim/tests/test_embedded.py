@@ -30,6 +30,8 @@ from kafka_shim.tests.descriptors import none_left
 from kafka_shim.tests.produced import batch, fetch, make_topic, metadata, produce
 from kafka_shim.wire_client import Connection, RequestError, WireClientError
 
+SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
+
 
 def open_files() -> set[str]:
     found = set()
@@ -620,6 +622,27 @@ def test_records_of_a_secured_broker_are_written_and_read():
         broker.produce("t", "a")
         broker.restart()
         assert [one.text for one in broker.consume("t")] == ["a"]
+
+
+@pytest.mark.parametrize("process", [False, True])
+def test_clients_are_told_the_listener_that_is_as_they_are(process: bool):
+    """They were told the first one with the protocol of another."""
+    listen = "INSIDE://127.0.0.1:0,OUTSIDE://127.0.0.1:0"
+    protocols = "INSIDE:PLAINTEXT,OUTSIDE:SASL_PLAINTEXT"
+    users = {"alice": "secret"}
+    with Broker(
+        listen=listen,
+        listener_security_protocol_map=protocols,
+        inter_broker_listener_name="INSIDE",
+        sasl="SCRAM-SHA-256",
+        users=users,
+        process=process,
+        **{"listener.name.outside.scram-sha-256.sasl.jaas.config": f"{SCRAM_MODULE} required;"},
+    ) as broker:
+        assert broker.client_config("java")["bootstrap.servers"] != broker.bootstrap_servers
+        broker.produce("t", "a")
+        with Connection(broker.bootstrap_servers) as client:
+            assert len(metadata(client, "t").topics[0].partitions) == 1
 
 
 @pytest.mark.parametrize("process", [False, True])
