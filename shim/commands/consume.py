@@ -42,6 +42,7 @@ Exit status: 0 printed; 1 the broker refused or was not reached; 2 wrong options
 """
 WAIT_MS = 500
 UNASSIGNED_S = 0.05
+BEGINNING = ("beginning", 0)
 
 
 @click.command(name="consume", epilog=EPILOG, help="Print the records of TOPICS, and end with the last one.")
@@ -179,7 +180,18 @@ class Reader:
     def _of_member(self, member: ConsumerMember, where: tuple[str, int]) -> Positions:
         committed = member.committed()
         known = {each: committed[each] for each in member.assigned if each in committed}
-        return {**starts(self._cluster, member.assigned - known.keys(), where, self._committed), **known}
+        first = list_offsets(self._cluster, dict.fromkeys(known, EARLIEST))
+        last = list_offsets(self._cluster, dict.fromkeys(known, LATEST))
+        lost = {each: at for each, at in known.items() if not first[each] <= at <= last[each]}
+        # As a consumer by its auto.offset.reset: no option of this command could move what is committed.
+        again = starts(self._cluster, lost, BEGINNING if where[0] == "offset" else where, self._committed)
+        for (topic, part), at in sorted(lost.items()):
+            click.echo(
+                f"warning: {topic}-{part} has no offset {at}, which is committed: it is read from offset "
+                f"{again[topic, part]} on",
+                err=True,
+            )
+        return {**starts(self._cluster, member.assigned - known.keys(), where, self._committed), **known, **again}
 
     def _is_done(self, positions: Positions, ends: Positions) -> bool:
         if self._left == 0:

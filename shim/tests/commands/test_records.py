@@ -272,6 +272,21 @@ def test_a_group_goes_on_where_it_was(run, monkeypatch, kafka_shim_factory):
     assert (status, json.loads(out)[0]["state"], json.loads(out)[0]["members"]) == (0, "Empty", 0)
 
 
+def test_a_group_whose_offset_is_no_longer_in_the_log_reads_on(run, monkeypatch, kafka_shim_factory):
+    """It failed each time, and told to give a --from, which is not for what is committed."""
+    broker = kafka_shim_factory()
+    monkeypatch.setenv("KAFKA_SHIM_BOOTSTRAP", broker.bootstrap_servers)
+    broker.produce("t", *"abcdef")
+    assert run("consume", "t", "--group", "g", "-n", "1")[1] == "a\n"
+    with broker.cluster() as cluster:
+        parts = [{"partition_index": 0, "offset": 4}]
+        request = make("DeleteRecords", topics=[{"name": "t", "partitions": parts}], timeout_ms=10_000)
+        assert cluster.any().request(request).topics[0].partitions[0].error_code == 0
+    warning = "warning: t-0 has no offset 1, which is committed: it is read from offset 4 on\n"
+    assert run("consume", "t", "--group", "g", "--from", "0") == (0, "e\nf\n", warning)
+    assert run("consume", "t", "--group", "g") == (0, "", "")
+
+
 def test_a_group_commits_only_what_was_printed(run, monkeypatch, kafka_shim_factory):
     broker = kafka_shim_factory(num_partitions=1)
     monkeypatch.setenv("KAFKA_SHIM_BOOTSTRAP", broker.bootstrap_servers)
