@@ -17,7 +17,7 @@ from kafka_shim.wire_client import WireClientError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import BinaryIO
+    from typing import Any, BinaryIO
 
     from kafka_shim.client.cluster import Cluster
     from kafka_shim.client.writing import Written
@@ -188,6 +188,8 @@ class Reader:
             yield Line(key, None if text == self._null_value else text)
 
 
+# What the protocol has room for, and how it says that a record has no time.
+INT32_MAX, INT64_MAX, NO_TIME = (1 << 31) - 1, (1 << 63) - 1, -1
 TOO_DEEP = 'give such a value as text, or as {"base64": ...}'
 
 
@@ -207,21 +209,37 @@ def _json_line(number: int, text: bytes) -> Line:
     fields = {"key", "value", "headers", "partition", "timestamp", "offset", "topic", "time"}
     if not isinstance(found, dict) or not set(found) <= fields:
         raise InputError(f"line {number} is not an object of {', '.join(sorted(fields))}")
-    partition, timestamp = found.get("partition"), found.get("timestamp")
     headers = found.get("headers") or {}
     pairs = headers.items() if isinstance(headers, dict) else headers
     try:
         return Line(
             _content(found.get("key")),
             _content(found.get("value")),
-            tuple((str(name), _content(value)) for name, value in pairs),
-            None if partition is None else int(partition),
-            None if timestamp is None else int(timestamp),
+            tuple((_name(name), _content(value)) for name, value in pairs),
+            _number("partition", found.get("partition"), 0, INT32_MAX),
+            _number("timestamp", found.get("timestamp"), NO_TIME, INT64_MAX),
         )
     except RecursionError:
         raise InputError(f"line {number} is nested too deeply: {TOO_DEEP}") from None
     except (TypeError, ValueError) as error:
         raise InputError(f"line {number}: {error}") from None
+
+
+def _number(field: str, value: Any, lowest: int, highest: int) -> int | None:
+    """A whole number, also as text, or None. Raises TypeError, ValueError."""
+    if value is None:
+        return None
+    is_none = isinstance(value, bool) or (isinstance(value, float) and not value.is_integer())
+    if is_none or not lowest <= (number := int(value)) <= highest:
+        raise ValueError(f"{field} is a whole number from {lowest} to {highest}, not {value}")
+    return number
+
+
+def _name(value: object) -> str:
+    """The name of a header. Raises ValueError for one that is no Unicode."""
+    name = str(value)
+    name.encode()
+    return name
 
 
 def _content(value: object) -> bytes | None:

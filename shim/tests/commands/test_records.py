@@ -165,6 +165,10 @@ def test_records_go_out_and_come_back_as_json(run, broker):
         (["--json-lines"], b"{\n", "line 1 is not JSON"),
         (["--json-lines"], b"[" * 100_000 + b"\n", "line 1 is nested too deeply"),
         (["--json-lines"], b'{"partition": "x"}\n', "line 1: invalid literal"),
+        (["--json-lines"], b'{"partition": 1e999}\n', "line 1: partition is a whole number"),
+        (["--json-lines"], b'{"partition": true}\n', "line 1: partition is a whole number"),
+        (["--json-lines"], b'{"timestamp": 9223372036854775808}\n', "line 1: timestamp is a whole number"),
+        (["--json-lines"], b'{"headers": {"\\ud800": "x"}}\n', "line 1: 'utf-8' codec can't encode"),
         (["--json-lines", "--key", "k"], b"", "exclude each other"),
         (["--transactional-id", "x", "--acks", "1"], b"", "needs --acks all"),
         (["--key-separator", ""], b"", "is empty"),
@@ -174,6 +178,14 @@ def test_records_go_out_and_come_back_as_json(run, broker):
 def test_wrong_input_is_told_with_its_line(run, words, given, told):
     status, _, err = run("produce", "t", *words, given=given)
     assert (status, told in err) == (2, True), err
+
+
+def test_the_lines_before_a_wrong_one_are_written(run, broker):
+    """What could not be written was found with those of its batch, which were lost."""
+    given = b'{"value": "a", "timestamp": -1}\n{"value": "b", "timestamp": 18446744073709551616}\n'
+    status, _, err = run("produce", "t", "--json-lines", given=given)
+    assert (status, err) == (2, f"error: line 2: timestamp is a whole number from -1 to {2**63 - 1}, not {2**64}\n")
+    assert values(broker, "t") == [(None, b"a")]
 
 
 def test_a_transaction_is_all_or_nothing(run, broker):
