@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -93,14 +92,20 @@ def group(
             (line and _with(line, added, partition) for line in reader.lines(source)),
             Producer(cluster, acks=ACKS[acks], compression=compression, transactional_id=transactional_id),
             transactional_id is not None,
+            source.isatty(),
         )
         _tell(written)
 
 
 def _write(
-    cluster: Cluster, topic: str, lines: Iterator[Line | None], producer: Producer, is_transaction: bool
+    cluster: Cluster,
+    topic: str,
+    lines: Iterator[Line | None],
+    producer: Producer,
+    is_transaction: bool,
+    interactive: bool,
 ) -> list[Written]:
-    interactive = sys.stdin.isatty()
+    """`interactive`: the lines are typed, each is wanted to be stored at once."""
     written: list[Written] = []
     producer.begin()
     try:
@@ -117,7 +122,7 @@ def _write(
                 partition=line.partition,
                 timestamp_ms=line.timestamp_ms,
             )
-            if interactive and not is_transaction:  # who types wants it stored now
+            if interactive and not is_transaction:
                 written += producer.flush()
         if is_transaction:
             return written + producer.commit()

@@ -61,6 +61,9 @@ def test_lines_become_records(run, broker):
 class Interrupted(io.BytesIO):
     """Lines of a keyboard at which Ctrl-C is pressed where the input would end."""
 
+    def isatty(self) -> bool:
+        return True
+
     def read(self, size: int | None = -1, /) -> bytes:
         found = super().read(size)
         if found or size == 0:
@@ -186,6 +189,18 @@ def test_the_lines_before_a_wrong_one_are_written(run, broker):
     status, _, err = run("produce", "t", "--json-lines", given=given)
     assert (status, err) == (2, f"error: line 2: timestamp is a whole number from -1 to {2**63 - 1}, not {2**64}\n")
     assert values(broker, "t") == [(None, b"a")]
+
+
+def test_lines_of_a_file_are_written_together_also_from_a_terminal(broker, monkeypatch, tmp_path):
+    """Each was a request, as if somebody typed it."""
+    broker.create_topic("t")
+    broker.faults.arm("log.after_append", lambda **_: None, where={"topic": "t"})
+    path = tmp_path / "lines"
+    path.write_bytes(b"line\n" * 1000)
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(), isatty=lambda: True))
+    assert main(["produce", "t", "--file", str(path), "--bootstrap-server", broker.bootstrap_servers]) == 0
+    assert len(values(broker, "t")) == 1000
+    assert broker.faults.reached("log.after_append") == 1
 
 
 def test_a_transaction_is_all_or_nothing(run, broker):
