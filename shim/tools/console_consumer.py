@@ -306,12 +306,13 @@ def _begin(given: Given, reset: ResetPolicy) -> Begin:
 
 
 def _source(cluster: Cluster, given: Given, groups: set[str], begin: Begin, commits: bool) -> Source:
-    pattern = re.compile(given.text("include")) if given.has("include") else None
+    pattern = _pattern(given.text("include")) if given.has("include") else None
     topic = given.text("topic")
 
     def topics() -> list[str]:
-        if pattern is not None:
-            return [one.name for one in cluster.metadata().topics if pattern.fullmatch(one.name)]
+        if pattern is not None:  # Kafka's exclude.internal.topics is true
+            found = cluster.metadata().topics
+            return [one.name for one in found if not one.is_internal and pattern.fullmatch(one.name)]
         return [topic] if _exists(cluster, topic) else []
 
     if not groups:
@@ -323,6 +324,14 @@ def _source(cluster: Cluster, given: Given, groups: set[str], begin: Begin, comm
     return ClassicMember(
         cluster, groups.pop(), topics, begin=lambda fresh: begin(cluster, fresh), commits=commits, join_s=join_s
     )
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    """Raises UsageError."""
+    try:
+        return re.compile(text)
+    except re.error as err:
+        raise UsageError(f"{text} is an invalid regular expression: {err}") from None
 
 
 def _exists(cluster: Cluster, topic: str) -> bool:

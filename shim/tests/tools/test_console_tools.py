@@ -16,7 +16,7 @@ from kafka_shim import Broker
 from kafka_shim.client.classic_membership import ClassicMember
 from kafka_shim.client.cluster import GROUP, TRANSACTION, Cluster
 from kafka_shim.client.groups import describe_group, list_groups
-from kafka_shim.client.offsets import committed_offsets
+from kafka_shim.client.offsets import commit_offsets, committed_offsets
 from kafka_shim.client.requests import NAMES, make
 from kafka_shim.targets.waiting import wait_until
 from kafka_shim.tests.txn.raw import Client
@@ -218,6 +218,21 @@ def test_a_consumer_refuses_values_of_its_properties_that_are_none(broker, words
     broker.create_topic("t")
     status, _, err = consume(broker, *words)
     assert (status, err.partition(" ")[0]) == (1, "Invalid")
+
+
+def test_topics_of_a_pattern_are_those_of_clients(broker):
+    """It printed the records of __consumer_offsets and __transaction_state too."""
+    for name in ("orders", "other"):
+        broker.produce(name, name)
+    with broker.cluster() as cluster:
+        commit_offsets(cluster, "g", {("orders", 0): 1})
+    words = ("--from-beginning", "--timeout-ms", "1000")
+    with tool("console_consumer", broker, "--include", "orders|__.*", *words) as consumer:
+        assert said(consumer)[:2] == (0, "orders\n")
+    with tool("console_consumer", broker, "--include", "*") as consumer:
+        status, out, err = said(consumer)
+    assert (status, out) == (1, "")
+    assert err.startswith("* is an invalid regular expression: nothing to repeat")
 
 
 def test_where_a_consumer_without_an_offset_begins(broker):
