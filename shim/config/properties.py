@@ -9,18 +9,22 @@ from kafka_shim.config.defaults import ConfigError
 
 _BLANKS = " \t\f"
 _LINE_END = re.compile(r"\r\n|\r|\n")
+_DIGITS = re.compile(r"[0-9A-Fa-f]{4}")
 
 
 def read_properties(path: str) -> dict[str, str]:
     """Read a Java properties file; values end before the blanks at the end of their line. Raises ConfigError for a file
-    that cannot be read."""
+    that cannot be read, or is none."""
     try:
         content = Path(path).read_bytes()
     except OSError as err:
         raise ConfigError(f"cannot read {path}: {err.strerror}") from None
     if b"\0" in content:
         raise ConfigError(f"cannot read {path}: it is not a text in UTF-8 (it has a byte 0)")
-    return {key: value.rstrip() for key, value in parse_properties(decode_properties(content)).items()}
+    try:
+        return {key: value.rstrip() for key, value in parse_properties(decode_properties(content)).items()}
+    except ValueError as err:
+        raise ConfigError(f"cannot read {path}: {err}") from None
 
 
 def decode_properties(content: bytes) -> str:
@@ -34,7 +38,7 @@ def decode_properties(content: bytes) -> str:
 
 def parse_properties(text: str) -> dict[str, str]:
     """Parse a Java properties file: comments start with `#` or `!`, the separator is `=`, `:` or a blank, and `\\` at
-    the end continues a line."""
+    the end continues a line. Raises ValueError for a `\\u` without four hexadecimal digits, as Java does."""
     found: dict[str, str] = {}
     logical = ""
     for raw in [*_LINE_END.split(text), ""]:
@@ -60,7 +64,10 @@ def _split(line: str) -> tuple[str, str]:
     key, rest = line[:at], line[at:].lstrip(_BLANKS)
     if rest[:1] in ("=", ":"):
         rest = rest[1:].lstrip(_BLANKS)
-    return _unescape(key), _unescape(rest)
+    try:
+        return _unescape(key), _unescape(rest)
+    except ValueError as err:
+        raise ValueError(f"{key}: {err}") from None
 
 
 def _unescape(text: str) -> str:
@@ -72,8 +79,12 @@ def _unescape(text: str) -> str:
         if letter == "\\" and at + 1 < len(text):
             at += 1
             letter = text[at]
-            if letter == "u" and at + 4 < len(text):
-                letter, at = chr(int(text[at + 1 : at + 5], 16)), at + 4
+            if letter == "u":
+                if not (digits := _DIGITS.match(text, at + 1)):  # nothing of the text is told: it may be a password
+                    raise ValueError(
+                        "no four hexadecimal digits follow a \\u: a backslash of the value is written twice"
+                    )
+                letter, at = chr(int(digits[0], 16)), at + 4
             else:
                 letter = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}.get(letter, letter)
         out.append(letter)

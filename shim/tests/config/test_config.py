@@ -278,7 +278,7 @@ def test_a_properties_file_is_read_as_java_reads_it(tmp_path):
     path = tmp_path / "server.properties"
     path.write_text(
         "# a comment\n! another\n\nnum.partitions = 3\nlog.dirs:/a,\\\n    /b\nbroker.rack rack\\ one\n"
-        "empty=\nunicode=\\u00e9\\t!\ncut=\\u00\nlast=1"
+        "empty=\nunicode=\\u00e9\\t!\nlast=1"
     )
     assert read_properties(str(path)) == {
         "num.partitions": "3",
@@ -286,7 +286,6 @@ def test_a_properties_file_is_read_as_java_reads_it(tmp_path):
         "broker.rack": "rack one",
         "empty": "",
         "unicode": "é\t!",
-        "cut": "u00",
         "last": "1",
     }
 
@@ -297,6 +296,20 @@ def test_a_properties_file_that_cannot_be_read_is_named(tmp_path):
     (tmp_path / "utf-16").write_bytes("num.partitions=3".encode("utf-16"))
     with pytest.raises(ConfigError, match=r"^cannot read .*utf-16: it is not a text in UTF-8"):
         read_properties(str(tmp_path / "utf-16"))
+
+
+@pytest.mark.parametrize("text", ["DOMAIN\\user", "x\\u12", "\\u+123", "x\\u"])
+def test_a_backslash_before_a_u_without_digits_is_refused_and_shows_nothing_of_the_value(tmp_path, text):
+    """Java refuses it. The commands ended with a traceback, and part of a password was told."""
+    path = tmp_path / "client.properties"
+    path.write_text(f"a=\\u00e4\npassword={text}\n")
+    told = (
+        r"client\.properties: password: no four hexadecimal digits follow a \\u: a backslash of the value is .* twice$"
+    )
+    with pytest.raises(ConfigError, match=told):
+        read_properties(str(path))
+    path.write_text("a=\\u00e4\npassword=DOMAIN\\\\user\n")
+    assert read_properties(str(path)) == {"a": "ä", "password": "DOMAIN\\user"}
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "latin-1"])
