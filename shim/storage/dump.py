@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from kafka_shim.cext.batch import HEADER_SIZE
+from kafka_shim.cext.batch import HEADER_SIZE, BatchError
 from kafka_shim.cext.crc32c import crc32c
 from kafka_shim.cext.records import iterate
 from kafka_shim.cext.segment import Walk, find_batch, read
@@ -96,16 +96,24 @@ class Dump:
             size_bytes = os.fstat(fd).st_size
             walk = Walk(fd, 0, min(size_bytes, self.options.max_bytes), False, 0)
             gaps: list[str] = []
+            broken: list[str] = []
             last_offset = -1
             for batch in walk:
                 content = read(fd, batch.position, batch.size_bytes)
                 yield batch_line(batch, content)
-                if self.options.deep:
+                if not self.options.deep:
+                    continue
+                try:
                     for record in iterate(content):
                         if record.offset != last_offset + 1:
                             gaps.append(f"  {last_offset} is followed by {record.offset}")
                         last_offset = record.offset
                         yield self._record_line(batch, record)
+                except BatchError as err:
+                    broken.append(f"  {BatchError(err.verdict, batch.position, err.record_index)}")
+                    last_offset = batch.last_offset
+            if broken:
+                self.complaints += [f"Batches that cannot be read in {os.path.abspath(path)}", *broken]
             if gaps:
                 self.complaints += [f"Non-consecutive offsets in {os.path.abspath(path)}", *gaps]
             if walk.position < size_bytes and self.options.max_bytes == MAX_INT32:

@@ -71,6 +71,24 @@ def test_torn_tail_and_unknown_files_are_told(make_disk: Callable[..., Disk]) ->
     assert run("--files", str(disk.partition / "missing.log"))[0] == 1
 
 
+def test_batches_behind_one_that_cannot_be_read_are_shown(make_disk: Callable[..., Disk]) -> None:
+    """The command ended with a traceback where somebody looked for what is wrong with a log."""
+    disk = make_disk()
+    log = disk.open()
+    for value in (b"first", b"second", b"third"):
+        put(log, value)
+    disk.stop()
+    path = disk.partition / f"{0:020d}.log"
+    data = bytearray(path.read_bytes())
+    data[data.index(b"second") - 1] ^= 0x7F  # the length of the value
+    path.write_bytes(data)
+    status, text, errors = run("--files", str(path), "--print-data-log")
+    assert status == 0
+    assert [line.rpartition(" ")[2] for line in text.splitlines()[2:]] == ["true", "first", "false", "true", "third"]
+    at = next(line for line in text.splitlines() if "isvalid: false" in line).partition("position: ")[2].split()[0]
+    assert errors.startswith(f"Batches that cannot be read in {path}\n  record 0 of the batch at {at}: ")
+
+
 def test_wrong_index_entries_are_complaints(make_disk: Callable[..., Disk]) -> None:
     disk = make_disk({"index.interval.bytes": "0"})
     log = disk.open()
