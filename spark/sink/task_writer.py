@@ -114,6 +114,8 @@ def open_producer(options: SinkOptions, query_id: str, task: int) -> Producer:
         **clients.QUIET,
         "linger.ms": "20",
         "transaction.timeout.ms": str(TRANSACTION_TIMEOUT_MS),
+        # librdkafka's default puts keys elsewhere than Spark's own sink and all Java producers do.
+        "partitioner": "murmur2_random",
         **dict(options.settings),
         "transactional.id": progress.transactional_id(query_id, task),
     }

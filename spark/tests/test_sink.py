@@ -15,7 +15,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
-from kafka_shim.spark import generator, stream, triggers
+from kafka_shim.spark import generator, kafka_topic, stream, triggers
 from kafka_shim.spark import plain_clients as kafka
 from kafka_shim.spark.kafka_topic import Source
 from kafka_shim.spark.sink import foreach_batch, progress, task_writer
@@ -128,6 +128,18 @@ def test_rows_may_name_topic_partition_key_headers_and_time(session: SparkSessio
         [(1, b"k", b"first", [("h", b"1"), ("h", None)], at_ms)],
         [(0, None, None, None, at_ms)],
     ]
+
+
+def test_keys_go_to_the_partitions_of_sparks_own_sink(session: SparkSession, bootstrap: str, name: str) -> None:
+    """They went to others, so that a topic written by both had records of one key in two partitions."""
+    topics = [kafka.create(bootstrap, f"{name}{role}", 5) for role in ("own", "once")]
+    rows = session.range(20).selectExpr("CAST(id AS STRING) AS key", "CAST(id AS STRING) AS value")
+    kafka_topic.write(rows, bootstrap, topics[0])
+    assert foreach_batch.write_batch(rows, 0, SinkOptions(bootstrap, topics[1]), query_id=f"{name}query") == 20
+    own, once = ({message.key(): message.partition() for message in kafka.read(bootstrap, each)} for each in topics)
+    assert own == once
+    assert len(own) == 20
+    assert len(set(own.values())) > 1
 
 
 def test_the_topic_of_the_sink_stands_over_that_of_the_rows(bootstrap: str, name: str) -> None:
