@@ -37,21 +37,26 @@ class ClockControl:
 
         Clients use the machine's time and can send nothing during the advance. Connected clients count as alive: their
         connections stay open and their group members stay members, as with heartbeats. With `silent` they count as
-        silent: sessions expire and idle connections are closed. Raises TypeError for a clock that is not virtual,
-        ValueError for a negative duration.
+        silent: sessions expire and idle connections are closed. A stopped broker is told of the time at its next start.
+        Raises TypeError for a clock that is not virtual, ValueError for a negative duration.
         """
         if not isinstance(self._clock, VirtualClock):
             raise TypeError("only a virtual clock can be moved: Broker(clock='virtual')")
         clock, delay_ms = self._clock, milliseconds(duration)
         if delay_ms < 0:
             raise ValueError(f"{duration!r} is negative: a clock cannot go back")
-        self._broker.call(lambda: clock.advance_and_drain(delay_ms, clients_alive=not silent))
+        loop = self._broker._loop
+        if loop is None:  # it is stopped, and has no timers
+            clock.advance(delay_ms)
+            return
+        call_on(loop, lambda: clock.advance_and_drain(delay_ms, clients_alive=not silent))
 
 
 def call_on(loop: asyncio.AbstractEventLoop, function: Callable[..., Any], *arguments: Any) -> Any:
     """Run `function(*arguments)` on the thread of `loop`. Returns or raises what it returns or raises. A coroutine is
-    awaited there. Raises TimeoutError if the thread is held up for 30 s, RuntimeError for a coroutine if it is the
-    thread of the caller, as of a function that a fault point calls: it cannot wait for itself."""
+    awaited there. Raises TimeoutError if the thread is held up for 30 s, RuntimeError
+    for a coroutine if it is the thread of the caller, as of a function that a fault point calls: it cannot wait for
+    itself."""
     if _is_of_caller(loop):
         outcome = function(*arguments)
         if asyncio.iscoroutine(outcome):

@@ -161,6 +161,21 @@ def test_its_clock_moves_when_the_test_moves_it():
         broker.clock.advance(1)
 
 
+def test_the_clock_of_a_stopped_broker_moves_too(tmp_path: Path):
+    """It stood still, without a word."""
+    broker = Broker(clock="virtual", data_dir=tmp_path, log_retention_check_interval_ms=1000)
+    with broker:
+        broker.create_topic("t", retention_ms=60_000, segment_ms=60_000)
+        broker.produce("t", "old")
+        before = broker.clock.now_ms()
+    broker.clock.advance("7d")
+    assert broker.clock.now_ms() - before == 604_800_000
+    with broker:
+        broker.produce("t", "new")
+        broker.clock.advance("40s")  # the first check comes after 30 s
+        assert [one.text for one in broker.consume("t")] == ["new"]
+
+
 def test_a_user_that_it_does_not_have_is_named():
     broker = Broker(sasl="PLAIN", users={"alice": "secret"})
     with broker, pytest.raises(ValueError, match="'bob' is not one of the users of this broker: alice"):
