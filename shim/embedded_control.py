@@ -49,12 +49,17 @@ class ClockControl:
         if loop is None:  # it is stopped, and has no timers
             clock.advance(delay_ms)
             return
-        call_on(loop, lambda: clock.advance_and_drain(delay_ms, clients_alive=not silent))
+        call_on(loop, lambda: clock.advance_and_drain(delay_ms, clients_alive=not silent), moves=clock.monotonic_ms)
 
 
-def call_on(loop: asyncio.AbstractEventLoop, function: Callable[..., Any], *arguments: Any) -> Any:
+def call_on(
+    loop: asyncio.AbstractEventLoop,
+    function: Callable[..., Any],
+    *arguments: Any,
+    moves: Callable[[], object] = lambda: None,
+) -> Any:
     """Run `function(*arguments)` on the thread of `loop`. Returns or raises what it returns or raises. A coroutine is
-    awaited there. Raises TimeoutError if the thread is held up for 30 s, RuntimeError
+    awaited there. Raises TimeoutError if the thread is held up for 30 s in which `moves` returns the same, RuntimeError
     for a coroutine if it is the thread of the caller, as of a function that a fault point calls: it cannot wait for
     itself."""
     if _is_of_caller(loop):
@@ -69,13 +74,17 @@ def call_on(loop: asyncio.AbstractEventLoop, function: Callable[..., Any], *argu
         return await outcome if asyncio.iscoroutine(outcome) else outcome
 
     coroutine: Coroutine[Any, Any, Any] = run()
+    seen = moves()
     future = asyncio.run_coroutine_threadsafe(coroutine, loop)
-    try:
-        return future.result(CALL_SECONDS)
-    except TimeoutError as error:
-        if future.done():
-            raise  # its own
-        raise TimeoutError(f"the broker's thread did not answer within {CALL_SECONDS:g} s") from error
+    while True:
+        try:
+            return future.result(CALL_SECONDS)
+        except TimeoutError as error:
+            if future.done():
+                raise  # its own
+            before, seen = seen, moves()
+            if seen == before:
+                raise TimeoutError(f"the broker's thread did not answer within {CALL_SECONDS:g} s") from error
 
 
 def _is_of_caller(loop: asyncio.AbstractEventLoop) -> bool:

@@ -161,6 +161,15 @@ def test_its_clock_moves_when_the_test_moves_it():
         broker.clock.advance(1)
 
 
+def test_its_clock_may_be_moved_for_longer_than_a_call_may_take(monkeypatch: pytest.MonkeyPatch):
+    """Fourteen months took 30 s, and then failed."""
+    with Broker(clock="virtual") as broker:
+        monkeypatch.setattr(embedded_control, "CALL_SECONDS", 0.02)
+        before = broker.clock.now_ms()
+        broker.clock.advance("10d")
+        assert broker.clock.now_ms() - before == 864_000_000
+
+
 def test_the_clock_of_a_stopped_broker_moves_too(tmp_path: Path):
     """It stood still, without a word."""
     broker = Broker(clock="virtual", data_dir=tmp_path, log_retention_check_interval_ms=1000)
