@@ -83,7 +83,7 @@ def find(
             "Invalid entity filter component combination. IP filter component should not be used with user or clientId "
             "filter component."
         )
-    found = []
+    found: list[tuple[tuple[tuple[str, str | None], ...], Mapping[str, float]]] = []
     for entity, values in list(image.quotas.items()):
         names = dict(entity)
         if (

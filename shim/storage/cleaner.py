@@ -337,7 +337,7 @@ def _attempt(work: Round) -> Exception | None:
 
 def swap(log: PartitionLog, group: Group, services: LogServices) -> bool:
     """Replace the source segments of a group by its new segment. Returns False and changes nothing if a source segment
-    was replaced or deleted. Crash-safe: see `recovery.finish_swaps`. Raises OSError."""
+    was replaced or deleted. Crash-safe: see `log_files.finish_swaps`. Raises OSError."""
     first = log.segment_at(group.base_offset)
     old = log.segments[max(first, 0) : max(first, 0) + len(group.sources)]
     if old != [source.segment for source in group.sources]:

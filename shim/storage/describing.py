@@ -4,7 +4,7 @@ ReplicaManager.describeLogDirs)."""
 from __future__ import annotations
 
 from kafka_shim.scheduler import Slice
-from kafka_shim.storage import recovery
+from kafka_shim.storage import log_files
 from kafka_shim.storage.partitions import SLICE
 
 TYPE_CHECKING = False
@@ -74,6 +74,6 @@ async def describe_dirs(
 def _stored_bytes(path: str) -> int:
     """Return the total size of the .log files in a partition directory, or 0 if it cannot be read."""
     try:
-        return sum(recovery.list_files(path).values())
+        return sum(log_files.list_files(path).values())
     except OSError:
         return 0

@@ -22,8 +22,9 @@ from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.storage import names
 from kafka_shim.storage.index import OFFSET_ENTRY, WRITE_CHUNK_BYTES
 from kafka_shim.storage.local_log import LocalLog
+from kafka_shim.storage.log_files import finish_swaps, list_files
 from kafka_shim.storage.logs import Logs
-from kafka_shim.storage.recovery import finish_swaps, list_files, replay_batch
+from kafka_shim.storage.recovery import replay_batch
 from kafka_shim.storage.segments import Segment
 from kafka_shim.tests.storage.compacted import COMPACT, clean, keyed
 from kafka_shim.tests.storage.conftest import NOW_MS, TOPIC_ID, Disk, batch, end, put, records, refused
