@@ -102,11 +102,18 @@ class Explanations:
 
     def moved(self, txn: Transaction) -> None:
         """Record a state transition. A transaction that grows is one event, whatever the number of its partitions."""
-        events = self._of(txn.transactional_id)
+        # As `_of`, without the call: every transition comes here.
+        events = self._events.get(txn.transactional_id)
+        if events is None:
+            events = self._of(txn.transactional_id)
+        else:
+            self._events.move_to_end(txn.transactional_id)
         if len(txn.partitions) > SHOWN_PARTITIONS:
             txn = _shortened(txn)
-        if txn.state is ONGOING and events and _is_ongoing(events[-1]):
-            events.pop()
+        if txn.state is ONGOING and events:
+            last = events[-1]
+            if isinstance(last, Transaction) and last.state is ONGOING:
+                events.pop()
         events.append(txn)
 
     def noted(self, transactional_id: str, now_ms: int, text: str, lines: LineLimit | None = None) -> None:
@@ -207,10 +214,6 @@ def _shortened(txn: Transaction) -> Shortened:
     short = Shortened(**fields)
     short.count = len(txn.partitions)
     return short
-
-
-def _is_ongoing(event: Event) -> bool:
-    return isinstance(event, Transaction) and event.state is ONGOING
 
 
 def _line(event: Event, is_seen: Callable[[str], bool], show: Callable[[str], str], *, knows_all: bool = False) -> str:
