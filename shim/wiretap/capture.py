@@ -31,6 +31,9 @@ class Kind(IntEnum):
     CLOSED = 3
 
 
+KINDS = frozenset(Kind)
+
+
 class Entry(NamedTuple):
     kind: Kind
     connection: int
@@ -39,7 +42,7 @@ class Entry(NamedTuple):
 
 
 class CaptureError(Exception):
-    """The file is not a capture."""
+    """The file is not a capture, or a damaged one."""
 
 
 class CaptureWriter:
@@ -73,13 +76,16 @@ class CaptureWriter:
 
 def read_capture(path: str | os.PathLike[str]) -> Iterator[Entry]:
     """Yields the entries of a capture file. Skips an incomplete entry at the end, which a killed recorder leaves.
-    Raises CaptureError if the file does not start with MAGIC.
+    Raises CaptureError if the file does not start with MAGIC, or has an entry that is none.
     """
     with Path(path).open("rb") as file:
         if file.read(len(MAGIC)) != MAGIC:
             raise CaptureError(f"{os.fspath(path)} is not a capture")
         while len(head := file.read(ENTRY.size)) == ENTRY.size:
             kind, connection, time_us, size_bytes = ENTRY.unpack(head)
+            if kind not in KINDS:
+                position = file.tell() - ENTRY.size
+                raise CaptureError(f"{os.fspath(path)} is damaged: no entry is of kind {kind} (position {position})")
             frame = file.read(size_bytes)
             if len(frame) < size_bytes:
                 return

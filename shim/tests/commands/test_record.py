@@ -164,6 +164,18 @@ def test_what_is_no_capture_is_said(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "is not a capture" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("words", [["replay", "--target", "127.0.0.1:1"], ["diff", "capture"]])
+def test_a_damaged_capture_is_told_in_a_line(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The commands ended with a traceback."""
+    monkeypatch.chdir(tmp_path)
+    Path("capture").write_bytes(MAGIC + b"\7" + bytes(16))
+    assert main([*words, "capture"]) == 1
+    told = f"error: capture is damaged: no entry is of kind 7 (position {len(MAGIC)})\n"
+    assert capsys.readouterr() == ("", told)
+
+
 def test_a_port_that_is_taken_is_told_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with Broker() as broker:
         where = broker.bootstrap_servers
