@@ -64,7 +64,7 @@ def decide_in_steps(
 
 def find(
     image: Image, components: Sequence[tuple[str, int, str | None]], *, strict: bool
-) -> Steps[list[tuple[tuple[tuple[str, str | None], ...], Mapping[str, float]]]]:
+) -> Steps[Sequence[tuple[tuple[tuple[str, str | None], ...], Mapping[str, float]]]]:
     """Returns (entity, values) of those that the filter matches. A component is (type, match type, name). With `strict`
     an entity with further types does not match.
 
