@@ -258,8 +258,11 @@ class Registry:
 
     def _wake(self) -> None:
         freed, self._freed = self._freed, []
-        for callback in freed:
-            callback()
+        try:
+            while freed:
+                freed.pop(0)()
+        finally:
+            self._freed += freed  # of one that fails, as for lack of memory: the others are called the next time
 
     # --- before a connection has authenticated
 

@@ -28,6 +28,7 @@ from kafka_shim.protocol.messages.incremental_alter_configs_request import (
     IncrementalAlterConfigsRequest,
 )
 from kafka_shim.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kafka_shim.tests.no_memory import no_memory_left
 from kafka_shim.tests.produced import batch, fetch_request, make_topic, produce, produce_request
 from kafka_shim.tests.waiting import PATIENCE_S, until
 from kafka_shim.wire_client import Connection, WireClientError
@@ -436,6 +437,22 @@ def test_connections_that_are_being_accepted_count_for_their_listener() -> None:
         registry, (listener,) = broker._server._registry, broker.state.listeners
         until(broker, lambda: len(registry.connections) == 1)
         assert broker.call(lambda: (registry.has_place(listener), registry.has_place(listener, 1))) == (True, False)
+
+
+def test_a_listener_that_finds_no_memory_for_its_place_takes_none_from_others() -> None:
+    """The others waited for good."""
+    with Broker() as broker:
+        registry, served = broker._server._registry, []
+
+        def freed_twice() -> None:
+            registry.call_when_freed(no_memory_left)
+            registry.call_when_freed(lambda: served.append(1))
+            with pytest.raises(MemoryError):
+                registry.reconfigure()
+            registry.reconfigure()
+
+        broker.call(freed_twice)
+        assert served == [1]
 
 
 def test_memory_that_nobody_uses_is_not_full() -> None:
