@@ -109,7 +109,7 @@ class DeletedOffsets:
         if partition not in left:
             return  # all offsets are gone
         try:
-            must_stay = yield from self._remove(groups, topic, topic_id)
+            must_stay = yield from self._remove(groups, partition, topic, topic_id)
         except KafkaError as error:
             refusals = self._runtime.logs.services.refusals
             refusals.write("the offsets of deleted topic %s are removed later: %s", topic, error)
@@ -119,7 +119,7 @@ class DeletedOffsets:
         if not left:
             self._topics.pop(topic_id, None)
 
-    def _remove(self, groups: Groups, topic: str, topic_id: bytes) -> Generator[None, None, bool]:
+    def _remove(self, groups: Groups, partition: int, topic: str, topic_id: bytes) -> Generator[None, None, bool]:
         """Returns whether others have to stay for now."""
         from kafka_shim.group import offset_rules
 
@@ -140,8 +140,8 @@ class DeletedOffsets:
                 gone = {}
                 since_stop = 0
                 yield
-                if not groups.is_current:
-                    return True  # the partition is to be read again
+                if runtime.loader.current(partition) is not groups:
+                    return True  # the partition is to be read again, or all offsets are gone
         runtime.remove_offsets(groups, gone, runtime.clock.now_ms())
         if since_stop >= GROUPS_PER_STEP:
             yield

@@ -273,17 +273,21 @@ def test_offsets_of_a_deleted_topic_are_removed_in_steps(
         node.groups.offsets.commit(OffsetCommitRequest(group_id=left[-1], topics=[topic]), 9)
         return left
 
+    async def begin_anew() -> None:
+        node.metadata.delete_topic(TOPIC)
+        node.metadata.ensure_internal_topic(TOPIC)
+
     left = node.loop.run_until_complete(on_one_turn())
     assert 0 < len(left) < 20
     if ends_with == "crash":
         node.crash()
     if ends_with == "all offsets":
-        node.call(node.metadata.delete_topic, TOPIC)
-        node.metadata.ensure_internal_topic(TOPIC)
+        node.loop.run_until_complete(begin_anew())
     node.advance(2 * REMOVAL_RETRY_MS if ends_with == "crash" else 1)
     assert not node.groups.offsets.deleted.are_left
     kept = [group for group in groups if node.committed(group, "wide", named=False) is not None]
     assert kept == ([] if ends_with == "all offsets" else left[-1:])
+    assert (ends_with == "all offsets") is not any(node.logs.get(TOPIC, number).log_end_offset for number in (0, 1))
 
 
 def test_nothing_of_deleted_topics_is_left_to_do_when_all_offsets_go(node: Node) -> None:
