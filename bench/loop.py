@@ -53,7 +53,9 @@ OPTIONS = {
     "log.initial.task.delay.ms": "500",
     "log.cleaner.backoff.ms": "500",
     "metadata.log.max.record.bytes.between.snapshots": "20000",
-    "group.initial.rebalance.delay.ms": "0",
+    # All members that come at once are in one generation: they do not join again, as those of a client would, and the
+    # second one would wait for the first until its time is up.
+    "group.initial.rebalance.delay.ms": "200",
 }
 
 
