@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 KEY, MIN, MAX = 41, 1, 3
 REQUEST, RESPONSE = DescribeDelegationTokenRequest, DescribeDelegationTokenResponse
+ABANDONABLE = True
 
 
 def handle(context: Context, request: DescribeDelegationTokenRequest) -> Steps[DescribeDelegationTokenResponse]:

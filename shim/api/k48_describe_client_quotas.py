@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 KEY, MIN, MAX = 48, 0, 1
 REQUEST, RESPONSE = DescribeClientQuotasRequest, DescribeClientQuotasResponse
+ABANDONABLE = True
 
 
 def handle(context: Context, request: DescribeClientQuotasRequest) -> Steps[DescribeClientQuotasResponse]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 KEY, MIN, MAX = 50, 0, 0
 REQUEST, RESPONSE = DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsResponse
+ABANDONABLE = True
 
 
 def handle(
