@@ -61,7 +61,7 @@ class Rest:
     takes a millisecond. So if others use the first turn, they get as much time as the slice took; else the next slice
     follows at once. With a virtual clock, which stands still meanwhile, it always does. Event-loop thread only."""
 
-    __slots__ = ("_clock", "_ends_us", "_is_first", "_last_us")
+    __slots__ = ("_begun_us", "_clock", "_ends_us", "_is_first")
 
     def __init__(self, clock: Clock, took_us: float = 0) -> None:
         self._clock = clock
@@ -69,15 +69,15 @@ class Rest:
 
     def begin(self, took_us: float) -> None:
         """Begin now, after a slice that took so long."""
-        self._last_us = self._clock.monotonic_us()
-        self._ends_us = self._last_us + min(took_us, MOST_REST_US)
+        self._begun_us = self._clock.monotonic_us()
+        self._ends_us = self._begun_us + min(took_us, MOST_REST_US)
         self._is_first = True
 
     def wait_ms(self) -> int:
         """Returns what to wait before the next look, 0 for the next turn; below 0 if it is over. To be asked on each
         turn that begins with the next one."""
         now_us = self._clock.monotonic_us()
-        is_idle = self._is_first and now_us - self._last_us < IDLE_TURN_US
+        is_idle = self._is_first and now_us - self._begun_us < IDLE_TURN_US
         self._is_first = False
         if is_idle or now_us >= self._ends_us:
             return -1

@@ -292,13 +292,18 @@ def test_a_session_at_the_end_of_an_empty_log_waits_for_min_bytes(broker, client
     with Connection(broker.bootstrap_servers, timeout_s=60) as reader:
         opened = reader.request(fetch_request({("t", 0): 0}, session_id=0, session_epoch=0, max_wait_ms=0), 12)
         how = {"session_id": opened.session_id, "session_epoch": 1, "max_wait_ms": 60_000}
-        reader.send(fetch_request({}, min_bytes=2 * len(one), **how), 12)
-        while not broker.call(lambda: len(broker.state.parked)):
-            pass
-        produce(client, "t", 0, one)
-        assert broker.call(lambda: len(broker.state.parked)) == 1
-        produce(client, "t", 0, one)
-        _, response = reader.receive(1, 12)
+        wait_for_a_second_batch(broker, client, reader, one, min_bytes=2 * len(one), **how)
+
+
+def wait_for_a_second_batch(broker, client, reader: Connection, one: bytes, **how: int) -> None:
+    """A fetch of the session that waits for two such batches is not answered with the first."""
+    reader.send(fetch_request({}, **how), 12)
+    while not broker.call(lambda: len(broker.state.parked)):
+        pass
+    produce(client, "t", 0, one)
+    assert broker.call(lambda: len(broker.state.parked)) == 1
+    produce(client, "t", 0, one)
+    _, response = reader.receive(1, 12)
     assert len(response.responses[0].partitions[0].records) == 2 * len(one)
 
 
@@ -311,14 +316,7 @@ def test_a_session_at_the_start_of_an_empty_segment_waits_for_min_bytes(broker, 
         how = {"min_bytes": 2 * len(one), "session_id": 0, "session_epoch": 0, "max_wait_ms": 0}
         opened = reader.request(fetch_request({("t", 0): end}, **how), 12)
         how |= {"session_id": opened.session_id, "session_epoch": 1, "max_wait_ms": 60_000}
-        reader.send(fetch_request({}, **how), 12)
-        while not broker.call(lambda: len(broker.state.parked)):
-            pass
-        produce(client, "t", 0, one)
-        assert broker.call(lambda: len(broker.state.parked)) == 1
-        produce(client, "t", 0, one)
-        _, response = reader.receive(1, 12)
-    assert len(response.responses[0].partitions[0].records) == 2 * len(one)
+        wait_for_a_second_batch(broker, client, reader, one, **how)
 
 
 IN_SEGMENT = 3

@@ -22,6 +22,7 @@ from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.storage import names
 from kafka_shim.storage.index import OFFSET_ENTRY, WRITE_CHUNK_BYTES
 from kafka_shim.storage.local_log import LocalLog
+from kafka_shim.storage.log import PartitionLog
 from kafka_shim.storage.log_files import finish_swaps, list_files
 from kafka_shim.storage.logs import Logs
 from kafka_shim.storage.recovery import replay_batch
@@ -659,16 +660,22 @@ def test_batch_stays_whole_when_the_copy_is_older_than_the_index(make_disk: Call
     assert len(batch(b"v0")) * (log.log_end_offset - 1) < size
 
 
-def test_a_transaction_of_which_nothing_is_left_does_not_hold_back_readers_after_a_crash(
-    make_disk: Callable[..., Disk],
-) -> None:
-    """DeleteRecords has passed it, and its segment is gone; Kafka 4.3.1's values."""
+def after_a_transaction(make_disk: Callable[..., Disk]) -> tuple[Disk, PartitionLog]:
+    """A log with a segment that has a record of an open transaction alone, and one with five others."""
     disk = make_disk()
     log = disk.open()
     put(log, b"t", pid=1, seq=0, txn=True)
     log.roll(NOW_MS)
     for _ in range(5):
         put(log, b"v")
+    return disk, log
+
+
+def test_a_transaction_of_which_nothing_is_left_does_not_hold_back_readers_after_a_crash(
+    make_disk: Callable[..., Disk],
+) -> None:
+    """DeleteRecords has passed it, and its segment is gone; Kafka 4.3.1's values."""
+    disk, log = after_a_transaction(make_disk)
     log.delete_records_before(4)
     log.release_before(4, NOW_MS)
     assert ([segment.base_offset for segment in log.segments], log.last_stable_offset) == ([1], 4)
@@ -761,12 +768,7 @@ def test_a_transaction_whose_segment_is_gone_does_not_hold_back_readers_after_a_
     make_disk: Callable[..., Disk], is_clean: bool
 ) -> None:
     """Retention has deleted it, and the start of the log was not stored before the crash."""
-    disk = make_disk()
-    log = disk.open()
-    put(log, b"t", pid=1, seq=0, txn=True)
-    log.roll(NOW_MS)
-    for _ in range(5):
-        put(log, b"v")
+    disk, log = after_a_transaction(make_disk)
     log.release_before(1, NOW_MS)
     assert ([segment.base_offset for segment in log.segments], log.log_start_offset) == ([1], 1)
     disk.crash()
