@@ -27,6 +27,13 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 # Codes of Windows, and what a key types.
 KEYS = {"Tab": (9, ""), "Enter": (13, "\r"), "Escape": (27, "")}
 
+# What is said of a question to a page that goes, and to one that has not come yet.
+LEFT = {"Inspected target navigated or closed", "Cannot find default execution context"}
+
+
+class PageLeft(Exception):
+    """The page was left before it answered: it loads itself again, or was told to."""
+
 
 class Chromium:
     """One browser with a profile of its own in `folder`; a context manager that ends it."""
@@ -82,7 +89,8 @@ class Chromium:
         return page
 
     def call(self, method: str, session: str | None = None, **parameters: Any) -> dict[str, Any]:
-        """Returns the result of one command of the protocol. Raises `AssertionError` with its error."""
+        """Returns the result of one command of the protocol. Raises `AssertionError` with its error, `PageLeft` if
+        the page was left meanwhile."""
         number = next(self._numbers)
         command = {"id": number, "method": method, "params": parameters}
         if session is not None:
@@ -94,6 +102,8 @@ class Chromium:
         while True:
             message = self._receive(deadline_s)
             if message.get("id") == number:
+                if message.get("error", {}).get("message") in LEFT:
+                    raise PageLeft(method)
                 assert "error" not in message, (method, message["error"])
                 result: dict[str, Any] = message["result"]
                 return result
@@ -138,14 +148,23 @@ class Page:
 
     def elements(self) -> str:
         """Returns the page's elements as they are now, as HTML. There are none while it loads itself again."""
-        html: str | None = self.value("document.documentElement.outerHTML")
+        try:
+            html: str | None = self.value("document.documentElement.outerHTML")
+        except PageLeft:
+            return ""
         return html or ""
 
     def wait(self, *shown: str, until: Callable[[str], bool] = lambda html: True) -> str:
-        """Returns the page's elements as soon as they contain all of `shown`, and `until` holds for them."""
-        return right_answer(
-            self.elements, lambda html: all(one in html for one in shown) and until(html), f"the page shows {shown}"
-        )
+        """Returns the page's elements as soon as they contain all of `shown`, and `until` holds for them; it does not
+        hold for a page that is left while it asks."""
+
+        def is_shown(html: str) -> bool:
+            try:
+                return all(one in html for one in shown) and until(html)
+            except PageLeft:
+                return False
+
+        return right_answer(self.elements, is_shown, f"the page shows {shown}")
 
     def press(self, key: str) -> None:
         """Press one of KEYS, as a person would: it goes to what has the focus."""
