@@ -87,7 +87,7 @@ def prove(names: list[str]) -> int:
 
 def _fails_without(label: str, test: str) -> bool:
     environment = {**os.environ, VARIABLE: label}
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", f"{TESTS / test}"]
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--basetemp=inner", TESTS / test]
     with tempfile.TemporaryDirectory() as directory:  # a broker without log.dirs makes its directory here
         done = subprocess.run(command, env=environment, cwd=directory, capture_output=True, check=False)
     return done.returncode == 1

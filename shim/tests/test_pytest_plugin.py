@@ -115,6 +115,7 @@ def run(folder: Path, suite: str, *more: str, plugins: tuple[str, ...] = ()) -> 
     (folder / "test_suite.py").write_text(suite)
     names = [word for plugin in ("kafka_shim.pytest_plugin", *plugins) for word in ("-p", plugin)]
     command = [sys.executable, "-m", "pytest", "-q", "-rfE", *names, "--strict-markers", "-p", "no:cacheprovider"]
+    command.append(f"--basetemp={folder / 'inner'}")
     environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     root = Path(__file__).resolve().parents[2]
     return subprocess.run(

@@ -56,7 +56,7 @@ def run(tree: Path, rows: dict[str, str], ci: str = "true") -> tuple[int, list[s
     (tree / "pyproject.toml").write_text("[tool.pytest.ini_options]\n" + "\n".join(entries))
     (tree / "test_some.py").write_text(TESTS)
     (tree / "test_module.py").write_text(WHOLE_MODULE)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--basetemp=inner"]
     environment = {**os.environ, "CI": ci, "PYTEST_ADDOPTS": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
     assert "1 passed, 4 skipped, 1 xfailed" in done.stdout

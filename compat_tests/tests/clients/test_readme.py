@@ -61,7 +61,7 @@ def test_snippet_prints_what_it_should(mark: str, broker: Target, tools: Path) -
     command = [sys.executable, "-c", text] if language == "python" else ["sh", "-e", "-c", text]
     if "def test_" in text:
         (tools / "test_readme.py").write_text(text)
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_readme.py"]
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--basetemp=inner", "test_readme.py"]
     environment = {
         **os.environ,
         **spark_jvm.environment(),

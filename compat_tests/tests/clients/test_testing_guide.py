@@ -22,6 +22,7 @@ def run(folder: Path, recipes: list[str]) -> subprocess.CompletedProcess[str]:
     for number, text in enumerate(recipes):
         (folder / f"test_recipe_{number}.py").write_text(text)
     command = [sys.executable, "-m", "pytest", "-q", "-rfE", "-p", "no:cacheprovider", "-p", "kafka_shim.pytest_plugin"]
+    command.append(f"--basetemp={folder / 'inner'}")
     environment = {
         **os.environ,
         **spark_jvm.environment(),
