@@ -28,10 +28,12 @@ class FrameEnd(Answering):
     _write_paused: bool
     _held_answers: HeldAnswers | None
     is_closing: bool
+    _is_wide: bool
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Returns where the next read goes: the buffer that all connections share, or what `_get_rest` says while a
-        frame is incomplete."""
+        """Returns where the next read goes: the buffer that all connections share, more of it if the client's last
+        frame was larger than `memory_pool.PROBE_BYTES` and nothing of it waits, or what `_get_rest` says while a frame
+        is incomplete."""
 
     def buffer_updated(self, nbytes: int) -> None:
         """So many bytes were read into it: `_consume`, or `_rest_updated` while a frame is incomplete."""

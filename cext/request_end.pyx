@@ -17,6 +17,7 @@ from kafka_shim.cext.messages import LargeRequestError
 cdef enum:
     LENGTH_BYTES = 4
     API_KEY_BYTES = 2
+    PROBE_BYTES = 65536         # as memory_pool.PROBE_BYTES
     # The most answers that wait for the next one, and their bytes.
     MOST_ANSWERS = 32
     MOST_ANSWERS_BYTES = 16 * 1024
@@ -45,6 +46,7 @@ cdef class FrameEnd(Answering):
     cdef public bint _must_log_in
     cdef public bint _write_paused
     cdef public bint is_closing
+    cdef public bint _is_wide
     cdef public bint _is_abandonable
     cdef public bint _is_delayed
     cdef public object _closing_reason
@@ -56,12 +58,17 @@ cdef class FrameEnd(Answering):
     cdef public HeldAnswers _held_answers
 
     def get_buffer(self, sizehint):
-        return self._memory.probe if self._frame is None and self._held is None else self._get_rest()
+        if self._frame is not None or self._held is not None:
+            return self._get_rest()
+        if self._is_wide and self._task is None and not self._write_paused:
+            return self._memory.wide_probe
+        return self._memory.probe
 
     def buffer_updated(self, Py_ssize_t nbytes):
         self.last_active_ms = self._clock.monotonic_ms()
         if self._frame is None and self._held is None:
-            self._cut(self._memory.probe, nbytes)
+            self._is_wide = nbytes > PROBE_BYTES
+            self._cut(self._memory.wide_probe, nbytes)
         else:
             self._rest_updated(nbytes)
 

@@ -2,7 +2,8 @@
 
 Memory. An idle connection holds no buffer. All connections of a loop share one probe buffer for reads. Only a frame
 that did not arrive whole gets its own buffer, and the rest of the frame is read directly into it. That buffer grows
-with the bytes received, not with the value of the length field.
+with the bytes received, not with the value of the length field. A client whose frames are somewhat larger than the
+probe is read with more of it, so that they are copied no more than smaller ones.
 
 Turns. libuv reads a connection again, up to 32 times, as long as each read fills its buffer. A buffer in which the rest
 of a frame just fits would be filled by every frame, and a client that sends the next request at once would be
@@ -16,7 +17,7 @@ import asyncio
 from struct import Struct
 
 from kafka_shim.cext.request_end import FrameEnd
-from kafka_shim.memory_pool import LARGE_BYTES, uncounted
+from kafka_shim.memory_pool import LARGE_BYTES, PROBE_BYTES, WIDE_PROBE_BYTES, uncounted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,6 +69,8 @@ class FrameReceiver(FrameEnd, asyncio.BufferedProtocol):
         self._filled_bytes = 0
         # Whether the frame began before authentication: `memory` does not count its buffer.
         self._is_uncounted = False
+        # Whether the next frame is expected to be larger than the probe, and not too large for the wide one.
+        self._is_wide = False
         # Whether the client must authenticate by SASL first: until then its requests are handled in their turn.
         self._must_log_in = False
         # Flow control: the request that is waiting, and whether a response is in progress or the transport has unsent
@@ -209,6 +212,7 @@ class FrameReceiver(FrameEnd, asyncio.BufferedProtocol):
         self._frame = None
         is_uncounted = self._is_uncounted
         end = self._frame_bytes
+        self._is_wide = PROBE_BYTES < end < WIDE_PROBE_BYTES and not is_uncounted
         following = bytes(frame[end : self._filled_bytes]) if self._filled_bytes > end else b""
         try:
             self._handle(frame[LENGTH_BYTES:end])

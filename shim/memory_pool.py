@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 
 PROBE_BYTES = 65536
+# For a client whose last frame was larger than the probe and smaller than this: the next one is read and handled in the
+# shared buffer too, instead of copied out of it and read on. Of a frame beyond it too much would be copied.
+WIDE_PROBE_BYTES = 4 * PROBE_BYTES
 # The buffer size for frames with one 1 MB batch, the default of most producers. These buffers are kept for reuse.
 LARGE_BYTES = 1048576 + PROBE_BYTES
 LARGE_KEPT = 8
@@ -47,10 +50,11 @@ class ReceiveMemory:
     all connections can share it.
     """
 
-    __slots__ = ("_free", "limit_bytes", "probe", "used_bytes", "waiting")
+    __slots__ = ("_free", "limit_bytes", "probe", "used_bytes", "waiting", "wide_probe")
 
     def __init__(self, limit_bytes: int = -1) -> None:
-        self.probe = memoryview(bytearray(PROBE_BYTES))
+        self.wide_probe = memoryview(mmap.mmap(-1, WIDE_PROBE_BYTES))
+        self.probe = self.wide_probe[:PROBE_BYTES]
         self.limit_bytes = limit_bytes
         self.used_bytes = 0
         # Connections whose next frame waits for memory, in order. A dict keeps the order and allows fast removal.

@@ -19,7 +19,7 @@ from kafka_shim import turns
 from kafka_shim.config import ConfigError
 from kafka_shim.embedded import Broker
 from kafka_shim.login_turns import LoginTurns
-from kafka_shim.memory_pool import LARGE_BYTES, PROBE_BYTES, ReceiveMemory
+from kafka_shim.memory_pool import LARGE_BYTES, PROBE_BYTES, WIDE_PROBE_BYTES, ReceiveMemory
 from kafka_shim.protocol.headers import encode_request_frame
 from kafka_shim.protocol.messages.api_versions_request import ApiVersionsRequest
 from kafka_shim.protocol.messages.incremental_alter_configs_request import (
@@ -163,6 +163,50 @@ def test_frames_of_every_size_class_are_read_whole(looped, size_bytes):
             client.send_bytes(encode_request_frame(produce_request("t", 0, records), 9, correlation_id, "test"))
         client.send_bytes(versions_frame(3))
         assert [int.from_bytes(client.receive_frame()[:4]) for _ in range(3)] == [1, 2, 3]
+
+
+def test_a_client_of_larger_frames_is_read_with_more_of_the_probe(looped, monkeypatch):
+    taken = []
+    take = ReceiveMemory.take
+    monkeypatch.setattr(
+        ReceiveMemory, "take", lambda self, size_bytes: taken.append(size_bytes) or take(self, size_bytes)
+    )
+
+    def deliver(frame: bytes) -> list[int]:
+        """As the transport does. Returns how much room there was for each read."""
+        rooms = []
+        while frame:
+            buffer = connection.get_buffer(-1)
+            rooms.append(len(buffer))
+            piece, frame = frame[: len(buffer)], frame[len(buffer) :]
+            buffer[: len(piece)] = piece
+            connection.buffer_updated(len(piece))
+        return rooms
+
+    with Connection(looped.bootstrap_servers, timeout_s=PATIENCE_S) as client:
+        make_topic(client, "t")
+        (connection,) = looped.call(lambda: list(looped._server._registry.connections))
+
+        def read(size_bytes: int) -> list[int]:
+            frame = encode_request_frame(produce_request("t", 0, batch(bytes(size_bytes - 200))), 9, 1, "test")
+            taken.clear()
+            rooms = looped.call(deliver, frame)
+            assert int.from_bytes(client.receive_frame()[:4]) == 1
+            return rooms
+
+        assert (read(100_000)[0], len(taken)) == (PROBE_BYTES, 1)
+        assert (read(100_000), taken) == ([WIDE_PROBE_BYTES], [])
+        assert (read(200_000), taken) == ([WIDE_PROBE_BYTES], [])
+        assert (read(50_000), taken) == ([WIDE_PROBE_BYTES], [])
+        assert (read(50_000), taken) == ([PROBE_BYTES], [])
+        assert (read(300_000)[0], len(taken)) == (PROBE_BYTES, 1)
+        assert (read(300_000)[0], len(taken)) == (PROBE_BYTES, 1)
+        # What comes while a request waits is held, whatever came before.
+        make_topic(client, "empty")
+        assert read(100_000)[0] == PROBE_BYTES
+        client.send(fetch_request({("empty", 0): 0}, max_wait_ms=60_000), 12)
+        until(looped, lambda: len(looped.state.parked))
+        assert looped.call(lambda: len(connection.get_buffer(-1))) == PROBE_BYTES
 
 
 @pytest.mark.parametrize("length", [-1, -(2**31), 104857601, 2**31 - 1])
