@@ -8,7 +8,9 @@ from concurrent.futures import Future
 import pytest
 
 from kafka_shim.cext import records as cext_records
+from kafka_shim.config import TopicConfig
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.internal_topics import TRANSACTION_STATE_TOPIC
 from kafka_shim.storage.results import StorageError
 from kafka_shim.tests import descriptors
 from kafka_shim.tests.txn.harness import Node, code_of, state_of
@@ -572,6 +574,15 @@ def test_a_decision_that_cannot_be_written_changes_nothing(node: Node) -> None:
     node.faults.disarm()
     assert state_of(node).state is ONGOING
     assert node.end("app", producer, True) == (producer[0], 1)
+
+
+def test_a_transaction_whose_record_no_segment_can_hold_is_refused_as_an_unknown_error(node: Node) -> None:
+    producer = node.init("app")
+    log = node.logs.get(TRANSACTION_STATE_TOPIC, node.coordinator.partition_for("app"))
+    log.configure(TopicConfig(node.config, {"segment.bytes": "1000"}))
+    many = frozenset(("orders", number) for number in range(1000))
+    assert code_of(node.coordinator.add_partitions, "app", *producer, many, TV2) is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert state_of(node).state is EMPTY
 
 
 @pytest.mark.parametrize("point", ["log.before_write", "log.after_write"])
