@@ -57,6 +57,10 @@ def failed(
     request: InitProducerIdRequest, version: int, code: ErrorCode, message: str | None
 ) -> InitProducerIdResponse:
     """Returns no producer id and no epoch."""
+    if request.transactional_id is None and code is ErrorCode.NOT_COORDINATOR:
+        # The block of the id may not be on the disk. A producer without a transactional id has no coordinator to look
+        # up: Java's would send a FindCoordinator without a key, which it cannot write.
+        code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     return InitProducerIdResponse(error_code=code, producer_id=-1, producer_epoch=-1)
 
 

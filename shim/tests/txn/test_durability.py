@@ -76,6 +76,15 @@ def test_a_block_of_producer_ids_is_on_the_disk_before_its_first_id_is_told() ->
         assert len([path for path in fsyncs if path.endswith(".log")]) == 2
 
 
+def test_a_producer_without_transactional_id_whose_id_cannot_be_flushed_is_to_ask_again() -> None:
+    """It has no coordinator, so that NOT_COORDINATOR would send it to look for one without a key."""
+    with Broker(transaction_state_log_num_partitions=1) as broker, Connection(broker.bootstrap_servers) as connection:
+        where = {"path": f"{broker.state.logs.metadata_log.directory}/00000000000000000000.log"}
+        broker.faults.arm("log.before_fsync", "oserror", "EIO", where=where)
+        answer = connection.request(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1), 5)
+        assert (answer.error_code, answer.producer_id) == (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, -1)
+
+
 def test_a_producer_id_that_is_told_again_waits_for_the_fsync_of_its_block_too() -> None:
     """The second InitProducerId of a transactional id gets the same producer id with the next epoch."""
     with (
