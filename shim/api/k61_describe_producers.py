@@ -28,6 +28,8 @@ KEY, MIN, MAX = 61, 0, 0
 REQUEST, RESPONSE = DescribeProducersRequest, DescribeProducersResponse
 ABANDONABLE = True
 
+PRODUCERS_PER_STEP = 64
+
 
 def handle(context: Context, request: DescribeProducersRequest) -> Steps[DescribeProducersResponse]:
     response = DescribeProducersResponse()
@@ -35,13 +37,13 @@ def handle(context: Context, request: DescribeProducersRequest) -> Steps[Describ
         partitions: list[PartitionResponse] = []
         response.topics.append(TopicResponse(name=topic.name, partitions=partitions))
         for partition in topic.partition_indexes:
-            partitions.append(_describe(context, topic.name, partition))
+            partitions.append((yield from _describe(context, topic.name, partition)))
             yield
         yield
     return response
 
 
-def _describe(context: Context, topic: str, partition: int) -> PartitionResponse:
+def _describe(context: Context, topic: str, partition: int) -> Steps[PartitionResponse]:
     try:
         _check(context, topic)
     except KafkaError as error:
@@ -50,9 +52,9 @@ def _describe(context: Context, topic: str, partition: int) -> PartitionResponse
         log = context.broker.logs.get(topic, partition)
     except KafkaError as error:
         return PartitionResponse(partition_index=partition, error_code=error.code)
-    return PartitionResponse(
-        partition_index=partition,
-        active_producers=[
+    response = PartitionResponse(partition_index=partition)
+    for number, status in enumerate(log.producer_statuses(), 1):
+        response.active_producers.append(
             ProducerState(
                 producer_id=status.producer_id,
                 producer_epoch=status.producer_epoch,
@@ -61,9 +63,10 @@ def _describe(context: Context, topic: str, partition: int) -> PartitionResponse
                 coordinator_epoch=status.coordinator_epoch,
                 current_txn_start_offset=status.current_txn_start_offset,
             )
-            for status in log.producer_statuses()
-        ],
-    )
+        )
+        if number % PRODUCERS_PER_STEP == 0:
+            yield
+    return response
 
 
 def _check(context: Context, topic: str) -> None:

@@ -261,8 +261,8 @@ class PartitionLog(PlainLog):
         )
         return verification
 
-    def producer_statuses(self) -> list[ProducerStatus]:
-        """Return the state of every producer, for DescribeProducers."""
+    def producer_statuses(self) -> Iterator[ProducerStatus]:
+        """Yield the state of every producer, for DescribeProducers."""
         return self.producers.statuses()
 
     # --- read

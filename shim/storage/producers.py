@@ -13,7 +13,7 @@ from kafka_shim.turns import at_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterator
 
     from kafka_shim.cext.batch import Batch
     from kafka_shim.storage.txn_index import Aborted
@@ -117,10 +117,10 @@ class Producers(ProducersEnd):
     def is_empty(self) -> bool:
         return not self.entries
 
-    def statuses(self) -> list[ProducerStatus]:
-        """Return the state of every producer."""
-        return [
-            ProducerStatus(
+    def statuses(self) -> Iterator[ProducerStatus]:
+        """Yield the state of every producer that is known at the first step."""
+        for entry in list(self.entries.values()):
+            yield ProducerStatus(
                 entry.producer_id,
                 entry.epoch,
                 entry.last_sequence,
@@ -128,8 +128,6 @@ class Producers(ProducersEnd):
                 entry.coordinator_epoch,
                 entry.txn_first_offset,
             )
-            for entry in self.entries.values()
-        ]
 
     def aborted_by(self, producer_id: int, offset: int) -> Aborted | None:
         """Return the transaction that an abort marker of the producer at `offset` would end, or None if none is

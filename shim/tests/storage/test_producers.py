@@ -227,7 +227,7 @@ def test_marker_of_an_older_coordinator_is_fenced(log: PartitionLog) -> None:
 def test_marker_for_an_unknown_producer_is_written_and_makes_an_entry(log: PartitionLog) -> None:
     assert end(log, 9, 2, commit=False) == 0
     assert log.producers.entries[9].last_sequence == -1
-    status = log.producer_statuses()[0]
+    status = next(log.producer_statuses())
     assert (status.producer_id, status.producer_epoch, status.coordinator_epoch) == (9, 2, 0)
     assert len(log.active.txn_index) == 0
 

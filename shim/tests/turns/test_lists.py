@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kafka_shim.api.k61_describe_producers import PRODUCERS_PER_STEP
 from kafka_shim.api.token_requests import ANONYMOUS
 from kafka_shim.embedded import Broker
 from kafka_shim.targets.requests import make
@@ -47,6 +48,25 @@ def test_transactions_are_listed_in_steps(broker: Broker) -> None:
             f"id-{number}" for number in range(MANY)
         )
         assert count >= MANY
+
+
+def test_the_producers_of_a_partition_are_described_in_steps(broker: Broker) -> None:
+    topics(broker, t=1)
+    count = 3 * PRODUCERS_PER_STEP
+
+    def run(state: Any) -> tuple[list[int], int]:
+        log = state.logs.get("t", 0)
+        for producer_id in range(count):
+            log.append_marker(producer_id, 0, 0, True, 0, state.clock.now_ms())
+        wanted = [{"name": "t", "partition_indexes": [0]}]
+        steps = begun(state, make("DescribeProducers", topics=wanted), 0, 2)
+        log.producers.expire(1 << 60, 0)  # between two steps, those that are not described yet too
+        answer, left = steps_of(steps)
+        return [one.producer_id for one in answer.topics[0].partitions[0].active_producers], left
+
+    described, left = broker.call(run, broker.state)
+    assert described == list(range(count))
+    assert left >= 2
 
 
 def test_quotas_are_listed_in_steps(broker: Broker) -> None:
