@@ -6,7 +6,7 @@ session that may have news: `FetchSession.in_order`.
 
 from __future__ import annotations
 
-from kafka_shim.api.partitions import check_leader_epoch
+from kafka_shim.api.partitions import OTHER_LEADER, check_leader_epoch, name_leader
 from kafka_shim.authorization import is_authorized, may_on_cluster
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.protocol.messages.fetch_response import AbortedTransaction, EpochEndOffset, PartitionData
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 # sent.
 COPY_BYTES = 64 * 1024
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+FIRST_WITH_ENDPOINTS = 16
 # Partitions that are read and answered in one turn without looking at the time: about three milliseconds.
 MANY = 512
 # Errors that are found before a log is read.
@@ -81,7 +82,7 @@ class PartitionRead:
 class FetchReads:
     """One pass over the partitions of a fetch: the result of each, and whether the response can be sent now."""
 
-    __slots__ = ("entries", "erroneous", "has_news", "is_again", "size_bytes")
+    __slots__ = ("entries", "erroneous", "has_news", "is_again", "leader_id", "size_bytes")
 
     def __init__(self) -> None:
         self.entries: list[PartitionRead] = []
@@ -95,6 +96,8 @@ class FetchReads:
         # True after another error or a diverging epoch, or if `min_bytes` are not in the segment that is read: the
         # fetch does not wait.
         self.has_news = False
+        # The node id of the leader that an answer names, or -1.
+        self.leader_id = -1
 
 
 def read_again(
@@ -187,6 +190,8 @@ def _read_entry(
         reads.size_bytes += entry.size_bytes
     except KafkaError as error:
         _fail(entry.answer, error.code, context.api_version)
+        if error.code in OTHER_LEADER and context.api_version >= FIRST_WITH_ENDPOINTS:
+            reads.leader_id = name_leader(context.broker, entry.asked.topic, entry.answer)  # type: ignore[arg-type]
         if error.code in _UNKNOWN and not reads.is_again:
             reads.erroneous[entry.asked] = None
         if entry.asked not in reads.erroneous:

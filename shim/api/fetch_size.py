@@ -13,6 +13,8 @@ UUID_BYTES, INT16_BYTES, INT32_BYTES, INT64_BYTES = 16, 2, 4, 8
 ABORTED_BYTES = 2 * INT64_BYTES
 # A tag and its size, the epoch and its end offset, no tags.
 DIVERGING_BYTES = 2 + INT32_BYTES + INT64_BYTES + 1
+# A tag and its size, the id and the epoch of the leader, no tags.
+LEADER_BYTES = 2 + 2 * INT32_BYTES + 1
 
 
 class FetchSize:
@@ -55,6 +57,9 @@ class FetchSize:
         diverging = answer.diverging_epoch
         if diverging.epoch != -1 or diverging.end_offset != -1:
             size_bytes += DIVERGING_BYTES
+        leader = answer.current_leader
+        if leader.leader_id != -1 or leader.leader_epoch != -1:
+            size_bytes += LEADER_BYTES
         self._size_bytes += size_bytes
 
     def frame_bytes(self) -> int:

@@ -7,8 +7,8 @@ less than `min_bytes` is available and there is no error, the request waits in p
 a segment that is not the last. read_committed stops at the last stable offset and returns the aborted transactions
 (B14, B15). v5 log start offset. v7 sessions (KIP-227). v9 leader epochs. v11 rack, preferred replica (none here). v12
 is flexible, last fetched epoch and diverging epochs (KIP-595). v13 topic ids in place of names. v15 replica state, v17
-directory id, v18 high watermark of followers: ignored, because there are no followers. v16 node endpoints (never sent
-here).
+directory id, v18 high watermark of followers: ignored, because there are no followers. v16 names the leader, and
+where it is, to a client that was refused for the leader that it knows (KIP-951).
 """
 
 from __future__ import annotations
@@ -18,9 +18,15 @@ from types import GeneratorType
 from kafka_shim.api.fetch_reads import MANY, READ_COMMITTED, READ_UNCOMMITTED, read_in_steps, read_partitions
 from kafka_shim.api.fetch_sessions import FINAL_EPOCH, FIRST_WITH_TOPIC_IDS, INITIAL_EPOCH, asked_of
 from kafka_shim.api.fetch_size import FetchSize
+from kafka_shim.api.partitions import leader_endpoint
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.protocol.messages.fetch_request import FetchRequest, FetchTopic, ForgottenTopic
-from kafka_shim.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
+from kafka_shim.protocol.messages.fetch_response import (
+    FetchableTopicResponse,
+    FetchResponse,
+    NodeEndpoint,
+    PartitionData,
+)
 from kafka_shim.turns import at_once
 
 TYPE_CHECKING = False
@@ -152,6 +158,8 @@ def _answer_in_steps(
     session = fetch.session
     broker.metrics.fetched_bytes += reads.size_bytes
     response = FetchResponse(session_id=fetch.session_id)
+    if reads.leader_id >= 0:
+        _add_endpoint(context, response, reads)
     opened: FetchSession | None = None
     if session is None and fetch.opens_session:
         opened = broker.fetch_sessions.open_empty(len(fetch.partitions), fetch.by_id, broker.clock.monotonic_ms())
@@ -257,7 +265,15 @@ def _answer(context: Context, request: FetchRequest, fetch: FetchContext, reads:
             session.mark_read(entries, request.isolation_level)
     if reads.erroneous:
         entries = sorted(entries, key=lambda entry: entry.asked in reads.erroneous)  # as in Kafka last
-    return _response(session_id, entries)
+    response = _response(session_id, entries)
+    if reads.leader_id >= 0:
+        _add_endpoint(context, response, reads)
+    return response
+
+
+def _add_endpoint(context: Context, response: FetchResponse, reads: FetchReads) -> None:
+    """Say where the leader is that a partition names."""
+    response.node_endpoints = [leader_endpoint(context, reads.leader_id, NodeEndpoint)]
 
 
 def _refusal(context: Context, fetch: FetchContext, reads: FetchReads) -> Steps[FetchResponse | None]:
@@ -281,7 +297,12 @@ def _refusal(context: Context, fetch: FetchContext, reads: FetchReads) -> Steps[
         size.add(entry)
         if number % PARTITIONS_PER_STEP == PARTITIONS_PER_STEP - 1:
             yield
-    return FetchResponse(session_id=fetch.session_id) if context.throttle.charge_fetch(size.frame_bytes()) else None
+    if not context.throttle.charge_fetch(size.frame_bytes()):
+        return None
+    response = FetchResponse(session_id=fetch.session_id)
+    if reads.leader_id >= 0:
+        _add_endpoint(context, response, reads)
+    return response
 
 
 def _duplicate(fetch: FetchContext) -> FetchResponse:

@@ -18,11 +18,15 @@ from kafka_shim.security.acl import CLUSTER_NAME, AclOperation, ResourceType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from kafka_shim.broker import Broker
     from kafka_shim.context import Context
     from kafka_shim.metadata.image import Partition, Topic
     from kafka_shim.storage.log import PartitionLog
 
+# What a client is told that knows another leader than the one that there is.
+OTHER_LEADER = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 RESOURCE_KINDS = frozenset(
     {RESOURCE_TOPIC, RESOURCE_BROKER, RESOURCE_BROKER_LOGGER, RESOURCE_CLIENT_METRICS, RESOURCE_GROUP}
 )
@@ -54,6 +58,25 @@ def check_leader_epoch(log: PartitionLog, current_leader_epoch: int) -> None:
 def led_by(broker: Broker, topic: Topic, partition: Partition) -> int:
     """Returns the leader's node id: -1 for an offline partition, which has no leader in Kafka either."""
     return -1 if broker.logs.is_offline(topic.name, partition.partition) else partition.leader
+
+
+def name_leader(broker: Broker, topic_id: bytes, answer: Any) -> int:
+    """Name the leader in the answer of a partition whose client was refused for the leader that it knows (KIP-951).
+    Returns its node id, or -1 if there is none."""
+    topic = broker.metadata.image.topics_by_id.get(topic_id)
+    if topic is None or not 0 <= answer.partition_index < len(topic.partitions):
+        return -1
+    partition = topic.partitions[answer.partition_index]
+    leader_id = led_by(broker, topic, partition)
+    answer.current_leader.leader_id = leader_id
+    answer.current_leader.leader_epoch = partition.leader_epoch
+    return leader_id
+
+
+def leader_endpoint(context: Context, leader_id: int, endpoint: type[Any]) -> Any:
+    """Returns where this client finds the leader."""
+    host, port = context.session.advertised()
+    return endpoint(node_id=leader_id, host=host, port=port, rack=context.broker.config.broker_rack)
 
 
 def cluster_operations(context: Context) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from types import CoroutineType
 
-from kafka_shim.api.partitions import led_by
+from kafka_shim.api.partitions import OTHER_LEADER, leader_endpoint, name_leader
 from kafka_shim.authorization import authorized, require
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.metadata.features import SHARE_VERSION
@@ -197,18 +197,8 @@ def _name(broker: Broker, topic_id: bytes) -> str | None:
 def tell_leader(context: Context, response: Any, topic_id: bytes, answer: Any, endpoint: type[Any]) -> None:
     """Name the partition's leader to a client that was told NOT_LEADER_OR_FOLLOWER: the next fetch from it reads the
     stored state anew."""
-    if answer.error_code not in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
+    if answer.error_code not in OTHER_LEADER:
         return
-    broker = context.broker
-    topic = broker.metadata.image.topics_by_id.get(topic_id)
-    if topic is None or not 0 <= answer.partition_index < len(topic.partitions):
-        return
-    partition = topic.partitions[answer.partition_index]
-    leader_id = led_by(broker, topic, partition)
-    answer.current_leader.leader_id = leader_id
-    answer.current_leader.leader_epoch = partition.leader_epoch
+    leader_id = name_leader(context.broker, topic_id, answer)
     if leader_id >= 0 and not response.node_endpoints:
-        host, port = context.session.advertised()
-        response.node_endpoints.append(
-            endpoint(node_id=leader_id, host=host, port=port, rack=broker.config.broker_rack)
-        )
+        response.node_endpoints.append(leader_endpoint(context, leader_id, endpoint))

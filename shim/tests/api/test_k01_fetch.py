@@ -101,6 +101,35 @@ def test_leader_epochs_fence_both_ways(client):
         assert client.request(request, 12).responses[0].partitions[0].error_code == code
 
 
+def fetched_from(client: Connection, topic_id: bytes, version: int, epoch: int, replica_id: int = -1):
+    request = fetch_request({(topic_id, 0): 0}, replica_state=ReplicaState(replica_id=replica_id))
+    request.topics[0].partitions[0].current_leader_epoch = epoch
+    response = client.request(request, version)
+    return response, response.responses[0].partitions[0]
+
+
+@pytest.mark.parametrize("version", [15, 16, 18])
+def test_a_client_of_another_leader_is_told_the_leader_from_version_16_on(broker, client, version):
+    topic_id = make_topic(client, "t")
+    partition = broker.state.metadata.image.topics["t"].partitions[0]
+    broker.call(lambda: setattr(broker.state.logs.get("t", 0), "leader_epoch", 4))
+    broker.call(lambda: setattr(partition, "leader_epoch", 4))
+    response, told = fetched_from(client, topic_id, version, 3)
+    assert told.error_code == ErrorCode.FENCED_LEADER_EPOCH
+    leader = (told.current_leader.leader_id, told.current_leader.leader_epoch)
+    if version < 16:
+        assert (leader, response.node_endpoints) == ((-1, -1), [])
+        return
+    (endpoint,) = response.node_endpoints
+    assert (leader, endpoint.node_id, endpoint.port) == ((1, 4), 1, broker.port)
+    response, told = fetched_from(client, topic_id, version, -1, replica_id=3)
+    assert (told.error_code, told.current_leader.leader_id) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, 1)
+    assert len(response.node_endpoints) == 1
+    response, told = fetched_from(client, topic_id, version, 5)
+    assert (told.error_code, told.current_leader.leader_id) == (ErrorCode.UNKNOWN_LEADER_EPOCH, -1)
+    assert not response.node_endpoints
+
+
 def test_a_reader_whose_epoch_is_unknown_is_out_of_range(client):
     make_topic(client, "t")
     produce(client, "t", 0, batch(b"a"))

@@ -17,7 +17,12 @@ from kafka_shim.cext.messages import encode_response_frame
 from kafka_shim.embedded import Broker
 from kafka_shim.network_send import NetworkSend
 from kafka_shim.protocol.messages.fetch_request import FetchPartition
-from kafka_shim.protocol.messages.fetch_response import AbortedTransaction, EpochEndOffset, PartitionData
+from kafka_shim.protocol.messages.fetch_response import (
+    AbortedTransaction,
+    EpochEndOffset,
+    LeaderIdAndEpoch,
+    PartitionData,
+)
 from kafka_shim.response_sender import CALL_BYTES, TURN_BYTES, ResponseSender
 from kafka_shim.targets.requests import make
 from kafka_shim.tests.appends import append_as_client
@@ -184,6 +189,7 @@ def test_the_size_of_a_response_is_counted_as_it_is_encoded(version: int) -> Non
     reads += [read_of(names[1], number, 0) for number in range(300)]
     if version >= 12:
         reads.append(read_of(names[0], 11, 0, diverging_epoch=EpochEndOffset(epoch=3, end_offset=4)))
+        reads.append(read_of(names[0], 12, 0, current_leader=LeaderIdAndEpoch(leader_id=1, leader_epoch=2)))
     for some in ([], reads[:1], reads):
         size = FetchSize(version)
         for one in some:
