@@ -103,21 +103,38 @@ def combine(so_far: Sequence[StateBatch], new: Sequence[StateBatch], start_offse
         ]
     if len(batches) < 2:
         return batches
-    heapq.heapify(batches)
+    batches.sort(key=_order)
     merged: list[StateBatch] = []
-    before = heapq.heappop(batches)
-    while batches:
-        after = heapq.heappop(batches)
-        is_same = before.priority == after.priority
-        if after.first_offset <= before.last_offset or (is_same and before.last_offset + 1 == after.first_offset):
-            for batch in _merge(before, after, is_same):
-                heapq.heappush(batches, batch)
-            before = heapq.heappop(batches)
+    # What merging makes of two batches, to be looked at in its place. It is little; a heap of all batches would cost
+    # ten times as much, and each acknowledgement comes here.
+    parts: list[StateBatch] = []
+    before: StateBatch | None = None
+    at = 0
+    while parts or at < len(batches):
+        if parts and (at == len(batches) or parts[0] < batches[at]):
+            after = heapq.heappop(parts)
+        else:
+            after = batches[at]
+            at += 1
+        if before is None:
+            before = after
+        elif after.first_offset > before.last_offset + 1:
+            merged.append(before)
+            before = after
+        elif after.first_offset <= before.last_offset or before.priority == after.priority:
+            for part in _merge(before, after, before.priority == after.priority):
+                heapq.heappush(parts, part)
+            before = None
         else:
             merged.append(before)
             before = after
-    merged.append(before)
+    if before is not None:
+        merged.append(before)
     return merged
+
+
+def _order(batch: StateBatch) -> tuple[int, int, int, int]:
+    return batch.first_offset, batch.last_offset, batch.delivery_count, batch.delivery_state
 
 
 def _merge(before: StateBatch, after: StateBatch, is_same: bool) -> list[StateBatch]:
