@@ -139,8 +139,10 @@ async def _with_topics(context: Context, group_id: str, topics: list[InternalTop
     groups = context.broker.groups
     now_ms = context.broker.clock.now_ms()
     keep_ms = 2 * groups.image.streams_heartbeat_interval_ms(group_id)
-    for result in created:
-        if result.error_code:
-            reason = result.error_message or ErrorCode(result.error_code).name
-            groups.streams.topic_errors.put(result.name, reason, now_ms, keep_ms)
+    reasons = {
+        result.name: result.error_message or ErrorCode(result.error_code).name
+        for result in created
+        if result.error_code
+    }
+    groups.streams.topic_errors.put_all(reasons, now_ms, keep_ms)
     return outcome

@@ -6,6 +6,8 @@ from kafka_shim.errors import ErrorCode, KafkaError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from kafka_shim.group.client import Client
     from kafka_shim.group.decision import Decision
     from kafka_shim.group.groups import Groups
@@ -30,14 +32,13 @@ class TopicErrors:
         # name -> (error, when it is forgotten)
         self._by_name: dict[str, tuple[str, int]] = {}
 
-    def put(self, name: str, reason: str, now_ms: int, keep_ms: int) -> None:
-        """Remember an error."""
-        by_name = self._by_name
-        by_name[name] = reason, now_ms + keep_ms
-        for each in [each for each, (_, end_ms) in by_name.items() if end_ms <= now_ms]:
-            del by_name[each]
-        while len(by_name) > MOST_ERRORS:
-            del by_name[min(by_name, key=lambda each: by_name[each][1])]
+    def put_all(self, reasons: Mapping[str, str], now_ms: int, keep_ms: int) -> None:
+        """Remember why these topics could not be created. Of too many those are forgotten that would be first."""
+        by_name = {name: known for name, known in self._by_name.items() if known[1] > now_ms}
+        by_name |= {name: (reason, now_ms + keep_ms) for name, reason in reasons.items()}
+        for name in sorted(by_name, key=lambda each: by_name[each][1])[: max(len(by_name) - MOST_ERRORS, 0)]:
+            del by_name[name]
+        self._by_name = by_name
 
     def get(self, name: str, now_ms: int) -> str | None:
         """Returns the error of a topic, or None."""

@@ -85,10 +85,10 @@ def test_errors_of_topics_are_forgotten() -> None:
     from kafka_shim.group.streams.requests import MOST_ERRORS, TopicErrors
 
     errors = TopicErrors()
-    errors.put("a", "full", 0, 10)
+    errors.put_all({"a": "full"}, 0, 10)
     assert (errors.get("a", 9), errors.get("a", 10), errors.get("b", 0)) == ("full", None, None)
     for number in range(MOST_ERRORS + 5):
-        errors.put(f"t{number}", "full", 11, 10 + number)
+        errors.put_all({f"t{number}": "full"}, 11, 10 + number)
     assert (errors.get("t4", 11), errors.get("t5", 11)) == (None, "full")
 
 

@@ -523,5 +523,27 @@ def test_a_topology_or_target_that_no_batch_may_hold_is_refused(
 def test_errors_of_topics_cost_bounded_memory():
     errors = TopicErrors()
     for number in range(MOST_ERRORS + 1):
-        errors.put(f"t{number}", "full", number, 10_000)
+        errors.put_all({f"t{number}": "full"}, number, 10_000)
     assert [errors.get(f"t{number}", 5000) for number in (0, 1, MOST_ERRORS)] == [None, "full", "full"]
+
+
+def test_the_errors_of_one_heartbeat_are_remembered_in_one_pass() -> None:
+    """Each of 10,000 was looked for those that are over and for the first to forget: more than a second."""
+    looks = 0
+
+    class Time(int):
+        def __lt__(self, other: object) -> bool:  # what an end after this time asks
+            nonlocal looks
+            looks += 1
+            return int(self) < other  # type: ignore[operator]
+
+        def __ge__(self, other: object) -> bool:
+            nonlocal looks
+            looks += 1
+            return int(self) >= other  # type: ignore[operator]
+
+    errors = TopicErrors()
+    for heartbeat in range(3):
+        errors.put_all({f"{heartbeat} t{number}": "full" for number in range(10_000)}, Time(heartbeat), 10_000)
+    assert looks == 2 * MOST_ERRORS
+    assert [errors.get(name, 5000) for name in ("0 t9999", "2 t0", "2 t9999")] == [None, None, "full"]
