@@ -28,10 +28,9 @@ def archive_aborted(
         known = share.batches[at : share.floor(batch.last_offset) + 1]
         count = share.archive(batch.base_offset, batch.last_offset + 1, known, RecordState.ACQUIRED)
         share.delivery_complete_count += count
-        acquired = without(acquired, batch.base_offset, batch.last_offset)
     # Nobody acknowledges these. Without this step a window full of aborted records would never move.
     share.advance()
-    return acquired
+    return without(acquired, [(batch.base_offset, batch.last_offset) for batch in aborted])
 
 
 def aborted_batches(
@@ -55,17 +54,23 @@ def aborted_batches(
     return found
 
 
-def without(acquired: list[AcquiredRecords], first_offset: int, last_offset: int) -> list[AcquiredRecords]:
-    """Returns the ranges without these offsets."""
+def without(acquired: Sequence[AcquiredRecords], gone: Sequence[tuple[int, int]]) -> list[AcquiredRecords]:
+    """Returns the ranges without these, which are (first offset, last offset). Both are in the order of offsets."""
     kept: list[AcquiredRecords] = []
+    at = 0
     for one in acquired:
-        if one.last_offset < first_offset or one.first_offset > last_offset:
-            kept.append(one)
-            continue
-        if one.first_offset < first_offset:
-            kept.append(acquired_records(one.first_offset, first_offset - 1, one.delivery_count))
-        if one.last_offset > last_offset:
-            kept.append(acquired_records(last_offset + 1, one.last_offset, one.delivery_count))
+        first_offset = one.first_offset
+        while at < len(gone) and gone[at][1] < first_offset:
+            at += 1
+        number = at
+        while number < len(gone) and gone[number][0] <= one.last_offset:
+            gone_first, gone_last = gone[number]
+            if first_offset < gone_first:
+                kept.append(acquired_records(first_offset, gone_first - 1, one.delivery_count))
+            first_offset = gone_last + 1
+            number += 1
+        if first_offset <= one.last_offset:
+            kept.append(acquired_records(first_offset, one.last_offset, one.delivery_count))
     return kept
 
 
