@@ -229,7 +229,7 @@ def reload_listeners(listeners: Sequence[Listener], config: BrokerConfig) -> Non
 
             try:
                 listener.security.reload(ListenerOptions(config, listener.name))
-            except ConfigError as err:
+            except (ConfigError, OSError) as err:  # OSError: no descriptor is left to read a store
                 logger.warning("listener %s keeps its security as it was: %s", listener.name, err)
 
 

@@ -73,7 +73,7 @@ class Monitor:
         """Take over changed stores. Bad ones change nothing; one line says so."""
         try:
             tls = tls_of(config)
-        except ConfigError as error:
+        except (ConfigError, OSError) as error:  # OSError: no descriptor is left to read a store
             logger.warning("metrics and health keep their certificate: %s", error)
         else:
             if tls is not None:

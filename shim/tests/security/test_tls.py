@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import errno
 import os
 import socket
 import ssl
@@ -254,6 +255,33 @@ def test_a_new_store_is_taken_over_and_a_bad_one_refused(secured: Broker, author
     assert serial_of(secured, authority) == before
     assert alter(secured, keystore_key=key, keystore_certificate_chain=chain) == (0, None)
     assert serial_of(secured, authority) != before
+
+
+def test_a_change_of_options_is_whole_although_no_descriptor_is_left_for_a_store(
+    authority: CertificateAuthority, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    """It was stored, answered with an error, and what the request names behind the broker was not in force."""
+
+    def no_descriptor(*_: object) -> int:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    changes = [(4, "1", "log.retention.ms", "1000000"), (2, "t", "max.message.bytes", "100")]
+    resources = [
+        AlterConfigsResource(resource_type=kind, resource_name=name, configs=[AlterableConfig(name=key, value=value)])
+        for kind, name, key, value in changes
+    ]
+    listen = "PLAINTEXT://127.0.0.1:0,SSL://127.0.0.1:0"
+    with Broker(listen=listen, **store_options(authority)) as running:
+        with Connection(address(running, "PLAINTEXT")) as admin:
+            make_topic(admin, "t", partitions=1)
+            monkeypatch.setattr(os, "memfd_create", no_descriptor, raising=False)
+            results = admin.request(IncrementalAlterConfigsRequest(resources=resources)).responses
+            monkeypatch.undo()
+            config = running.call(lambda: running.state.logs.get("t", 0).config)
+        serial_of(running, authority)
+    assert [one.error_code for one in results] == [0, 0]
+    assert config.max_message_bytes == 100
+    assert "listener SSL keeps its security as it was" in caplog.text
 
 
 @pytest.mark.option("ssl.client.auth", "ssl.enabled.protocols", "ssl.principal.mapping.rules", "ssl.allow.dn.changes")
