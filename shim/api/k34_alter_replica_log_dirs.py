@@ -39,7 +39,9 @@ def handle(context: Context, request: AlterReplicaLogDirsRequest) -> Steps[Alter
     wanted: dict[tuple[str, int], str] = {}
     for entry in request.dirs:
         for topic in entry.topics:
-            wanted.update(dict.fromkeys(((topic.name, partition) for partition in topic.partitions), entry.path))
+            for partition in topic.partitions:
+                wanted[topic.name, partition] = entry.path
+                yield
             yield
     results: dict[str, AlterReplicaLogDirTopicResult] = {}
     refused = 0

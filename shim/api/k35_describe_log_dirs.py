@@ -20,20 +20,34 @@ from kafka_shim.protocol.messages.describe_log_dirs_response import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from typing import Any
+
     from kafka_shim.context import Context
     from kafka_shim.storage.describing import DirStatus
+    from kafka_shim.turns import Steps
 
 KEY, MIN, MAX = 35, 1, 5
 REQUEST, RESPONSE = DescribeLogDirsRequest, DescribeLogDirsResponse
+ABANDONABLE = True
 
 # Partitions that are described before other requests have their turn: a millisecond or two.
 SLICE = 1000
 
 
-async def handle(context: Context, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
-    wanted = None
+def handle(context: Context, request: DescribeLogDirsRequest) -> Steps[Coroutine[Any, Any, DescribeLogDirsResponse]]:
+    wanted: set[tuple[str, int]] | None = None
     if request.topics is not None:
-        wanted = {(topic.topic, partition) for topic in request.topics for partition in topic.partitions}
+        wanted = set()
+        for topic in request.topics:
+            for partition in topic.partitions:
+                wanted.add((topic.topic, partition))
+                yield
+            yield
+    return _describe_all(context, wanted)
+
+
+async def _describe_all(context: Context, wanted: set[tuple[str, int]] | None) -> DescribeLogDirsResponse:
     logs = context.broker.logs
     shows_cordoned = context.broker.metadata.feature(METADATA_VERSION) >= CORDONED_DIRECTORIES
     statuses = await logs.describe_dirs(wanted)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from kafka_shim.api.partitions import led_by
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.metadata.topics import shown_name
 from kafka_shim.protocol.messages.elect_leaders_request import ElectLeadersRequest
 from kafka_shim.protocol.messages.elect_leaders_response import (
     ElectLeadersResponse,
@@ -25,11 +26,12 @@ if TYPE_CHECKING:
 
 KEY, MIN, MAX = 43, 0, 2
 REQUEST, RESPONSE = ElectLeadersRequest, ElectLeadersResponse
+ABANDONABLE = True
 
 PREFERRED, UNCLEAN = 0, 1
 
 
-def handle(context: Context, request: ElectLeadersRequest) -> ElectLeadersResponse:
+def handle(context: Context, request: ElectLeadersRequest) -> Steps[ElectLeadersResponse]:
     broker, kind = context.broker, request.election_type
     if request.topic_partitions == []:
         return ElectLeadersResponse()
@@ -39,14 +41,27 @@ def handle(context: Context, request: ElectLeadersRequest) -> ElectLeadersRespon
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {kind}")
     response = ElectLeadersResponse()
     if request.topic_partitions is None:
-        for topic in broker.metadata.image.topics.values():
-            results = [_elect(broker, kind, topic.name, one.partition) for one in topic.partitions]
-            needed = [one for one in results if one.error_code != ErrorCode.ELECTION_NOT_NEEDED]
-            response.replica_election_results.append(ReplicaElectionResult(topic=topic.name, partition_result=needed))
+        image = broker.metadata.image
+        for topic in list(image.topics.values()):
+            needed = []
+            for number in range(len(topic.partitions)):
+                result = _elect(broker, kind, topic.name, number)
+                if result.error_code != ErrorCode.ELECTION_NOT_NEEDED:
+                    needed.append(result)
+                yield
+            if image.topics_by_id.get(topic.topic_id) is topic:  # else it was deleted meanwhile
+                response.replica_election_results.append(
+                    ReplicaElectionResult(topic=topic.name, partition_result=needed)
+                )
+            yield
         return response
     for wanted in request.topic_partitions:
-        results = [_elect(broker, kind, wanted.topic, one) for one in wanted.partitions]
+        results: list[PartitionResult] = []
         response.replica_election_results.append(ReplicaElectionResult(topic=wanted.topic, partition_result=results))
+        for one in wanted.partitions:
+            results.append(_elect(broker, kind, wanted.topic, one))
+            yield
+        yield
     return response
 
 
@@ -69,7 +84,7 @@ def _elect(broker: Broker, election_type: int, name: str, number: int) -> Partit
     topic = image.topics.get(name)
     partition = image.partition(name, number)
     if topic is None:
-        code, reason = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}"
+        code, reason = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {shown_name(name)}"
     elif partition is None:
         code, reason = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{number}"
     elif led_by(broker, topic, partition) >= 0:

@@ -9,7 +9,7 @@ response.
 from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.metadata.topics import check_assignment
+from kafka_shim.metadata.topics import check_assignment, shown_name
 from kafka_shim.protocol.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
@@ -27,9 +27,10 @@ if TYPE_CHECKING:
 
 KEY, MIN, MAX = 45, 0, 1
 REQUEST, RESPONSE = AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse
+ABANDONABLE = True
 
 
-def handle(context: Context, request: AlterPartitionReassignmentsRequest) -> AlterPartitionReassignmentsResponse:
+def handle(context: Context, request: AlterPartitionReassignmentsRequest) -> Steps[AlterPartitionReassignmentsResponse]:
     if not request.topics:
         return AlterPartitionReassignmentsResponse()
     if request.timeout_ms <= 0:
@@ -47,6 +48,8 @@ def handle(context: Context, request: AlterPartitionReassignmentsRequest) -> Alt
             except KafkaError as err:
                 answer.error_code = err.code
                 answer.error_message = err.message
+            yield
+        yield
     return response
 
 
@@ -70,7 +73,7 @@ def failed(
 def _check(context: Context, topic: str, wanted: ReassignablePartition, may_change_factor: bool) -> None:
     image = context.broker.metadata.image
     if topic not in image.topics:
-        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {topic}.")
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {shown_name(topic)}.")
     partition = image.partition(topic, wanted.partition_index)
     if partition is None:
         reason = f"Unable to find partition {topic}:{wanted.partition_index}."

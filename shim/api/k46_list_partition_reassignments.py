@@ -15,17 +15,24 @@ from kafka_shim.protocol.messages.list_partition_reassignments_response import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.context import Context
+    from kafka_shim.turns import Steps
 
 KEY, MIN, MAX = 46, 0, 0
 REQUEST, RESPONSE = ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse
+ABANDONABLE = True
 
 
-def handle(context: Context, request: ListPartitionReassignmentsRequest) -> ListPartitionReassignmentsResponse:
-    wanted = None
+def handle(context: Context, request: ListPartitionReassignmentsRequest) -> Steps[ListPartitionReassignmentsResponse]:
+    wanted: set[tuple[str, int]] | None = None
     if request.topics is not None:
-        wanted = {(topic.name, partition) for topic in request.topics for partition in topic.partition_indexes}
+        wanted = set()
+        for asked in request.topics:
+            for partition in asked.partition_indexes:
+                wanted.add((asked.name, partition))
+                yield
+            yield
     response = ListPartitionReassignmentsResponse(error_message=None)
-    for topic in context.broker.metadata.image.topics.values():
+    for topic in list(context.broker.metadata.image.topics.values()):
         moving = [
             OngoingPartitionReassignment(
                 partition_index=one.partition,
@@ -39,4 +46,5 @@ def handle(context: Context, request: ListPartitionReassignmentsRequest) -> List
         ]
         if moving:
             response.topics.append(OngoingTopicReassignment(name=topic.name, partitions=moving))
+        yield
     return response

@@ -22,34 +22,35 @@ from kafka_shim.protocol.messages.describe_quorum_response import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kafka_shim.context import Context
+    from kafka_shim.protocol.messages.describe_quorum_request import TopicData as AskedTopic
+    from kafka_shim.turns import Steps
 
 KEY, MIN, MAX = 55, 0, 2
 REQUEST, RESPONSE = DescribeQuorumRequest, DescribeQuorumResponse
+ABANDONABLE = True
 
 FIRST_WITH_NODES = 2
 
 
-def handle(context: Context, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+def handle(context: Context, request: DescribeQuorumRequest) -> Steps[DescribeQuorumResponse]:
     response = DescribeQuorumResponse()
-    wanted = [
-        (topic.topic_name, partition.partition_index) for topic in request.topics for partition in topic.partitions
-    ]
-    if wanted != [(CLUSTER_METADATA_TOPIC, 0)]:
-        response.topics = [
-            TopicData(
-                topic_name=topic.topic_name,
-                partitions=[
+    if not _is_of_metadata(request.topics):
+        for topic in request.topics:
+            answers: list[PartitionData] = []
+            response.topics.append(TopicData(topic_name=topic.topic_name, partitions=answers))
+            for asked in topic.partitions:
+                answers.append(
                     PartitionData(
-                        partition_index=partition.partition_index,
+                        partition_index=asked.partition_index,
                         error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
                         error_message=UNKNOWN_TOPIC_MESSAGE,
                     )
-                    for partition in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
+                )
+                yield
+            yield
         return response
     metadata = context.broker.metadata
     now_ms = context.broker.clock.now_ms()
@@ -73,6 +74,13 @@ def handle(context: Context, request: DescribeQuorumRequest) -> DescribeQuorumRe
         response.nodes = [Node(node_id=context.node_id, listeners=[listener])]
         voter.replica_directory_id = metadata.voter_directory_id
     return response
+
+
+def _is_of_metadata(topics: Sequence[AskedTopic]) -> bool:
+    """Returns whether the request is for the partition of the metadata alone (RaftUtil.hasValidTopicPartition)."""
+    if len(topics) != 1 or len(topics[0].partitions) != 1:
+        return False
+    return topics[0].topic_name == CLUSTER_METADATA_TOPIC and topics[0].partitions[0].partition_index == 0
 
 
 def _address(context: Context) -> tuple[str, str, int]:

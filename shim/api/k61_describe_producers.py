@@ -36,18 +36,20 @@ def handle(context: Context, request: DescribeProducersRequest) -> Steps[Describ
     for topic in request.topics:
         partitions: list[PartitionResponse] = []
         response.topics.append(TopicResponse(name=topic.name, partitions=partitions))
+        # Once for all partitions, as in Kafka: also the log has one line, and the error one text.
+        refusal = _refusal(context, topic.name)
         for partition in topic.partition_indexes:
-            partitions.append((yield from _describe(context, topic.name, partition)))
+            if refusal is None:
+                partitions.append((yield from _describe(context, topic.name, partition)))
+            else:
+                code, message = refusal.code, refusal.message
+                partitions.append(PartitionResponse(partition_index=partition, error_code=code, error_message=message))
             yield
         yield
     return response
 
 
 def _describe(context: Context, topic: str, partition: int) -> Steps[PartitionResponse]:
-    try:
-        _check(context, topic)
-    except KafkaError as error:
-        return PartitionResponse(partition_index=partition, error_code=error.code, error_message=error.message)
     try:
         log = context.broker.logs.get(topic, partition)
     except KafkaError as error:
@@ -69,9 +71,14 @@ def _describe(context: Context, topic: str, partition: int) -> Steps[PartitionRe
     return response
 
 
-def _check(context: Context, topic: str) -> None:
-    check_name(topic)
+def _refusal(context: Context, topic: str) -> KafkaError | None:
+    """Returns why no partition of the topic is described."""
+    try:
+        check_name(topic)
+    except KafkaError as error:
+        return error.without_frames()
     if not is_authorized(context, AclOperation.READ, ResourceType.TOPIC, topic):
-        raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed.")
+        return KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed.")
     if topic not in context.broker.metadata.image.topics:
-        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_MESSAGE)
+        return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_MESSAGE)
+    return None

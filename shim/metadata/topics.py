@@ -22,9 +22,16 @@ if TYPE_CHECKING:
     from kafka_shim.metadata.image import Image
 
 MAX_NAME_LENGTH = 249
+MAX_SHOWN_LENGTH = 512
 # The most partitions that one request may create (ReplicationControlManager.MAX_PARTITIONS_PER_BATCH).
 MAX_PARTITIONS_PER_REQUEST = 10_000
 _LEGAL = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+
+
+def shown_name(name: str) -> str:
+    """Return a topic's name as errors show it: of one that is far too long, the beginning. A request may have
+    any number of partitions of it, each with an error of its own."""
+    return name if len(name) <= MAX_SHOWN_LENGTH else f"{name[:MAX_SHOWN_LENGTH]}..."
 
 
 def check_name(name: str) -> None:
@@ -34,7 +41,7 @@ def check_name(name: str) -> None:
     elif name in (".", ".."):
         reason = f"'{name}' is not allowed"
     elif len(name) > MAX_NAME_LENGTH:
-        reason = f"the length of '{name}' is longer than the max allowed length {MAX_NAME_LENGTH}"
+        reason = f"the length of '{shown_name(name)}' is longer than the max allowed length {MAX_NAME_LENGTH}"
     elif not _LEGAL.issuperset(name):
         reason = f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
     else:

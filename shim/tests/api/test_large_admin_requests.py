@@ -1,0 +1,141 @@
+"""Administrators' requests with very many entries, or with very long names: taken in steps, answered with little."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from kafka_shim.api import TABLE
+from kafka_shim.context import Context
+from kafka_shim.embedded import Broker
+from kafka_shim.errors import ErrorCode
+from kafka_shim.security.acl import AclOperation, ResourceType
+from kafka_shim.session import Listener, Session
+from kafka_shim.targets.requests import make
+from kafka_shim.tests.api.admin import create, new_topic
+from kafka_shim.wire_client import Connection
+
+MANY = 1000
+PARTITIONS = list(range(MANY))
+# The longest that a string may be.
+LONG = "x" * 0x7FFF
+
+
+def taken(broker: Broker, request: Any, version: int, protocol: str = "PLAINTEXT") -> tuple[int, Any]:
+    """The number of steps that a request takes, and what they return."""
+
+    def take(state: Any) -> tuple[int, Any]:
+        listener = Listener("L", "127.0.0.1", 1, protocol)
+        session = Session(listener, ("127.0.0.1", 1), ("127.0.0.1", 2))
+        context = Context(state, session, request.API_KEY, version, 1, "c", state.clock.now_ms())
+        api = TABLE[request.API_KEY]
+        api.load()
+        steps = api.handle(context, request)
+        count = 0
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                return count, end.value
+            count += 1
+
+    return broker.call(take, broker.state)
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "least", "fields"),
+    [
+        ("ElectLeaders", 2, MANY, {"timeout_ms": 1, "topic_partitions": [{"topic": "t", "partitions": PARTITIONS}]}),
+        (
+            "AlterPartitionReassignments",
+            1,
+            MANY,
+            {"timeout_ms": 1, "topics": [{"name": "t", "partitions": [{"partition_index": n} for n in PARTITIONS]}]},
+        ),
+        ("ListPartitionReassignments", 0, MANY, {"topics": [{"name": "t", "partition_indexes": PARTITIONS}]}),
+        (
+            "DescribeQuorum",
+            2,
+            MANY,
+            {"topics": [{"topic_name": "t", "partitions": [{"partition_index": n} for n in PARTITIONS]}]},
+        ),
+        (
+            "AlterReplicaLogDirs",  # they are sorted by their directory first
+            2,
+            2 * MANY,
+            {"dirs": [{"path": "/d", "topics": [{"name": "t", "partitions": PARTITIONS}]}]},
+        ),
+        ("DescribeLogDirs", 4, MANY, {"topics": [{"topic": "t", "partitions": PARTITIONS}]}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_each_entry_is_a_step(broker: Broker, name: str, version: int, least: int, fields: dict[str, Any]):
+    steps, found = taken(broker, make(name, **fields), version)
+    assert steps >= least
+    if hasattr(found, "close"):
+        found.close()  # what comes then is a coroutine
+
+
+class Denier:
+    """An authorizer that allows nothing, and counts the names that it is asked for."""
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+
+    def allowed(
+        self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType, names: Iterable[str]
+    ) -> set[str]:
+        self.asked.append(len(list(names)))
+        return set()
+
+    def allowed_on_any(self, *_: Any) -> bool:
+        return False
+
+
+@pytest.fixture
+def denier(broker: Broker) -> Denier:
+    broker.state.authorizer = found = Denier()
+    return found
+
+
+def test_a_topic_whose_producers_are_described_is_authorized_once(client: Connection, denier: Denier):
+    request = make("DescribeProducers", topics=[{"name": "t", "partition_indexes": PARTITIONS}])
+    (topic,) = client.request(request, 0).topics
+    assert {one.error_code for one in topic.partitions} == {ErrorCode.TOPIC_AUTHORIZATION_FAILED}
+    assert denier.asked == [1]
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "fields"),
+    [
+        ("DescribeProducers", 0, {"topics": [{"name": LONG, "partition_indexes": PARTITIONS}]}),
+        ("ElectLeaders", 2, {"timeout_ms": 1, "topic_partitions": [{"topic": LONG, "partitions": PARTITIONS}]}),
+        (
+            "AlterPartitionReassignments",
+            1,
+            {"timeout_ms": 1, "topics": [{"name": LONG, "partitions": [{"partition_index": n} for n in PARTITIONS]}]},
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_long_name_is_not_in_the_error_of_each_partition(
+    client: Connection, name: str, version: int, fields: dict[str, Any]
+):
+    """It was there thousands of times as long as the request: of 400 KB it made gigabytes."""
+    answer = client.request(make(name, **fields), version)
+    topics = getattr(
+        answer, {"ElectLeaders": "replica_election_results", "DescribeProducers": "topics"}.get(name, "responses")
+    )
+    (topic,) = topics
+    partitions = topic.partition_result if name == "ElectLeaders" else topic.partitions
+    assert len(partitions) == MANY
+    assert all(one.error_code and LONG[:100] in one.error_message for one in partitions)
+    assert max(len(one.error_message) for one in partitions) < 1000
+
+
+def test_other_topics_of_a_request_with_a_long_name_are_created_and_answered(client: Connection):
+    results = create(client, new_topic(LONG), new_topic("t"))
+    assert results[LONG].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert results["t"].error_code == 0
