@@ -45,11 +45,7 @@ def handle(context: Context, request: AlterClientQuotasRequest) -> Steps[Answer]
     for entry in request.entries:
         given = {part.entity_type: part.entity_name for part in entry.entity}
         names = {kind: given[kind] for kind in order_types(list(given))}
-        ranks = {
-            key: rank for rank, key in enumerate(order_new_values({operation.key: None for operation in entry.ops}))
-        }
-        values = [(operation.key, None if operation.remove else operation.value) for operation in entry.ops]
-        values.sort(key=lambda value: ranks[value[0]])
+        values = yield from order_new_values(entry.ops)
         pairs.append((entity_hash(names.items()), (names, values)))
         if name := names.get(IP):
             named[name] = None

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import TypeVar
 
+    from kafka_shim.protocol.messages.alter_client_quotas_request import OpData
     from kafka_shim.turns import Steps
 
     _T = TypeVar("_T")
@@ -33,9 +34,14 @@ def order_types(kinds: Sequence[str]) -> list[str]:
     return order_strings(kinds, _grown_table_size(len(kinds)))
 
 
-def order_new_values(keys: Iterable[str]) -> list[str]:
-    """Returns the keys of one alteration in the order in which they enter the image."""
-    return order_strings(keys, 16)
+def order_new_values(operations: Iterable[OpData]) -> Steps[list[tuple[str, float | None]]]:
+    """Returns (key, value or None to remove it) of one alteration in the order in which they enter the image."""
+    buckets: dict[int, list[tuple[str, float | None]]] = {}
+    for one in operations:
+        number = bucket(java_string_hash(one.key), 16)
+        buckets.setdefault(number, []).append((one.key, None if one.remove else one.value))
+        yield
+    return [value for number in sorted(buckets) for value in buckets[number]]
 
 
 def order_values(keys: Sequence[str]) -> list[str]:

@@ -8,7 +8,7 @@ from kafka_shim.protocol.records.client_quota_record import ClientQuotaRecord, E
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from kafka_shim.metadata.image import Image
     from kafka_shim.turns import Steps
@@ -44,17 +44,17 @@ def decide_in_steps(
         yield
         key = _key(names)
         values: dict[str, float | None] = {}
+        # Of an option that is named twice Kafka says the same as of an entity that is.
+        is_twice = key in results
         for option, value in operations:
-            if option in values:
-                reason = f"Duplicate quota key {option} not updating quota for this entity {_shown(names)}"
-                results[key] = names, _invalid(reason)
-            else:
-                values[option] = value
-        if key in results:
+            is_twice = is_twice or option in values
+            values.setdefault(option, value)
+            yield
+        if is_twice:
             results[key] = names, _invalid(f"Ignoring duplicate entity {_shown(names)}")
             continue
         try:
-            records += _decide(image, names, values, resolvable)
+            records += yield from _decide(image, names, values, resolvable)
         except KafkaError as error:
             results[key] = names, error
         else:
@@ -98,19 +98,23 @@ def find(
 
 def _decide(
     image: Image, names: EntityNames, values: Mapping[str, float | None], resolvable: Collection[str]
-) -> Iterator[ClientQuotaRecord]:
+) -> Steps[list[ClientQuotaRecord]]:
     _check_entity(names)
     keys = _keys_for(names, resolvable)
     current = image.quotas.get(_key(names), {})
     for key, value in values.items():
         if value is not None:
             _check_value(keys, key, value)
+        yield
+    records = []
     for key, value in values.items():
         if value is None:
             if key in current:
-                yield ClientQuotaRecord(entity=_parts(names), key=key, remove=True)
+                records.append(ClientQuotaRecord(entity=_parts(names), key=key, remove=True))
         elif current.get(key) != value:
-            yield ClientQuotaRecord(entity=_parts(names), key=key, value=value)
+            records.append(ClientQuotaRecord(entity=_parts(names), key=key, value=value))
+        yield
+    return records
 
 
 def _check_entity(names: EntityNames) -> None:

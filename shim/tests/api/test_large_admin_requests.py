@@ -68,6 +68,20 @@ def taken(broker: Broker, request: Any, version: int, protocol: str = "PLAINTEXT
             {"dirs": [{"path": "/d", "topics": [{"name": "t", "partitions": PARTITIONS}]}]},
         ),
         ("DescribeLogDirs", 4, MANY, {"topics": [{"topic": "t", "partitions": PARTITIONS}]}),
+        (
+            "AlterClientQuotas",
+            1,
+            2 * MANY,
+            {
+                "validate_only": True,
+                "entries": [
+                    {
+                        "entity": [{"entity_type": "user", "entity_name": "u"}],
+                        "ops": [{"key": f"k{n}", "remove": True} for n in PARTITIONS],
+                    }
+                ],
+            },
+        ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -133,6 +147,16 @@ def test_a_long_name_is_not_in_the_error_of_each_partition(
     assert len(partitions) == MANY
     assert all(one.error_code and LONG[:100] in one.error_message for one in partitions)
     assert max(len(one.error_message) for one in partitions) < 1000
+
+
+def test_an_alteration_that_names_a_quota_again_and_again_is_refused_once(broker: Broker):
+    entity = [{"entity_type": "user", "entity_name": LONG[:32_000]}]
+    ops = [{"key": "producer_byte_rate", "value": 1.0}] * MANY
+    steps, answer = taken(broker, make("AlterClientQuotas", entries=[{"entity": entity, "ops": ops}]), 1)
+    (entry,) = answer.entries
+    assert entry.error_code == ErrorCode.INVALID_REQUEST
+    assert entry.error_message.startswith("Ignoring duplicate entity ")
+    assert steps >= 2 * MANY
 
 
 def test_other_topics_of_a_request_with_a_long_name_are_created_and_answered(client: Connection):
