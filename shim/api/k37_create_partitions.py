@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 
-from kafka_shim.authorization import authorized
+from kafka_shim.authorization import authorized_in_steps
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.metadata.topics import MAX_PARTITIONS_PER_REQUEST
 from kafka_shim.protocol.messages.create_partitions_request import CreatePartitionsRequest
@@ -43,7 +43,8 @@ async def handle(context: Context, request: CreatePartitionsRequest) -> CreatePa
         if times > 1
     ]
     once = {name: None for name, times in names.items() if times == 1}
-    allowed = authorized(context, AclOperation.ALTER, ResourceType.TOPIC, once)
+    asked = authorized_in_steps(context, AclOperation.ALTER, ResourceType.TOPIC, once)
+    allowed = await context.broker.turns.run(asked, context.throttle)
     if request.timeout_ms <= 0 and allowed:
         raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, None)
     left = MAX_PARTITIONS_PER_REQUEST

@@ -33,9 +33,12 @@ def handle(context: Context, request: DescribeDelegationTokenRequest) -> Steps[D
     if not is_allowed(context):
         return DescribeDelegationTokenResponse(error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
     tokens = tokens_of(context)
-    owners = None
+    owners: set[str] | None = None
     if request.owners is not None:
-        owners = [f"{one.principal_type}:{one.principal_name}" for one in request.owners]
+        owners = set()
+        for one in request.owners:
+            owners.add(f"{one.principal_type}:{one.principal_name}")
+            yield
     described = []
     for token in tokens:
         if _is_shown(context, token, owners):
@@ -44,7 +47,7 @@ def handle(context: Context, request: DescribeDelegationTokenRequest) -> Steps[D
     return DescribeDelegationTokenResponse(tokens=described)
 
 
-def _is_shown(context: Context, token: DelegationTokenRecord, owners: list[str] | None) -> bool:
+def _is_shown(context: Context, token: DelegationTokenRecord, owners: set[str] | None) -> bool:
     own = {token.owner, token.requester, *token.renewers}
     if owners is not None and own.isdisjoint(owners):
         return False

@@ -92,6 +92,14 @@ def test_each_entry_is_a_step(broker: Broker, name: str, version: int, least: in
         found.close()  # what comes then is a coroutine
 
 
+def test_owners_of_delegation_tokens_are_taken_in_steps():
+    owners = [{"principal_type": "User", "principal_name": f"u{number}"} for number in PARTITIONS]
+    with Broker(delegation_token_secret_key="k") as running:
+        steps, answer = taken(running, make("DescribeDelegationToken", owners=owners), 3, "SASL_PLAINTEXT")
+    assert answer.error_code == 0
+    assert steps >= MANY
+
+
 class Denier:
     """An authorizer that allows nothing, and counts the names that it is asked for."""
 
@@ -112,6 +120,14 @@ class Denier:
 def denier(broker: Broker) -> Denier:
     broker.state.authorizer = found = Denier()
     return found
+
+
+def test_few_of_the_topics_that_shall_grow_are_authorized_at_a_time(client: Connection, denier: Denier):
+    topics = [{"name": f"t{number}", "count": 3, "assignments": None} for number in PARTITIONS]
+    answer = client.request(make("CreatePartitions", timeout_ms=1000, topics=topics), 3)
+    assert {one.error_code for one in answer.results} == {ErrorCode.TOPIC_AUTHORIZATION_FAILED}
+    assert sum(denier.asked) == MANY
+    assert max(denier.asked) < 100
 
 
 def test_a_topic_whose_producers_are_described_is_authorized_once(client: Connection, denier: Denier):
