@@ -12,7 +12,7 @@ from kafka_shim.cext.plain_api cimport IN_STEPS_BYTES, PlainApi
 
 from types import GeneratorType
 
-from kafka_shim.cext.messages import LargeRequestError
+from kafka_shim.cext.messages import EncodeError, LargeRequestError
 
 cdef enum:
     LENGTH_BYTES = 4
@@ -665,4 +665,7 @@ cdef class DispatcherEnd:
             self._charge(context, response)
         if self._faults.armed:
             self._faults.reach(READY, api_key=context.api_key, client_id=context.client_id)
-        return encode_response_frame(context.correlation_id, response, context.api_version)
+        try:
+            return encode_response_frame(context.correlation_id, response, context.api_version)
+        except EncodeError as error:
+            return self._encode_shortened(context, response, error)

@@ -9,6 +9,7 @@ outcome:
 | a cluster operation that the client is not allowed | the API's response with CLUSTER_AUTHORIZATION_FAILED |
 | unknown API, version outside the range, a body that cannot be read | the connection is closed, one log line |
 | a handler raises KafkaError | the API's response with that error (`shim/api/failures.py`) |
+| an error message is longer than a string may be, as with a long name in it | it is cut |
 | the module of an API cannot be read, for lack of descriptors or memory | the connection is closed, one log line |
 | any other exception | a bug: logged with its traceback, the response is UNKNOWN_SERVER_ERROR |
 """
@@ -21,10 +22,10 @@ from types import CoroutineType, GeneratorType
 
 from kafka_shim.api import Api, ThrottleClass
 from kafka_shim.api.authentication import hold_back_failure
-from kafka_shim.api.failures import failure_in_steps
+from kafka_shim.api.failures import failure_in_steps, shorten_messages
 from kafka_shim.authorization import require_on_cluster
 from kafka_shim.cext.headers import RequestHeaderParser
-from kafka_shim.cext.messages import encode_response_frame
+from kafka_shim.cext.messages import EncodeError, encode_response_frame
 from kafka_shim.cext.request_end import DispatcherEnd, Reply
 from kafka_shim.errors import DisconnectError, ErrorCode, KafkaError
 from kafka_shim.large_requests import copied
@@ -306,8 +307,20 @@ class Dispatcher(DispatcherEnd):
             response = self._fail(context, api, request, error)
         return self._encode(context, response)
 
+    def _encode_shortened(self, context: Context, response: Any, error: EncodeError) -> Parts:
+        """Encode a response that failed with this error: what a client has sent may make an error message too long."""
+        if not at_once(shorten_messages(response)):
+            raise error
+        return encode_response_frame(context.correlation_id, response, context.api_version)
+
     async def _encode_large(self, context: Context, response: Any) -> Parts:
-        parts: Parts = await self.broker.large_requests.encode(context.correlation_id, response, context.api_version)
+        large = self.broker.large_requests
+        try:
+            parts: Parts = await large.encode(context.correlation_id, response, context.api_version)
+        except EncodeError:
+            if not await self.broker.turns.run(shorten_messages(response), context.throttle):
+                raise
+            parts = await large.encode(context.correlation_id, response, context.api_version)
         return parts
 
     def _fail(self, context: Context, api: Api, request: Any, error: Exception) -> Any:

@@ -1,5 +1,5 @@
 """Error responses of any API to a request that failed as a whole: the error is at the top level, or in every requested
-entry.
+entry. Also what is done about error messages that are too long for any response.
 
 If such a response cannot be derived from the message tables, the handler module has a function `failed(request,
 version, code, message)`. It returns the response, or the steps that make one that grows with the request. `dispatch`
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 # Fields that identify an entry and have different names in a request and its response.
 _NAMES = ("name", "topic", "topic_name", "resource_name", "group_id", "key", "transactional_id")
 _INDEXES = ("partition_index", "partition", "index")
+# The longest string of the protocol, and how much is left of an error message that is longer.
+LONGEST_STRING_BYTES = 0x7FFF
+SHOWN_CHARACTERS = 1000
 
 
 def failure(api: Api, version: int, request: Any, code: ErrorCode, message: str | None) -> Any:
@@ -97,3 +100,20 @@ def _set_first(answer: Message, own: dict[str, str], candidates: tuple[str, ...]
         if name in own:
             setattr(answer, name, value)
             return
+
+
+def shorten_messages(message: Any) -> Steps[bool]:
+    """Cut the error messages of a response that are longer than a string may be: a name that the client has sent is in
+    them. Returns whether there was one."""
+    is_shorter = False
+    for row in message.FIELDS:
+        value = getattr(message, row[0])
+        if isinstance(value, str):
+            if row[0].endswith("error_message") and len(value.encode()) > LONGEST_STRING_BYTES:
+                setattr(message, row[0], f"{value[:SHOWN_CHARACTERS]}...")
+                is_shorter = True
+        elif isinstance(value, list) and value and hasattr(value[0], "FIELDS"):
+            for one in value:
+                is_shorter = (yield from shorten_messages(one)) or is_shorter
+                yield
+    return is_shorter

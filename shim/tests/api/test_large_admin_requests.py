@@ -175,6 +175,24 @@ def test_an_alteration_that_names_a_quota_again_and_again_is_refused_once(broker
     assert steps >= 2 * MANY
 
 
+# --- error messages that no string may hold
+
+
+@pytest.mark.parametrize("others", [1, 20_000], ids=["few", "many"])
+def test_an_error_with_a_long_name_in_it_is_cut(client: Connection, others: int):
+    """The connection was closed, with a traceback in the log."""
+    client.request(make("FindCoordinator", key_type=0, coordinator_keys=["g"]), 4)  # which makes the topic
+    groups = [LONG, *(f"g{number}" for number in range(others))]
+    found = client.request(make("DescribeGroups", groups=groups), 6).groups
+    assert [one.group_id for one in found] == groups
+    assert {one.error_code for one in found} == {ErrorCode.GROUP_ID_NOT_FOUND}
+    assert found[0].error_message.startswith("Group xxx")
+    assert len(found[0].error_message) < 2000
+    assert found[1].error_message == "Group g0 not found."
+    users = client.request(make("DescribeUserScramCredentials", users=[{"name": LONG}]), 0).results
+    assert [one.error_code for one in users] == [ErrorCode.RESOURCE_NOT_FOUND]
+
+
 def test_other_topics_of_a_request_with_a_long_name_are_created_and_answered(client: Connection):
     results = create(client, new_topic(LONG), new_topic("t"))
     assert results[LONG].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
