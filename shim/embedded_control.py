@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 
 from kafka_shim.clock import VirtualClock
 
@@ -38,13 +39,15 @@ class ClockControl:
         Clients use the machine's time and can send nothing during the advance. Connected clients count as alive: their
         connections stay open and their group members stay members, as with heartbeats. With `silent` they count as
         silent: sessions expire and idle connections are closed. A stopped broker is told of the time at its next start.
-        Raises TypeError for a clock that is not virtual, ValueError for a negative duration.
+        Raises TypeError for a clock that is not virtual, ValueError for a duration that is negative or has no end.
         """
         if not isinstance(self._clock, VirtualClock):
             raise TypeError("only a virtual clock can be moved: Broker(clock='virtual')")
         clock, delay_ms = self._clock, milliseconds(duration)
         if delay_ms < 0:
             raise ValueError(f"{duration!r} is negative: a clock cannot go back")
+        if not math.isfinite(delay_ms):
+            raise ValueError(f"{duration!r} has no end: the clock would never be there")
         loop = self._broker._loop
         if loop is None:  # it is stopped, and has no timers
             clock.advance(delay_ms)

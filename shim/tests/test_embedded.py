@@ -734,3 +734,9 @@ OF_TOPICS: dict[str, int | None] = {
 def of_topics(broker: Broker) -> list[str]:
     with broker.cluster() as cluster:
         return [each.resource_name for each in cluster.any().request(make("DescribeAcls", **OF_TOPICS)).resources]
+
+
+@pytest.mark.parametrize("duration", ["nan", float("nan"), "inf", "1e400d", float("inf")])
+def test_a_clock_is_not_moved_for_ever(duration: float | str):
+    with Broker(clock="virtual") as broker, pytest.raises(ValueError, match="has no end"):
+        broker.clock.advance(duration)
