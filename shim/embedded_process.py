@@ -16,6 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+START_SECONDS = 30.0
 STOP_SECONDS = 30.0
 # How long a child may take to end that closed its output without being ready.
 END_SECONDS = 10.0
@@ -37,7 +38,7 @@ class BrokerProcess:
     ) -> None:
         """Start it and wait until it accepts connections. `secrets` are options that no process list may show,
         `records` the line that the child reads, `removes_data`: it removes its data directory when this process dies.
-        Raises RuntimeError with the child's words."""
+        Raises RuntimeError with the child's words, TimeoutError if it takes over 30 s."""
         from kafka_shim.serve import RECORDS_ON_STDIN, REMOVE, STOP_WITH_STDIN
 
         command = [sys.executable, "-m", "kafka_shim", "serve", *arguments]
@@ -63,11 +64,20 @@ class BrokerProcess:
                 env=environment,
             )
             self._listener = threading.Thread(target=self._listen, name="kafka-shim-stderr", daemon=True)
+            is_late = threading.Event()
+            watch = threading.Timer(START_SECONDS, self._give_up, (is_late,))
+            watch.daemon = True
             try:
+                watch.start()
                 self.ready = self._first_line(records)
             except BaseException:
                 self.kill()  # nobody else knows of it: it would run as long as this process
                 raise
+            finally:
+                watch.cancel()
+        if is_late.is_set():
+            self.kill()
+            raise TimeoutError(f"the broker did not start within {START_SECONDS:g} s")
         if not self.ready.startswith("ready "):
             try:
                 how = f"ended with status {child.wait(END_SECONDS)}"
@@ -77,6 +87,11 @@ class BrokerProcess:
                 how = f"closed its output before it was ready, and was killed {END_SECONDS:g} s later"
             self._close()
             raise RuntimeError(f"the broker's process {how}: {self._last_words()}")
+
+    def _give_up(self, is_late: threading.Event) -> None:
+        """End a child that is not ready: who waits for its first line reads the end of its output."""
+        is_late.set()
+        self.popen.kill()
 
     def _first_line(self, records: str) -> str:
         """Tell the child its first records, and return the line that it writes once it accepts connections."""
@@ -132,7 +147,8 @@ class BrokerProcess:
             self._listener.join(STOP_SECONDS)
         for pipe in (self.popen.stdin, self.popen.stdout, self.popen.stderr):
             if pipe is not None:
-                pipe.close()
+                with suppress(OSError):  # what a child that ended has not read cannot be written
+                    pipe.close()
 
 
 @contextmanager

@@ -740,3 +740,33 @@ def of_topics(broker: Broker) -> list[str]:
 def test_a_clock_is_not_moved_for_ever(duration: float | str):
     with Broker(clock="virtual") as broker, pytest.raises(ValueError, match="has no end"):
         broker.clock.advance(duration)
+
+
+def test_a_process_that_takes_too_long_to_start_is_ended_and_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    child = tmp_path / "python"
+    child.write_text("#!/bin/sh\nexec sleep 600\n")
+    child.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(child))
+    monkeypatch.setattr(embedded_process, "START_SECONDS", 0.2)
+    with pytest.raises(TimeoutError, match=r"did not start within 0\.2 s"):
+        Broker(process=True).start()
+    assert not [one for one in psutil.Process().children() if one.name() == "sleep"]
+
+
+class Ended(subprocess.Popen[str]):
+    """A child that has ended when its first records are written."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.wait()
+
+
+def test_a_process_that_ends_before_it_has_read_its_acls_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """What it had not read was written again when the pipe was closed, and that error was told instead."""
+    child = tmp_path / "python"
+    child.write_text("#!/bin/sh\necho 'error: out of order' >&2\nexit 1\n")
+    child.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(child))
+    monkeypatch.setattr(subprocess, "Popen", Ended)
+    with pytest.raises(RuntimeError, match="ended with status 1: out of order"):
+        Broker(process=True, acls=[{"principal": "User:a", "cluster": True}]).start()
