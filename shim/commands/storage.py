@@ -149,7 +149,7 @@ def _described(data_dir: DataDir) -> dict[str, Any]:
     found: dict[str, Any] = {key: meta.get(key, "") for key in IDENTITY}
     found["stoppedCleanly"] = (Path(data_dir.path) / CLEAN_SHUTDOWN).exists()
     if (Path(data_dir.path) / f"{CLUSTER_METADATA_TOPIC}-0").is_dir():
-        image, log = replayed(data_dir, int(meta.get("node.id", "1")))
+        image, log = replayed(data_dir, data_dir.node_id or 1)
         found["metadata"] = {"records": log.next_offset, "epoch": log.epoch}
         found["features"] = dict(sorted(image.features.items()))
         topics = sorted(image.topics.values(), key=lambda one: one.name)
@@ -182,12 +182,12 @@ def mend(directories: tuple[str, ...], cluster_id: str | None, node_id: int | No
             found.append(data_dir)
             data_dir.read_meta()
         whole = [data_dir for data_dir in found if not data_dir.meta_fault]
-        known = {data_dir.meta["cluster.id"] for data_dir in whole}
+        known = {data_dir.meta["cluster.id"] for data_dir in found if "cluster.id" in data_dir.meta}
         cluster_id = cluster_id or next(iter(known), None)
         if known - {cluster_id}:
             fail(f"the directories belong to the cluster {known.pop()}, not to {cluster_id}")
         registered = _registered(found)
-        nodes = {int(data_dir.meta["node.id"]) for data_dir in whole if "node.id" in data_dir.meta} or set(registered)
+        nodes = {data_dir.node_id for data_dir in whole if data_dir.node_id is not None} or set(registered)
         if node_id is None:
             if len(nodes) != 1:
                 fail("no file has the node id: give it with --node-id")

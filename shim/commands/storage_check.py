@@ -209,7 +209,7 @@ def _properties(directories: tuple[str, ...], listener: str, controller_listener
             with _held(directory) as data_dir:
                 metas[directory] = data_dir.read_meta()
                 if Path(data_dir.partition_path(CLUSTER_METADATA_TOPIC, 0)).is_dir():
-                    found = replayed(data_dir, int(metas[directory].get("node.id", "1")))
+                    found = replayed(data_dir, data_dir.node_id or 1)
                     metadata_directory = directory
     except (StorageError, OSError) as err:
         fail(reason_of(err))

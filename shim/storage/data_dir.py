@@ -134,8 +134,20 @@ class DataDir:
                 "Kafka 4.3.1 in KRaft mode; name another directory with --data-dir or log.dirs"
             )
         self.directory_id = meta.get("directory.id", "")
-        self.meta_fault = "" if "cluster.id" in meta else "is damaged: it names no cluster.id"
+        node_id = meta.get("node.id", "0")
+        if "cluster.id" not in meta:
+            self.meta_fault = "is damaged: it names no cluster.id"
+        elif not (node_id.isascii() and node_id.isdecimal()):
+            self.meta_fault = f"is damaged: its node.id is {node_id!r}"
+        else:
+            self.meta_fault = ""
         return meta
+
+    @property
+    def node_id(self) -> int | None:
+        """The node of `meta.properties`, None if it names none. Call `read_meta` first."""
+        named = "node.id" in self.meta and not self.meta_fault
+        return int(self.meta["node.id"]) if named else None
 
     def check_identity(self, *, holds_partitions: bool = True) -> None:
         """Raise StorageError if `meta.properties` is missing or damaged and the directory contains partitions, because

@@ -423,3 +423,20 @@ def test_who_hands_acls_to_kafka_is_told_what_makes_it_ask_them(tmp_path, capsys
     assert "1 ACL is stored: until authorizer.class.name and super.users are in the file, " in out
     assert main(["storage", "upgrade-to-kafka", str(tmp_path / "d"), "--force", "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["notes"]) == 2
+
+
+@pytest.mark.parametrize("node_id", ["abc", "", "-1", "1_0"])
+def test_a_node_id_that_is_no_number_is_told_and_can_be_mended(tmp_path, capsys, node_id):
+    with opened(tmp_path) as store:
+        store.create_topic("t", 1)
+    meta = tmp_path / "meta.properties"
+    before = meta.read_text()
+    meta.write_text(before.replace("node.id=1\n", f"node.id={node_id}\n"))
+    assert main(["storage", "info", str(tmp_path)]) == 0
+    assert main(["storage", "check", str(tmp_path)]) == 1
+    assert f"is damaged: its node.id is {node_id!r}: `kafka-shim storage mend`" in capsys.readouterr().out
+    with pytest.raises(StorageError, match=r"its node\.id is"), opened(tmp_path):
+        pass
+    assert main(["storage", "mend", str(tmp_path)]) == 0
+    assert "Mended" in capsys.readouterr().out
+    assert meta.read_text() == before
