@@ -13,6 +13,7 @@ import click
 
 from kafka_shim.commands.directories import fail, opened, reason_of, replayed
 from kafka_shim.commands.options import counted
+from kafka_shim.config import escaped
 from kafka_shim.internal_topics import CLUSTER_METADATA_TOPIC
 from kafka_shim.storage.data_dir import META_PROPERTIES
 from kafka_shim.storage.names import partition_of
@@ -172,7 +173,7 @@ def upgrade_to_kafka(
             f"{counted(acls, 'ACL')} {'is' if acls == 1 else 'are'} stored: until authorizer.class.name and super.users"
             " are in the file, Kafka lets every client do everything."
         )
-    content = "".join(f"{name}={value}\n" for name, value in properties.items())
+    content = "".join(f"{name}={escaped(value)}\n" for name, value in properties.items())
     try:
         path.write_text(content)
     except OSError as err:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     )
     from kafka_shim.config.listener import CHECKS_ALL_LISTENERS, LISTENER_LIMITS, ListenerOptions, base_name
     from kafka_shim.config.parse import check_cordoned
-    from kafka_shim.config.properties import read_properties
+    from kafka_shim.config.properties import escaped, read_properties
     from kafka_shim.config.providers import is_of_providers, resolve
     from kafka_shim.config.table import (
         AUTHORIZER_OPTIONS,
@@ -93,6 +93,7 @@ __all__ = [
     "check_values",
     "double_text",
     "dynamic_option",
+    "escaped",
     "in_force",
     "is_foreign_class",
     "is_listener_security",

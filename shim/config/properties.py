@@ -57,6 +57,15 @@ def parse_properties(text: str) -> dict[str, str]:
     return found
 
 
+def escaped(text: str) -> str:
+    """Returns a value as it stands in a properties file, also for java.util.Properties, which reads ISO 8859-1."""
+    units = text.encode("utf-16-be", "surrogatepass")
+    codes = [int.from_bytes(units[at : at + 2]) for at in range(0, len(units), 2)]
+    return "".join(
+        "\\\\" if code == ord("\\") else chr(code) if 32 <= code < 127 else f"\\u{code:04x}" for code in codes
+    )
+
+
 def _split(line: str) -> tuple[str, str]:
     at = 0
     while at < len(line) and line[at] not in "=:" + _BLANKS:
@@ -89,4 +98,5 @@ def _unescape(text: str) -> str:
                 letter = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}.get(letter, letter)
         out.append(letter)
         at += 1
-    return "".join(out)
+    # Java writes a character beyond the first 65,536 as two of these.
+    return "".join(out).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -440,3 +440,15 @@ def test_a_node_id_that_is_no_number_is_told_and_can_be_mended(tmp_path, capsys,
     assert main(["storage", "mend", str(tmp_path)]) == 0
     assert "Mended" in capsys.readouterr().out
     assert meta.read_text() == before
+
+
+def test_kafka_finds_a_directory_whose_name_is_not_ascii(tmp_path, monkeypatch):
+    """Java reads a properties file as ISO 8859-1: `ü` in UTF-8 was another directory to it."""
+    path = tmp_path / "dü\\😀"
+    with opened(path) as store:
+        store.create_topic("t", 1)
+    monkeypatch.chdir(tmp_path)
+    assert main(["storage", "upgrade-to-kafka", str(path)]) == 0
+    content = (tmp_path / "server.properties").read_bytes()
+    assert f"log.dirs={tmp_path}/d\\u00fc\\\\\\ud83d\\ude00\n".encode("ascii") in content
+    assert read_properties(tmp_path / "server.properties")["log.dirs"] == str(path)
