@@ -197,12 +197,15 @@ async def _record(
 )
 @click.option("--target", required=True, metavar="HOST:PORT", help="the broker")
 @click.option("--keep", type=click.Path(dir_okay=False), metavar="FILE", help="a capture of the replay, for `diff`")
+@click.option("--overwrite", is_flag=True, help="the FILE of --keep may exist, and is lost")
 @config_option
 @click.argument("capture", type=click.Path(exists=True, dir_okay=False))
-def replay(target: str, keep: str | None, capture: str) -> int:
+def replay(target: str, keep: str | None, overwrite: bool, capture: str) -> int:
     to = address(target, "--target")
     if keep is not None and Path(keep).exists() and Path(keep).samefile(capture):
         raise click.ClickException(f"--keep {keep} is the capture that is replayed: name another file")
+    if keep is not None and Path(keep).exists() and not overwrite:
+        raise click.ClickException(f"{keep} exists: name another file, or give --overwrite")
     with CaptureWriter(keep) if keep else contextlib.nullcontext() as writer:
         try:
             replayer = Replayer(to, writer=writer, dial=dialler(given_security()))

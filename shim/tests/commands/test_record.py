@@ -246,3 +246,17 @@ def test_replay_wants_a_broker(tmp_path: Path, capsys: pytest.CaptureFixture[str
     capture.write_bytes(b"")
     assert main(["replay", str(capture)]) == 2
     assert "--target" in capsys.readouterr().err
+
+
+def test_a_kept_replay_is_not_overwritten_unasked(
+    capture: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = tmp_path / "kept"
+    kept.write_bytes(b"precious")
+    with Broker() as other:
+        line = ["replay", "--target", other.bootstrap_servers, "--keep", str(kept)]
+        assert main([*line, str(capture)]) == 1
+        assert "exists: name another file, or give --overwrite" in capsys.readouterr().err
+        assert kept.read_bytes() == b"precious"
+        assert main([*line, "--overwrite", str(capture)]) == 0
+    assert list(read_capture(kept))
