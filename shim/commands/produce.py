@@ -15,7 +15,7 @@ from kafka_shim.wire_client import WireClientError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from typing import Any, BinaryIO
 
     from kafka_shim.client.cluster import Cluster
@@ -214,13 +214,11 @@ def _json_line(number: int, text: bytes) -> Line:
     fields = {"key", "value", "headers", "partition", "timestamp", "offset", "topic", "time"}
     if not isinstance(found, dict) or not set(found) <= fields:
         raise InputError(f"line {number} is not an object of {', '.join(sorted(fields))}")
-    headers = found.get("headers") or {}
-    pairs = headers.items() if isinstance(headers, dict) else headers
     try:
         return Line(
             _content(found.get("key")),
             _content(found.get("value")),
-            tuple((_name(name), _content(value)) for name, value in pairs),
+            tuple((_name(name), _content(value)) for name, value in _pairs(found.get("headers"))),
             _number("partition", found.get("partition"), 0, INT32_MAX),
             _number("timestamp", found.get("timestamp"), NO_TIME, INT64_MAX),
         )
@@ -240,11 +238,23 @@ def _number(field: str, value: Any, lowest: int, highest: int) -> int | None:
     return number
 
 
+def _pairs(headers: Any) -> Iterable[tuple[object, object]]:
+    """Headers as an object, or as a list of [name, value], in which a name may come twice. Raises ValueError."""
+    if not headers:
+        return ()
+    if isinstance(headers, dict):
+        return headers.items()
+    if not isinstance(headers, list) or not all(isinstance(one, list) and len(one) == 2 for one in headers):
+        raise ValueError("headers is an object, or a list of [name, value]")
+    return headers
+
+
 def _name(value: object) -> str:
-    """The name of a header. Raises ValueError for one that is no Unicode."""
-    name = str(value)
-    name.encode()
-    return name
+    """The name of a header. Raises ValueError for one that is no text, or no Unicode."""
+    if not isinstance(value, str):
+        raise ValueError(f"the name of a header is a text, not {json.dumps(value)}")  # noqa: TRY004 told with its line
+    value.encode()
+    return value
 
 
 def _content(value: object) -> bytes | None:
