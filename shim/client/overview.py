@@ -175,7 +175,15 @@ def _look_at_starts(cluster: Cluster, found: Overview, parts: list[TopicPartitio
 def _offsets(cluster: Cluster, parts: list[TopicPartition], when: int) -> dict[TopicPartition, int]:
     found: dict[TopicPartition, int] = {}
     for some in some_at_once(parts, BATCH):
-        found |= list_offsets(cluster, dict.fromkeys(some, when))
+        try:
+            found |= list_offsets(cluster, dict.fromkeys(some, when))
+        except RequestError as error:
+            if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise
+            # One was deleted since the topics were asked for: the others are asked for by themselves.
+            if len(some) > 1:
+                for each in some:
+                    found |= _offsets(cluster, [each], when)
     return found
 
 

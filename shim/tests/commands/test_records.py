@@ -460,3 +460,23 @@ def test_following_ends_with_the_reader_of_its_output():
             assert child.stdout.readline() == b"a\n"
             child.stdout.close()
             assert child.wait(60) == 1
+
+
+def test_a_topic_that_is_deleted_during_a_look_is_left_out(broker, monkeypatch):
+    """`top` ended with the error, in the middle of a session."""
+    from kafka_shim.client import overview
+
+    broker.create_topic("gone")
+    broker.create_topic("kept")
+    with broker.cluster() as cluster:
+        metadata = cluster.metadata
+
+        def then_deleted(*topics):
+            monkeypatch.setattr(cluster, "metadata", metadata)
+            answer = metadata(*topics)
+            broker.delete_topic("gone")
+            return answer
+
+        monkeypatch.setattr(cluster, "metadata", then_deleted)
+        found = overview.look(cluster)
+    assert (list(found.ends), list(found.starts)) == ([("kept", 0)], [("kept", 0)])
