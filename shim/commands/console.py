@@ -89,7 +89,7 @@ def group(
     tls_certificate: str | None,
     tls_key: str | None,
 ) -> None:
-    from kafka_shim.config import ConfigError, read_properties
+    from kafka_shim.config import ConfigError, read_properties, resolve
     from kafka_shim.console.app import Console
     from kafka_shim.console.schemas import SchemaError, Schemas
     from kafka_shim.console.sessions import Sessions
@@ -103,7 +103,7 @@ def group(
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--http") from None
     try:
-        properties = {} if command_config is None else read_properties(command_config)
+        properties = {} if command_config is None else resolve(read_properties(command_config))
         if command_config is not None:
             warn_of_strange(command_config)
         schemas = Schemas(schema_registry, files)

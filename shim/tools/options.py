@@ -147,13 +147,13 @@ def connect(given: Given, client_id: str, properties: Mapping[str, str] | None =
 
 
 def connect_to(address: str, path: str | None, client_id: str, properties: Mapping[str, str] | None = None) -> Cluster:
-    """The cluster at `address`, with the properties of the file `path` and `properties` over them. Raises
-    ConfigError."""
+    """The cluster at `address`, with the properties of the file `path` and `properties` over them, and the values that
+    their `config.providers` have. Raises ConfigError."""
     from kafka_shim.client.cluster import Cluster
     from kafka_shim.client_security import ClientSecurity
-    from kafka_shim.config import read_properties
+    from kafka_shim.config import read_properties, resolve
 
-    found = {**(read_properties(path) if path else {}), **(properties or {})}
+    found = resolve({**(read_properties(path) if path else {}), **(properties or {})})
     return Cluster(address, security=ClientSecurity(found) if found else None, client_id=client_id)
 
 

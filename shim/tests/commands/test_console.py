@@ -138,3 +138,21 @@ def test_the_environment_names_the_broker_and_the_properties(
     assert "/missing.properties" in capsys.readouterr().err
     assert main(["console", "--help"]) == 0
     assert "KAFKA_SHIM_BOOTSTRAP" in capsys.readouterr().out
+
+
+def test_values_of_the_clients_properties_may_be_kept_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("A_WORD", "secret-word")
+    provider = "org.apache.kafka.common.config.provider.EnvVarConfigProvider"
+    file = tmp_path / "client.properties"
+    file.write_text(f"config.providers=env\nconfig.providers.env.class={provider}\nssl.key.password=${{env:A_WORD}}\n")
+    seen: list[dict[str, str]] = []
+
+    def sessions(bootstrap: str, properties: dict[str, str]) -> None:
+        seen.append(properties)
+        raise ValueError("seen")
+
+    monkeypatch.setattr("kafka_shim.console.sessions.Sessions", sessions)
+    assert main(["console", "--command-config", str(file)]) == 1
+    assert seen[0]["ssl.key.password"] == "secret-word"

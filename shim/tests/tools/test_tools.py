@@ -668,3 +668,14 @@ def test_quotas_and_passwords(run, tmp_path):
         "--user u --bootstrap-controller localhost:1 --add-config producer_byte_rate=1",
     ):
         assert run(f"configs --alter {wrong}") == (1, ""), wrong
+
+
+def test_values_of_a_clients_properties_may_be_kept_elsewhere(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("A_WORD", "secret-word")
+    file = tmp_path / "client.properties"
+    with Broker(sasl="PLAIN", users={"alice": "secret-word"}) as secured:
+        lines = [f"{name}={value}" for name, value in secured.client_config("java").items()]
+        provider = "org.apache.kafka.common.config.provider.EnvVarConfigProvider"
+        lines += ["config.providers=env", f"config.providers.env.class={provider}"]
+        file.write_text("\n".join(lines).replace("secret-word", "${env:A_WORD}"))
+        assert run(f"topics --list --command-config {file}", at=secured)[0] == 0
