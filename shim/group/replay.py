@@ -30,6 +30,9 @@ logger = logging.getLogger("kafka_shim.group")
 
 # Records per step: a few milliseconds.
 STEP_RECORDS = 2000
+# So many bytes that are read, or decoded, count as one more: the record of a group with a thousand members takes as
+# long as a thousand offsets.
+BYTES_READ, BYTES_DECODED = 256, 64
 
 
 def replay(log: PartitionLog) -> Generator[None, None, Groups]:
@@ -40,13 +43,14 @@ def replay(log: PartitionLog) -> Generator[None, None, Groups]:
     """
     newest, pending = yield from _newest(log)
     groups = Groups()
-    for number, (key, (offset, value)) in enumerate(newest.items()):
-        _apply(groups, log, key, value, offset, NO_PRODUCER_ID)
-        if number % STEP_RECORDS == STEP_RECORDS - 1:
-            yield
-    for producer_id, commits in pending.items():
-        for key, (offset, value) in commits.items():
+    since_stop = 0
+    for producer_id, records_of in ((NO_PRODUCER_ID, newest), *pending.items()):
+        for key, (offset, value) in records_of.items():
             _apply(groups, log, key, value, offset, producer_id)
+            since_stop += 1 + len(value) // BYTES_DECODED
+            if since_stop >= STEP_RECORDS:
+                since_stop = 0
+                yield
     return groups
 
 
@@ -55,7 +59,7 @@ def _newest(log: PartitionLog) -> Generator[None, None, tuple[Newest, dict[int, 
     pending: dict[int, Newest] = {}
     since_stop = 0
     for buffer, batch in log.batches():
-        since_stop += batch.record_count
+        since_stop += batch.record_count + batch.size_bytes // BYTES_READ
         if since_stop >= STEP_RECORDS:
             since_stop = 0
             yield

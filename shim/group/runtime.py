@@ -178,13 +178,15 @@ class CoordinatorRuntime:
         """Start the timers of the groups that were loaded."""
         from kafka_shim.group.kinds import KINDS
 
-        for number, group_id in enumerate(list(groups.by_id)):
-            group = groups.by_id.get(group_id)
-            if group is not None:
+        since_stop = 0
+        for group_id in list(groups.by_id):
+            if (group := groups.by_id.get(group_id)) is not None:
                 now_ms = self.clock.now_ms()
                 decision = KINDS[group.TYPE].resume(group, self.image, now_ms)
                 self.carry_out(partition, groups, decision, now_ms)
-            if number % GROUPS_PER_STEP == GROUPS_PER_STEP - 1:
+                since_stop += 1 + len(decision.timers)  # each takes as long as a group without members
+            if since_stop >= GROUPS_PER_STEP:
+                since_stop = 0
                 yield
 
     # --- writing
@@ -333,12 +335,10 @@ class CoordinatorRuntime:
         from kafka_shim.group.kinds import KINDS
 
         for group_id, deadline_ms, epoch in decision.refreshes:
-            group = groups.by_id.get(group_id)
-            if group is not None:
+            if (group := groups.by_id.get(group_id)) is not None:
                 KINDS[group.TYPE].set_refresh(group, deadline_ms, epoch)
         for group_id, may_describe in decision.describers:
-            group = groups.by_id.get(group_id)
-            if group is not None:
+            if (group := groups.by_id.get(group_id)) is not None:
                 KINDS[group.TYPE].set_describer(group, may_describe)
 
     def commit_offsets(

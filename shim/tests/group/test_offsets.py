@@ -16,9 +16,12 @@ from kafka_shim.cext import records as cext_records
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group import records
 from kafka_shim.group.classic import ClassicGroup
+from kafka_shim.group.classic_member import ClassicMember
+from kafka_shim.group.classic_state import State
 from kafka_shim.group.client import Client
 from kafka_shim.group.deleted_offsets import REMOVAL, REMOVAL_RETRY_MS
 from kafka_shim.group.groups import Groups
+from kafka_shim.group.replay import replay
 from kafka_shim.group.runtime import CoordinatorRuntime
 from kafka_shim.internal_topics import GROUP_METADATA_TOPIC as TOPIC
 from kafka_shim.protocol.messages.heartbeat_request import HeartbeatRequest
@@ -463,6 +466,43 @@ def test_a_large_partition_is_read_in_steps_and_says_so(
     assert node.committed("g", "t", stable=True) == expected
     node.advance(SESSION_MS)
     assert node.state("g") == "Empty", "its session began with the reading"
+
+
+@pytest.mark.parametrize("groups", [1, 20])
+def test_large_records_are_read_a_few_in_a_step(node: Node, groups: int) -> None:
+    """Twenty of 60 KB, of which one is left or all."""
+    log = node.logs.get(TOPIC, 0)
+    names = [name for name in map(str, range(100)) if node.groups.partition_for(name) == 0][:groups]
+    mine = {"version": 3, "protocols": (("range", subscription("t") + bytes(60_000)),)}
+    for name in names:
+        me = node.stable(name, **mine)
+        for _ in range(20 // groups - 1):
+            me = node.join(name, me.member_id, **mine)
+            node.sync(name, me, {me.member_id: b"a"})
+    assert 1_200_000 < log.size_bytes < 1_400_000
+    assert sum(1 for _ in replay(log)) == (2 if groups == 1 else 8)
+
+
+def test_offsets_of_open_transactions_are_applied_in_steps(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kafka_shim.group.replay.STEP_RECORDS", 10)
+    for number in range(50):
+        assert node.commit_in_transaction("g", "t", number, (PRODUCER[0] + number, 0)) == 0
+    assert sum(1 for _ in replay(node.logs.get(TOPIC, node.groups.partition_for("g")))) == 10
+
+
+def test_the_timers_of_groups_that_were_read_start_in_steps(node: Node) -> None:
+    groups = Groups()
+    for number in range(10):
+        group = groups.by_id[f"g{number}"] = ClassicGroup(f"g{number}", 0, State.STABLE)
+        for name in map(str, range(100)):
+            mine = [("range", subscription("t"))]
+            group.add(ClassicMember(name, None, Client("c", "/::1"), SESSION_MS, SESSION_MS, mine), "consumer")
+
+    async def start() -> int:
+        return sum(1 for _ in node.groups._runtime._resume(0, groups))
+
+    assert node.loop.run_until_complete(start()) == 5
+    assert len(node.timers) == 1000
 
 
 def test_the_partition_that_was_asked_for_last_is_read_first(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
