@@ -94,6 +94,9 @@ class ClassicRequests(ClassicRequestsEnd):
             refusal = join_failure(ErrorCode.UNKNOWN_MEMBER_ID)
             refusal.member_id = request.member_id
             ending.reply(context.token, refusal)
+            if group is not None and groups.offsets.are_there(request.group_id):
+                # They stay, and a start finds a group without members for them. In Kafka nobody sees them until then.
+                ending.replacements.append(ClassicGroup(request.group_id, context.now_ms))
             return ending
         group = ClassicGroup(request.group_id, context.now_ms)
         decision = classic_join.join(group, True, context)

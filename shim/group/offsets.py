@@ -56,6 +56,10 @@ class Offsets:
         """Returns whether an open transaction has a pending offset for the group."""
         return group_id in self._open
 
+    def are_there(self, group_id: str) -> bool:
+        """Returns whether the group has committed offsets, or an open transaction has pending ones for it."""
+        return group_id in self._by_group or group_id in self._open
+
     def pending_partitions(self, group_id: str) -> list[tuple[str, int]]:
         """Returns the (topic, partition) with pending offsets of open transactions."""
         return list(self._open.get(group_id, ()))

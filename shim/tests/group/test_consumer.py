@@ -694,6 +694,27 @@ def test_a_classic_stranger_ends_an_empty_group(node: Node, topic_id: bytes) -> 
     assert node.modern("g", "a", subscribed_topic_names=["four"]).member_epoch == epoch
 
 
+@pytest.mark.parametrize("is_pending", [False, True])
+def test_offsets_of_a_group_that_a_classic_stranger_ends_are_still_there(node: Node, is_pending: bool) -> None:
+    node.modern("g", "a", subscribed_topic_names=["t"])
+    node.modern("g", "a", -1)
+    if is_pending:
+        node.commit_in_transaction("g", "t", 5, (1000, 0))
+    else:
+        node.commit("g", "t", 5)
+    assert node.join("g", "stranger").error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    if is_pending:
+        node.end_transaction("g", (1000, 0), True)
+    for _ in range(2):
+        assert node.committed("g", "t") == (5, 0)
+        assert [(one.group_id, one.group_type, one.group_state) for one in node.listed([], [])] == [
+            ("g", "classic", "Empty")
+        ]
+        node.crash()
+    node.advance(8 * 24 * 3_600_000)
+    assert node.committed("g", "t") == (-1, 0)
+
+
 def test_a_group_goes_back_when_a_classic_and_the_last_modern_member_leave_together(
     node: Node, topic_id: bytes
 ) -> None:
