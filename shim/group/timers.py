@@ -12,6 +12,7 @@ from itertools import islice
 
 from kafka_shim.cext.timers import TimerEntry, TimersEnd
 from kafka_shim.group.decision import SESSION
+from kafka_shim.scheduler import SLICE_US
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,8 +27,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kafka_shim.group")
 
-# The maximum number of timers called per turn of the loop: a few milliseconds. Many are due together when, for example,
-# a thousand members did not return after a restart of the broker.
+# The maximum number of timers called per turn of the loop, in which none is called after a slice of time: each takes
+# milliseconds in a group with an expression that matches thousands of topics. Many are due together when, for
+# example, a thousand members did not return after a restart of the broker.
 CALLS_PER_TURN = 100
 # The delay after which a timer that found no memory is looked at again.
 NO_MEMORY_RETRY_MS = 1000
@@ -39,6 +41,7 @@ class Timers(TimersEnd):
 
     __slots__ = (
         "_called",
+        "_ends_us",
         "_on_due",
         "_turn_ends_ms",
         "is_alive",
@@ -54,8 +57,9 @@ class Timers(TimersEnd):
         self._entries: dict[Key, TimerEntry] = {}
         # Timers that are started or moved on one of the next turns: when they are due, and their delays.
         self._deferred: dict[Key, tuple[float, float]] = {}
-        # For this turn of the loop: the number of timers called, and those that wait for the next turn.
+        # For this turn of the loop: the number of timers called, when no more are, and those that wait for another.
         self._called = 0
+        self._ends_us = 0
         self._late: deque[tuple[Key, TimerEntry]] = deque()
         # When the next turn has come, also if no memory was left to call `_next_turn`.
         self._turn_ends_ms = 0.0
@@ -114,7 +118,7 @@ class Timers(TimersEnd):
             return
         if self._called == 0 or self._clock.monotonic_ms() >= self._turn_ends_ms:
             self._begin_turn()
-        if self._called >= CALLS_PER_TURN:
+        elif self._is_over():
             self._late.append((key, entry))
             return
         self._called += 1
@@ -130,10 +134,15 @@ class Timers(TimersEnd):
         if self._entries.get(key) is entry:
             del self._entries[key]
 
+    def _is_over(self) -> bool:
+        clock = self._clock  # a virtual one may be advanced by days in one turn
+        return self._called >= CALLS_PER_TURN or (not clock.is_virtual and clock.monotonic_us() >= self._ends_us)
+
     def _begin_turn(self) -> None:
         self._clock.call_later(0, self._next_turn)
         self._turn_ends_ms = self._clock.monotonic_ms() + NO_MEMORY_RETRY_MS
         self._called = 0
+        self._ends_us = self._clock.monotonic_us() + SLICE_US
 
     def _catch_up(self) -> None:
         # Not here: the caller may be in the middle of a change of another group.
@@ -151,8 +160,8 @@ class Timers(TimersEnd):
         if self._has_lost:
             self._find_lost()
         late = self._late
-        self._has_lost = True  # until all are called or have a timer
-        for _ in range(len(late)):
+        self._has_lost = True  # until each is called, has a timer, or waits for the next turn
+        while late and not (self._called and self._is_over()):
             self._call(*late.popleft())
         self._has_lost = False
 

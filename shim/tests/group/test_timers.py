@@ -11,6 +11,7 @@ from kafka_shim.clock import VirtualClock
 from kafka_shim.group.kinds import KINDS
 from kafka_shim.group.runtime import RETRY_MS
 from kafka_shim.group.timers import CALLS_PER_TURN, Timers
+from kafka_shim.scheduler import SLICE_US
 from kafka_shim.tests.group.harness import SESSION_MS, Node
 
 Key = tuple[str, str, str]
@@ -72,6 +73,50 @@ def test_many_that_are_due_together_are_called_some_a_turn() -> None:
         await clock.advance_and_drain(50)
         assert called[-1] == key(count - 2)
         assert len(timers) == 0
+
+    run(scenario)
+
+
+def test_a_turn_ends_when_the_calls_have_taken_a_slice() -> None:
+    async def inside() -> None:
+        clock, called = VirtualClock(), list[Key]()
+        took_us = 0
+
+        def call(one: Key) -> None:
+            nonlocal took_us
+            called.append(one)
+            took_us += SLICE_US // 2
+
+        clock.is_virtual = False
+        clock.monotonic_us = lambda: took_us  # type: ignore[method-assign]
+        timers = Timers(clock, call)
+        for number in range(5):
+            timers.schedule(key(number), 100)
+        clock.advance(100)
+        counts = [len(called)]
+        while len(called) < 5:
+            await asyncio.sleep(0)
+            counts.append(len(called))
+        assert counts == [2, 4, 5]
+        assert called == [key(number) for number in range(5)]
+
+    asyncio.run(inside())
+
+
+def test_a_turn_looks_at_no_more_than_it_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten thousand members whose sessions end together would be looked at on each of a hundred turns."""
+
+    async def scenario(clock: VirtualClock, timers: Timers, called: list[Key]) -> None:
+        for number in range(5 * CALLS_PER_TURN):
+            timers.schedule(key(number), 100)
+        clock.advance(100)
+        looked: list[Key] = []
+        look = Timers._call_due
+        monkeypatch.setattr(Timers, "_call_due", lambda self, one, entry: (looked.append(one), look(self, one, entry)))
+        await asyncio.sleep(0)
+        assert (len(looked), len(called)) == (CALLS_PER_TURN, 2 * CALLS_PER_TURN)
+        await clock.advance_and_drain(0)
+        assert called == [key(number) for number in range(5 * CALLS_PER_TURN)]
 
     run(scenario)
 
