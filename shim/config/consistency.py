@@ -10,15 +10,20 @@ from kafka_shim.config.table import BROKER_OPTIONS, SYNONYMS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
     from typing import Any
 
 UNLIMITED = -1
 # Of a local retention: that of the topic.
 AS_RETENTION = -2
 MEGABYTE = 1024 * 1024
-# Of consumer groups.
-_ASSIGNORS = ("uniform", "range")
+# Of consumer groups, by their names and by those of their classes, which Kafka takes too.
+_ASSIGNORS = {
+    "uniform": "uniform",
+    "range": "range",
+    "org.apache.kafka.coordinator.group.assignor.UniformAssignor": "uniform",
+    "org.apache.kafka.coordinator.group.assignor.RangeAssignor": "range",
+}
 _LOCAL_RETENTION = {"log.local.retention.ms": "log.retention.ms", "log.local.retention.bytes": "log.retention.bytes"}
 
 
@@ -126,7 +131,12 @@ def _check_protocols(options: Mapping[str, str]) -> None:
     unknown = [one for one in assignors if one not in _ASSIGNORS]
     if unknown or not assignors:
         found = unknown[0] if unknown else "an empty list"
-        raise ConfigError(f"group.consumer.assignors: {found} is none of the assignors here, {', '.join(_ASSIGNORS)}")
+        raise ConfigError(f"group.consumer.assignors: {found} is none of the assignors here, uniform, range")
+
+
+def assignor_names(given: Iterable[str]) -> tuple[str, ...]:
+    """Returns the names of the assignors that a valid `group.consumer.assignors` lists by name or class."""
+    return tuple(_ASSIGNORS[one] for one in given)
 
 
 def _check_voters(options: Mapping[str, str]) -> None:

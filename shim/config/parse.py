@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafka_shim.config import providers
-from kafka_shim.config.consistency import check_start
+from kafka_shim.config.consistency import assignor_names, check_start
 from kafka_shim.config.defaults import BrokerDefaults, ConfigError
 from kafka_shim.config.listener import base_name
 from kafka_shim.config.table import (
@@ -136,6 +136,8 @@ def _apply(config: BrokerConfig, values: Mapping[str, Any]) -> None:
         config.log_retention_ms = -1  # in Kafka any negative hours or minutes mean no limit
     if values.get("broker.id", -1) >= 0 and "node.id" not in values:
         config.node_id = values["broker.id"]
+    if "group.consumer.assignors" in values:
+        config.group_consumer_assignors = assignor_names(values["group.consumer.assignors"])
     if "controller.listener.names" in values:
         config.controller_listener_names = tuple(name.upper() for name in values["controller.listener.names"])
 

@@ -61,6 +61,15 @@ def test_what_is_at_its_limit_starts(text: str) -> None:
     assert BrokerConfig.parse(options_of(text)).given == options_of(text)
 
 
+def test_assignors_may_be_named_by_their_classes() -> None:
+    package = "org.apache.kafka.coordinator.group.assignor"
+    named = {"group.consumer.assignors": f"{package}.RangeAssignor, {package}.UniformAssignor"}
+    config = BrokerConfig.parse(named)
+    assert config.group_consumer_assignors == ("range", "uniform")
+    assert config.given == named
+    assert BrokerConfig.parse({"group.consumer.assignors": "range"}).group_consumer_assignors == ("range",)
+
+
 def test_each_default_is_within_the_others() -> None:
     everything = {name: BROKER_OPTIONS[name].default or "" for row in _COMPARED for name in (row[0], row[2])}
     assert len(everything) > 30
