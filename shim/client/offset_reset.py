@@ -105,4 +105,10 @@ def _wanted(
     if target.timestamp_ms is not None:
         found = list_offsets(cluster, dict.fromkeys(partitions, target.timestamp_ms))
         return {each: found[each] if found[each] >= 0 else latest[each] for each in partitions}
-    return {each: committed.get(each, latest[each]) + (target.shift_by or 0) for each in partitions}
+    if target.shift_by is not None:
+        missing = next((each for each in partitions if each not in committed), None)
+        if missing is not None:
+            topic, partition = missing
+            raise ResetError(f"there is no offset of {topic}-{partition} that could be shifted")
+        return {each: committed[each] + target.shift_by for each in partitions}
+    return {each: committed.get(each, latest[each]) for each in partitions}

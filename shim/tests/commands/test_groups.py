@@ -138,6 +138,17 @@ def test_offsets_are_reset_when_it_is_said_twice(run, wire, words, expected):
     assert run("groups", "describe", "g")[1][1][3] == expected
 
 
+def test_a_partition_without_an_offset_is_not_shifted(run, wire):
+    """It would be shifted from its end: the group would never see what it has not read yet."""
+    run("topics", "create", "t", "--partitions", "2")
+    produce(wire, "t", 10)
+    commit(wire, "g", "t", p1=0)
+    status, lines, err = run("groups", "reset-offsets", "g", "--topic", "t", "--shift-by", "-1", "--execute")
+    assert (status, lines) == (1, [])
+    assert err == "error: there is no offset of t-0 that could be shifted\n"
+    assert run("groups", "describe", "g")[1][1:] == [["g", "t", "1", "0", "0", "0", "-", "-", "-"]]
+
+
 def test_offsets_and_groups_are_deleted(run, wire):
     run("topics", "create", "t", "--partitions", "2")
     commit(wire, "g", "t", p0=4, p1=4)
