@@ -102,21 +102,17 @@ class _Loader:
         self.torn_from = len(log.segments)
         if not self.start.clean and log.segments:
             self.torn_from = max(log.segment_at(self.start.recovery_point), 0)
-        cut = False
         for number, segment in enumerate(list(log.segments)):
-            if cut:
-                logger.warning("%s: segment %d after a cut is removed", log.name, segment.base_offset)
-                segment.remove()
-                log.segments.remove(segment)
-            elif (
+            if number == len(log.segments):
+                break  # those from here on came after a cut
+            if (
                 number >= self.torn_from
                 or names.file_name(segment.base_offset, names.INDEX) not in files
                 or (not self.start.clean and segment.has_damaged_index())
                 or self.has_damaged_txn_index(number, segment, files)
             ):
-                cut_bytes = self.recover_segment(number, segment)
+                self.recover_segment(number, segment)
                 segment.close_file()
-                cut = cut_bytes > 0 and number >= self.torn_from
 
     def has_damaged_txn_index(self, number: int, segment: Segment, files: dict[str, int]) -> bool:
         """Whether a `.txnindex` lacks entries that it had, after a clean stop too: read_committed would show what was
@@ -135,9 +131,21 @@ class _Loader:
         logger.warning("%s: the transaction index of segment %d is damaged", self.log.name, segment.base_offset)
         return True
 
-    def recover_segment(self, number: int, segment: Segment) -> int:
-        """Rebuild one segment and return the number of bytes cut. Its `.txnindex` is rebuilt too, which requires the
-        producer state at its base offset."""
+    def remove_after(self, number: int) -> None:
+        """Remove the segments after one that is torn, before that is cut: with whole batches alone it would not say to
+        the next recovery that they must go, if memory or the process ended in between."""
+        log = self.log
+        if number + 1 == len(log.segments):
+            return
+        while len(log.segments) > number + 1:
+            segment = log.segments[-1]
+            logger.warning("%s: segment %d after a cut is removed", log.name, segment.base_offset)
+            segment.remove()
+            log.segments.pop()
+        self.services.flusher.sync_now([log.directory])
+
+    def recover_segment(self, number: int, segment: Segment) -> None:
+        """Rebuild one segment. Its `.txnindex` is rebuilt too, which requires the producer state at its base offset."""
         log = self.log
         if number < self.torn_from:
             self.rewritten_from = min(self.rewritten_from, segment.base_offset)
@@ -148,8 +156,12 @@ class _Loader:
                 log.epochs.assign(batch.leader_epoch, batch.base_offset)
             return replay_batch(log, segment, batch)
 
+        def before_cut() -> None:
+            if number >= self.torn_from:
+                self.remove_after(number)
+
         # Below the recovery point nothing but the indexes themselves tells the next start that they are not whole.
-        cut_bytes = segment.rebuild(log.config.index_interval_bytes, on_batch, sync=number < self.torn_from)
+        cut_bytes = segment.rebuild(log.config.index_interval_bytes, on_batch, before_cut, sync=number < self.torn_from)
         if cut_bytes:
             logger.warning(
                 "%s: cut %d bytes at position %d of segment %d, where no whole batch follows",
@@ -162,7 +174,6 @@ class _Loader:
             segment.store_rebuilt()  # small ones of the active segment are stored when it is rolled or closed
         later = log.segments[number + 1].base_offset if number + 1 < len(log.segments) else 0
         self.state_offset = log.producers.next_offset if cut_bytes else max(later, log.producers.next_offset)
-        return cut_bytes
 
     # --- offsets
 

@@ -245,11 +245,19 @@ class Segment(SegmentFiles):
 
     # --- repair
 
-    def rebuild(self, interval_bytes: int, on_batch: Callable[[Batch], Aborted | None], *, sync: bool) -> int:
+    def rebuild(
+        self,
+        interval_bytes: int,
+        on_batch: Callable[[Batch], Aborted | None],
+        before_cut: Callable[[], None],
+        *,
+        sync: bool,
+    ) -> int:
         """Scan all batches and verify their CRCs, truncate the file at the first invalid batch, rebuild the indexes.
         `on_batch` is called with each valid batch before the next one is read, and returns the aborted transaction
-        that it ends. The caller stores the other two indexes (`store_rebuilt`). `sync`: the index of aborted
-        transactions is on the disk before they are. Returns the number of bytes cut. Raises OSError."""
+        that it ends. `before_cut` is called if there is something to truncate. The caller stores the other two indexes
+        (`store_rebuilt`). `sync`: the index of aborted transactions is on the disk before they are. Returns the number
+        of bytes cut. Raises OSError."""
         self._limits_of = None
         # A start rebuilds a segment without .index. So it goes first and is written last, and whatever comes between
         # leaves the sign that the others are not done.
@@ -279,6 +287,7 @@ class Segment(SegmentFiles):
                 aborted.append(ended)
         cut_bytes = self.size_bytes - walk.position
         if cut_bytes:
+            before_cut()
             self.cut(walk.position)
         self._txn_index = TxnIndex.rebuilt(self.path(names.TXN_INDEX), self._files, aborted, sync=sync)
         self.bytes_since_index = self.size_bytes - last_entry

@@ -27,6 +27,7 @@ from kafka_shim.storage.log_files import finish_swaps, list_files
 from kafka_shim.storage.logs import Logs
 from kafka_shim.storage.recovery import replay_batch
 from kafka_shim.storage.segments import Segment
+from kafka_shim.storage.txn_index import TxnIndex
 from kafka_shim.tests.storage.compacted import COMPACT, clean, keyed
 from kafka_shim.tests.storage.conftest import NOW_MS, TOPIC_ID, Disk, batch, end, put, records, refused
 
@@ -777,3 +778,35 @@ def test_a_transaction_whose_segment_is_gone_does_not_hold_back_readers_after_a_
         disk.stop()
     log = disk.open()
     assert (log.log_start_offset, log.last_stable_offset, log.log_end_offset) == (1, 6, 6)
+
+
+@pytest.mark.parametrize("failing", ["remove", "rebuilt"])
+def test_what_interrupts_a_recovery_that_cuts_leaves_no_hole_in_the_log(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    """A segment that is cut looks whole to the next recovery, which would keep those behind it."""
+    disk = make_disk(SEGMENT)
+    log = disk.open()
+    for _ in range(40):
+        put(log, b"z" * 100_000)
+    assert [segment.base_offset for segment in log.segments] == [0, 10, 20, 30]
+    disk.crash()
+    (disk.path / "recovery-point-offset-checkpoint").unlink(missing_ok=True)
+    path = disk.partition / f"{10:020d}.log"
+    os.truncate(path, path.stat().st_size - 1)
+    owner = TxnIndex if failing == "rebuilt" else Segment
+    real, calls = getattr(owner, failing), []
+
+    def fail(*arguments: Any, **named: Any) -> Any:
+        calls.append(0)
+        if len(calls) == 2:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return real(*arguments, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, failing, fail)
+        log = disk.open()  # at the second attempt
+    assert len(calls) >= 2
+    assert log.log_end_offset == 19
+    assert [offset for offset, _ in records(log)] == list(range(19))
+    assert put(log, b"next").base_offset == 19
