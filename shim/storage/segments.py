@@ -5,13 +5,21 @@ from __future__ import annotations
 import errno
 import os
 from contextlib import suppress
+from struct import Struct
 
 from kafka_shim.cext import segment as cext_segment
-from kafka_shim.cext.batch import HEADER_SIZE
+from kafka_shim.cext.batch import HEADER_SIZE, Verdict
 from kafka_shim.cext.crc32c import crc32c
 from kafka_shim.cext.segment import Walk, find_batch, read
 from kafka_shim.storage import names
-from kafka_shim.storage.index import MAX_RELATIVE_OFFSET, OFFSET_ENTRY, TIME_ENTRY, OffsetIndex, TimeIndex
+from kafka_shim.storage.index import (
+    MAX_RELATIVE_OFFSET,
+    OFFSET_ENTRY,
+    TIME_ENTRY,
+    WRITE_CHUNK_BYTES,
+    OffsetIndex,
+    TimeIndex,
+)
 from kafka_shim.storage.segment_files import SegmentFiles
 from kafka_shim.storage.txn_index import TxnIndex
 
@@ -28,6 +36,9 @@ if TYPE_CHECKING:
 NO_TIMESTAMP = -1
 # Where the header of a batch has its greatest timestamp.
 MAX_TIMESTAMP = slice(35, 43)
+# The begin of a message of magic 0 or 1: offset, size of what follows, which begins with the CRC of the rest.
+OLD_HEAD = Struct(">qiI")
+OLD_CRC_BYTES = 4
 
 
 class Segment(SegmentFiles):
@@ -257,7 +268,7 @@ class Segment(SegmentFiles):
         `on_batch` is called with each valid batch before the next one is read, and returns the aborted transaction
         that it ends. `before_cut` is called if there is something to truncate. The caller stores the other two indexes
         (`store_rebuilt`). `sync`: the index of aborted transactions is on the disk before they are. Returns the number
-        of bytes cut. Raises OSError."""
+        of bytes cut. Raises OSError, also for messages of an old format: nothing is wrong with them."""
         self._limits_of = None
         # A start rebuilds a segment without .index. So it goes first and is written last, and whatever comes between
         # leaves the sign that the others are not done.
@@ -287,11 +298,30 @@ class Segment(SegmentFiles):
                 aborted.append(ended)
         cut_bytes = self.size_bytes - walk.position
         if cut_bytes:
+            if walk.verdict is Verdict.BAD_MAGIC and self._is_old_message(walk.position):
+                reason = "messages of a format before Kafka 0.11 cannot be read, and are left as they are"
+                raise OSError(errno.ENOTSUP, reason, self.path(names.LOG))
             before_cut()
             self.cut(walk.position)
         self._txn_index = TxnIndex.rebuilt(self.path(names.TXN_INDEX), self._files, aborted, sync=sync)
         self.bytes_since_index = self.size_bytes - last_entry
         return cut_bytes
+
+    def _is_old_message(self, position: int) -> bool:
+        """Whether a whole message of magic 0 or 1 is there: offset, size, CRC-32 of what follows, magic."""
+        from zlib import crc32
+
+        at = position + OLD_HEAD.size
+        if at > self.size_bytes:
+            return False
+        _, size_bytes, expected = OLD_HEAD.unpack(self.read(position, OLD_HEAD.size))
+        end = at - OLD_CRC_BYTES + size_bytes
+        if end > self.size_bytes:
+            return False
+        crc = 0
+        for first in range(at, end, WRITE_CHUNK_BYTES):
+            crc = crc32(self.read(first, min(end - first, WRITE_CHUNK_BYTES)), crc)
+        return bool(crc == expected)
 
     def store_rebuilt(self) -> None:
         """Write the indexes that `rebuild` has left in memory, .index last. Raises OSError."""
