@@ -9,6 +9,7 @@ import json
 import logging
 import os
 import re
+from contextlib import suppress
 
 from kafka_shim.internal_topics import CLUSTER_METADATA_TOPIC
 from kafka_shim.storage import checkpoint, names
@@ -19,7 +20,7 @@ from kafka_shim.uuids import uuid_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from kafka_shim.randomness import Randomness
 
@@ -295,9 +296,19 @@ def read_topic_id(directory: str) -> str | None:
     return None
 
 
-def remove_tree(path: str) -> None:
-    """Remove a directory with all that is in it, as far as it can be removed."""
-    # Imported late: it loads archive formats, which would cost milliseconds at every start.
-    import shutil
-
-    shutil.rmtree(path, ignore_errors=True)
+def remove_tree(path: str) -> Iterator[None]:
+    """Remove a directory with all that is in it, as far as it can be removed, a file in each step."""
+    with suppress(OSError):
+        if os.path.islink(path):
+            os.unlink(path)  # and nothing of what it leads to
+            return
+        with os.scandir(path) as entries:
+            found = list(entries)
+        for entry in found:
+            if entry.is_dir(follow_symlinks=False):
+                yield from remove_tree(entry.path)
+            else:
+                with suppress(OSError):
+                    os.unlink(entry.path)
+            yield
+        os.rmdir(path)

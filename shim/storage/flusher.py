@@ -17,19 +17,23 @@ from queue import PriorityQueue
 
 from kafka_shim.errors import KafkaError
 from kafka_shim.storage.durable import fsync
-from kafka_shim.storage.open_files import OUT_OF_DESCRIPTORS
+from kafka_shim.storage.open_files import OUT_OF_DESCRIPTORS, out_of_memory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from kafka_shim.clock import Clock
     from kafka_shim.faults import Faults
+
+    Task = Callable[[], Iterator[object] | None]
 
 logger = logging.getLogger(__name__)
 
 # The order of the queue: what somebody waits for, the rest, the end of the thread.
 WAITED, BACKGROUND, END = range(3)
+# How long the thread waits for memory before it begins a task again.
+NO_MEMORY_PAUSE_S = 0.1
 # An fsync takes a few milliseconds per file; one syncfs takes little longer. From this many files on, syncfs is used.
 WHOLE_FROM_FILES = 200
 
@@ -48,13 +52,20 @@ class Sync:
         self.failed = failed
         self.done = _shared_future()
 
-    def run(self, results: dict[str, OSError | None], sync_file: Callable[[str], OSError | None]) -> None:
-        """fsync the files that are not in `results` yet, and complete `done` in every case."""
+    def run(
+        self,
+        results: dict[str, OSError | None],
+        sync_file: Callable[[str], OSError | None],
+        let_others: Callable[[], None],
+    ) -> None:
+        """fsync the files that are not in `results` yet, calling `let_others` after each, and complete `done` in every
+        case."""
         error: OSError | None = None
         try:
             for path in self.paths:
                 if path not in results:
                     results[path] = sync_file(path)
+                    let_others()
                 error = error or results[path]
             if error is None and self.after is not None:
                 self.after()
@@ -62,8 +73,15 @@ class Sync:
             error = err
         except BaseException as err:
             # The thread must survive every error, because other requests wait for it.
-            logger.exception("an fsync failed by an unexpected error")
             error = OSError(errno.EIO, f"{type(err).__name__}: {err}")
+            with suppress(MemoryError):
+                logger.exception("an fsync failed by an unexpected error")
+        self.end(error)
+
+    def end(self, error: OSError | None) -> None:
+        """Complete `done`, if nobody has."""
+        if self.done.done():
+            return
         if error is None:
             self.done.set_result(None)
             return
@@ -84,16 +102,19 @@ def _shared_future() -> Future[None]:
 class Flusher:
     """The thread, started by the first task and stopped by `stop`. All partitions of a broker share it.
 
-    Requests that somebody waits for and that arrive during one group of fsyncs form the next group. A file that several
-    requests of a group name is synced once. A thread that died is replaced at the next task. If the system refuses to
-    start a thread, the caller does the work."""
+    A file is synced once for all requests that name it and came before. Between two files of a task that nobody waits
+    for, which may have thousands, comes what somebody waits for. A thread that died is replaced at the next task. If
+    the system refuses to start a thread, the caller does the work."""
 
     def __init__(self, faults: Faults, clock: Clock) -> None:
         self._faults = faults
         self._clock = clock
         # (WAITED, BACKGROUND or END; in the order of their coming; the task, None at the end).
-        self._queue: PriorityQueue[tuple[int, int, Sync | Callable[[], None] | None]] = PriorityQueue()
+        self._queue: PriorityQueue[tuple[int, int, Sync | Task | None]] = PriorityQueue()
         self._numbers = count()
+        # What the fsyncs have found that began after a task of this number would have come, by path.
+        self._results: dict[str, OSError | None] = {}
+        self._results_since = -1
         self._thread: threading.Thread | None = None
         # At most one descriptor, given up for an fsync when the process has no other: what was appended is kept, so
         # that its request must not fail for lack of one. A list, whose `pop` gives it to one thread.
@@ -150,8 +171,9 @@ class Flusher:
             if error is not None:
                 raise error
 
-    def run(self, task: Callable[[], None]) -> None:
-        """Run `task` in the thread, after all that somebody waits for. Its exceptions are logged."""
+    def run(self, task: Task) -> None:
+        """Run `task` in the thread, after all that somebody waits for, which also comes between two steps of the
+        iterator that it may return. Its exceptions are logged."""
         self._put(task, BACKGROUND)
 
     def stop(self) -> None:
@@ -164,7 +186,7 @@ class Flusher:
         while self._spare:
             os.close(self._spare.pop())
 
-    def _put(self, task: Sync | Callable[[], None], priority: int) -> None:
+    def _put(self, task: Sync | Task, priority: int) -> None:
         self._clock.begin_work()
         self._queue.put((priority, next(self._numbers), task))
         if self._thread is None or not self._thread.is_alive():
@@ -179,40 +201,58 @@ class Flusher:
     def _drain(self) -> None:
         """Run all queued tasks in the calling thread."""
         while not self._queue.empty():
-            self._run([self._queue.get()[2]])
+            self._take()
 
     def _work(self) -> None:
-        while self._run(self._next_group()):
-            pass
-
-    def _next_group(self) -> list[Sync | Callable[[], None] | None]:
-        """Wait for a task. Returns it, and after an fsync that somebody waits for all tasks that follow in the queue,
-        up to and including the first of another kind."""
-        group = []
         while True:
-            priority, _, task = self._queue.get()
-            group.append(task)
-            if priority != WAITED or not isinstance(task, Sync) or self._queue.empty():
-                return group
-
-    def _run(self, group: list[Sync | Callable[[], None] | None]) -> bool:
-        """Run a group of tasks. Returns False if the thread must end."""
-        results: dict[str, OSError | None] = {}
-        for task in group:
-            if task is None:
-                return False
             try:
-                if isinstance(task, Sync):
-                    task.run(results, self._sync_file)
-                else:
-                    task()
-            except OSError as err:
-                logger.warning("background file work failed: %s", err)
-            except BaseException:
+                if not self._take():
+                    return
+            except MemoryError:
+                time.sleep(NO_MEMORY_PAUSE_S)
+
+    def _take(self) -> bool:
+        """Wait for a task, and do it. Returns False if the thread must end."""
+        priority, number, task = self._queue.get()
+        while task is not None:
+            try:
+                self._do(task, number, self._do_waited if priority == BACKGROUND else _nothing)
+            except MemoryError:
+                time.sleep(NO_MEMORY_PAUSE_S)  # it is not begun, and nobody else has it
+            else:
+                return True
+        return False
+
+    def _do_waited(self) -> None:
+        """Do what somebody waits for."""
+        waiting = self._queue.queue
+        with suppress(MemoryError):  # then it comes next
+            while waiting and waiting[0][0] == WAITED:  # no other thread takes it away
+                self._take()
+
+    def _do(self, task: Sync | Task, number: int, let_others: Callable[[], None]) -> None:
+        try:
+            if isinstance(task, Sync):
+                task.run(self._results_of(number), self._sync_file, let_others)
+            else:
+                for _ in task() or ():
+                    let_others()
+        except OSError as err:
+            logger.warning("background file work failed: %s", err)
+        except BaseException as err:
+            if isinstance(task, Sync):  # it is not begun, or done
+                task.end(out_of_memory() if isinstance(err, MemoryError) else OSError(errno.EIO, type(err).__name__))
+            with suppress(MemoryError):
                 logger.exception("background file work failed")
-            finally:
-                self._clock.end_work()
-        return True
+        finally:
+            self._clock.end_work()
+
+    def _results_of(self, number: int) -> dict[str, OSError | None]:
+        """Return what fsyncs have found that began after the task of this number came, to be added to."""
+        if number > self._results_since:
+            self._results_since = next(self._numbers)
+            self._results = {}
+        return self._results
 
     def _sync_file(self, path: str) -> OSError | None:
         try:
@@ -257,6 +297,10 @@ class Flusher:
         finally:
             self.sync_count += 1
             self.sync_ns += time.perf_counter_ns() - began_ns
+
+
+def _nothing() -> None:
+    """Let nobody else go first."""
 
 
 def has_syncfs() -> bool:

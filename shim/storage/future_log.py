@@ -69,7 +69,8 @@ class FutureLog:
     def begin(self) -> None:
         """Create the directory, empty. Also begins anew after an error. Raises OSError."""
         if os.path.isdir(self.directory):
-            remove_tree(self.directory)
+            for _ in remove_tree(self.directory):
+                pass
         self._reset()
         os.makedirs(self.directory, exist_ok=True)
         write_topic_id(self.directory, self.source.topic_id)

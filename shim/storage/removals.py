@@ -9,12 +9,12 @@ from kafka_shim.scheduler import Scheduler
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from kafka_shim.clock import Clock
     from kafka_shim.storage.flusher import Flusher
 
-    Removal = Callable[[], None]
+    Removal = Callable[[], Iterator[object] | None]
 
 # The delay after which removals are tried again that found no memory.
 NO_MEMORY_RETRY_MS = 60_000

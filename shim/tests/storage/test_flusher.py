@@ -7,6 +7,7 @@ import errno
 import os
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 
 from kafka_shim.clock import RealClock
 from kafka_shim.faults import Faults
+from kafka_shim.storage.data_dir import remove_tree
 from kafka_shim.storage.flusher import END, WHOLE_FROM_FILES, Flusher, sync_file_system
 from kafka_shim.tests import descriptors
 
@@ -35,6 +37,10 @@ def flusher(faults: Faults) -> Iterator[Flusher]:
     flusher = Flusher(faults, RealClock())
     yield flusher
     flusher.stop()
+
+
+# What the thread does before a task has begun.
+TAKING = ("_take", "_do", "_next_group", "_run")
 
 
 def hold(faults: Faults) -> threading.Event:
@@ -193,3 +199,71 @@ def test_directory_that_cannot_be_synced_fails_the_sync_of_many_files(flusher: F
     error = flusher.sync_all(paths, [str(tmp_path), gone]).exception(20)
     assert isinstance(error, OSError)
     assert (error.errno, error.filename) == (errno.ENOENT, gone)
+
+
+@pytest.mark.parametrize("long", ["files", "fsyncs"])
+def test_what_somebody_waits_for_comes_between_the_files_of_what_nobody_waits_for(
+    faults: Faults, flusher: Flusher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, long: str
+) -> None:
+    """A partition's directory may have ten thousand files, and the copy of a move as many."""
+    has_begun, may_go = threading.Event(), threading.Event()
+    waited, others = str(tmp_path / "waited"), tmp_path / "others"
+    others.mkdir()
+    paths = [others / f"{number}" for number in range(5)]
+    for path in (Path(waited), *paths):
+        path.write_text("x")
+    done: list[str] = []
+
+    def note(path: str) -> None:
+        done.append(path)
+        if path != waited:
+            has_begun.set()
+            assert may_go.wait(20)
+
+    faults.arm("log.before_fsync", note)
+    if long == "files":
+        unlink = os.unlink
+
+        def noted(path: str, **named: Any) -> None:
+            note(str(path))
+            unlink(path, **named)
+
+        monkeypatch.setattr(os, "unlink", noted)
+        flusher.run(partial(remove_tree, str(others)))
+    else:
+        flusher.sync_later([str(path) for path in paths])
+    assert has_begun.wait(20)
+    answered = flusher.sync([waited])
+    may_go.set()
+    assert answered.result(20) is None
+    flusher.stop()
+    assert done.index(waited) == 1
+    assert len(done) == 6
+    assert others.exists() == (long == "fsyncs")
+
+
+def test_memory_that_ends_on_the_way_to_a_task_loses_no_task(file: str) -> None:
+    """At each call of the thread in turn: who waits for the task would wait for good."""
+    here = Flusher.sync.__code__.co_filename
+    left = [0]
+
+    def count(frame: Any, event: str, _: object) -> None:
+        if event in ("call", "c_call") and frame.f_code.co_filename == here and frame.f_code.co_name in TAKING:
+            left[0] -= 1
+            if left[0] == 0:
+                raise MemoryError
+
+    for nth in range(1, 40):
+        left[0] = nth
+        flusher = Flusher(Faults(), RealClock())
+        threading.setprofile(count)
+        try:
+            first = flusher.sync([file])
+            flusher.run(lambda: None)
+        finally:
+            threading.setprofile(None)  # type: ignore[arg-type]
+        second = flusher.sync([file])
+        told = [flush.exception(20) for flush in (first, second)]
+        assert [error.errno for error in told if error] == [errno.ENOMEM][: 2 - told.count(None)], nth
+        flusher.stop()
+    assert left[0] > 0, "all calls were reached"

@@ -294,8 +294,8 @@ def test_rolls_that_a_slow_disk_does_not_keep_up_with_request_each_segment_once(
     assert log.recovery_point == 11
     logs = [name for name in synced if name.endswith(".log")]
     assert set(logs) == {f"{offset:020d}.log" for offset in range(11)}
-    # By its roll, and by the one who waited.
-    assert max(map(logs.count, logs)) == 2
+    # By its roll, and by the one who waited if that came later.
+    assert max(map(logs.count, logs)) <= 2
 
 
 def test_wishes_of_one_group_sync_a_file_once(make_disk: Callable[..., Disk], tmp_path: Path) -> None:
