@@ -182,6 +182,8 @@ class Loader:
         partitions.damaged.discard(partition)
         del partitions.unused[partition]
         partitions.add(partition, log, data_dir)
+        if log.recovery_point < log.log_end_offset:
+            log.want_flush_of_rest()
         return log
 
     def _check_topic_id(self, data_dir: DataDir, partition: Partition, topic_id: bytes) -> None:

@@ -211,6 +211,11 @@ class LocalLog(LogEnd):
         self.config = config
         self.want_flush()
 
+    def want_flush_of_rest(self) -> None:
+        """Have `flush.ms` count from now for what is not on the disk."""
+        self.unflushed_since_ms = self._services.clock.now_ms()
+        self.want_flush()
+
     def want_flush(self) -> None:
         """Register for the periodic flush check if `flush.ms` is set and the log has unflushed data."""
         if self.config.flush_ms < NEVER and self.unflushed_since_ms >= 0:
@@ -342,8 +347,7 @@ class LocalLog(LogEnd):
             self.sync_round += 1
         self._lso_position = None
         self.requested_point = (0, 0)
-        self.unflushed_since_ms = self._services.clock.now_ms()
-        self.want_flush()
+        self.want_flush_of_rest()
         self._wake()
 
     def moved(self, directory: str) -> None:

@@ -345,3 +345,18 @@ def test_log_start_offsets_that_delete_records_wrote_are_fsynced_in_the_backgrou
     log.delete_records_before(1)
     disk.logs.services.flusher.sync_later([]).result(timeout=10)  # type: ignore[union-attr]
     assert synced == [str(disk.path / checkpoint.LOG_START_OFFSETS)]
+
+
+@pytest.mark.parametrize("clean", [False, True])
+def test_flush_ms_holds_for_what_a_recovery_found(make_disk: Callable[..., Disk], clean: bool) -> None:
+    """Acknowledged before a kill, and not on the disk: it need not wait for the next append."""
+    disk = make_disk({"flush.ms": "5000"})
+    put(disk.open(), b"a")
+    (disk.stop if clean else disk.crash)()
+    log = disk.open()
+    assert log.recovery_point == int(clean)
+    assert disk.logs is not None
+    assert disk.logs.flush_due(disk.clock.now_ms() + 4999) == 0
+    assert disk.logs.flush_due(disk.clock.now_ms() + 5000) == int(not clean)
+    disk.logs.services.flusher.stop()
+    assert log.recovery_point == 1
