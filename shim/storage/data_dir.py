@@ -56,8 +56,9 @@ class DataDir:
         self._entries: dict[str, frozenset[Partition]] = {}
         # The live partitions, loaded or not.
         self.partitions: set[Partition] = set()
-        # Directories `-future` that the scan found: copies of partitions that were moving here.
-        self.futures: dict[Partition, str] = {}
+        # Directories `-future` that the scan found: copies of partitions that were moving here. More than one of a
+        # partition, if a start of a move failed.
+        self.futures: dict[Partition, list[str]] = {}
         self._lock_fd = -1
         self._lock_key = (0, 0)
 
@@ -244,7 +245,7 @@ class DataDir:
                 if names.is_retired(name, names.FUTURE_DIR):
                     moved = names.partition_of(name.rpartition(".")[0])
                     if moved is not None:
-                        self.futures[moved] = f"{self.path}/{name}"
+                        self.futures.setdefault(moved, []).append(f"{self.path}/{name}")
                     continue
                 partition = names.partition_of(name)
                 if partition is not None and partition[0] != CLUSTER_METADATA_TOPIC:

@@ -109,7 +109,8 @@ class Loader:
         already, takes its place (Kafka: recoverAbandonedFutureLogs). The others are `unfinished`: the move goes on."""
         partitions = self._partitions
         for data_dir in list(self._log_dirs.live):
-            for partition, path in data_dir.futures.items():
+            copies = [(partition, path) for partition, paths in data_dir.futures.items() for path in paths]
+            for partition, path in copies:
                 if data_dir not in self._log_dirs.live:
                     break
                 facts = lookup(*partition)

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import logging
 import os
-from functools import partial
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.internal_topics import CLUSTER_METADATA_TOPIC, CLUSTER_METADATA_TOPIC_ID
 from kafka_shim.storage import clean_stop, describing, names, recovery
 from kafka_shim.storage.cleaner import Cleaner
-from kafka_shim.storage.data_dir import remove_tree
 from kafka_shim.storage.directories import PartitionDirectories
 from kafka_shim.storage.loader import Loader
 from kafka_shim.storage.log import PartitionLog
@@ -168,8 +166,9 @@ class Logs:
 
     def _resume_move(self, key: Partition, target: DataDir) -> None:
         """Go on with a move that the last stop interrupted. What was copied is copied anew."""
-        for path in [path for data_dir in self.dirs for one, path in data_dir.futures.items() if one == key]:
-            self.services.flusher.run(partial(remove_tree, path))
+        for data_dir in self.dirs:
+            for path in data_dir.futures.get(key, ()):
+                self.moves.give_up(key, data_dir, path)
         log = self.find(*key)
         if log is not None:
             try:

@@ -105,7 +105,11 @@ class Moves:
         key = (log.topic, log.partition)
         suffix = f".{self._services.clock.random.bytes_of(16).hex()}{names.FUTURE_DIR}"
         future = FutureLog(log, target, f"{target.partition_path(*key)}{suffix}")
-        future.begin()
+        try:
+            future.begin()
+        except (OSError, MemoryError):
+            self.give_up(key, target, future.directory)
+            raise
         self._moves[key] = _Move(future)
         self._cleaner.paused.add(log)
         logger.info("%s moves from %s to %s", log.name, self._partitions.dir_of[log].path, target.path)
@@ -121,14 +125,21 @@ class Moves:
             self._put_back(key, move)
         self._forget(key)
         future = move.future
-        retired = f"{future.data_dir.path}/{names.retired_name(*key, names.DELETE_DIR, self._services.clock.random)}"
-        try:
-            os.rename(future.directory, retired)
-        except OSError as err:
-            logger.warning("%s cannot be renamed for deletion: %s", future.directory, err)
-            retired = future.directory
-        self._services.flusher.run(partial(remove_tree, retired))
+        self.give_up(key, future.data_dir, future.directory)
         logger.info("%s does not move to %s any more", future.source.name, future.data_dir.path)
+
+    def give_up(self, key: Partition, data_dir: DataDir, copy: str) -> None:
+        """Remove a copy, or what there is of it. First it loses its name: after a kill nothing may take it for the copy
+        of a later move."""
+        retired = f"{data_dir.path}/{names.retired_name(*key, names.DELETE_DIR, self._services.clock.random)}"
+        try:
+            os.rename(copy, retired)
+        except FileNotFoundError:
+            return
+        except OSError as err:
+            logger.warning("%s cannot be renamed for deletion: %s", copy, err)
+            retired = copy
+        self._services.flusher.run(partial(remove_tree, retired))
 
     def recover(self) -> None:
         """Go on with moves whose next step has no timer: there was no memory for it. Called periodically."""

@@ -7,7 +7,7 @@ import os
 import shutil
 import threading
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,7 @@ from kafka_shim.metadata.assignments import RETRY_MS, Assignments
 from kafka_shim.metadata.store import MetadataStore
 from kafka_shim.scheduler import Scheduler
 from kafka_shim.storage import checkpoint, future_log, names
+from kafka_shim.storage.flusher import Flusher
 from kafka_shim.storage.future_log import FutureLog
 from kafka_shim.storage.log import PartitionLog
 from kafka_shim.storage.logs import RECOVER_EVERY_MS, Logs
@@ -796,3 +797,51 @@ def test_memory_that_ends_in_a_move_loses_nothing_and_the_move_ends(node, monkey
     node.stop()
     node.start()
     assert records(node.log) == expected
+
+
+def test_a_move_that_cannot_begin_leaves_nothing(node, monkeypatch):
+    node.make()
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(future_log, "write_topic_id", refuse)
+        with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+            node.move("b")
+    node.logs.services.flusher.sync_later([]).result()
+    assert not [name for name in os.listdir(node.dir_named("b")) if name.startswith("t-0")]
+
+
+def test_what_a_kill_at_the_start_of_a_move_left_hides_no_copy_of_a_later_one(node, monkeypatch):
+    """Killed again between the two renames, the later one is all that there is of the partition."""
+    expected = fill(node.make(), 20)
+    node.stop()
+    copy = left_as_copy(node, "t")
+    scandir = os.scandir
+    empty = copy.with_name(names.retired_name("t", 0, names.FUTURE_DIR, node.clock.random))
+    empty.mkdir()  # it has not got the topic's id, and the scan comes to it last
+
+    @contextmanager
+    def sorted_entries(path: str):
+        with scandir(path) as entries:
+            yield sorted(entries, key=lambda entry: entry.name == empty.name)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "scandir", sorted_entries)
+        node.start()
+    assert records(node.log) == expected
+
+
+def test_a_copy_that_is_made_anew_after_a_kill_loses_its_name_before_the_next_one_begins(node, monkeypatch):
+    """Another kill may come before it is removed: a start that found two could take the half one."""
+    fill(node.make(), 150)
+    node.move("b")
+    node.clock.advance(1)
+    begun = [name for name in os.listdir(node.dir_named("b")) if name.endswith("-future")]
+    with monkeypatch.context() as patch:
+        patch.setattr(Flusher, "run", lambda *_: None)
+        node.crash()
+    found = [name for name in os.listdir(node.dir_named("b")) if name.endswith("-future")]
+    assert len(begun) == len(found) == 1
+    assert begun != found
