@@ -95,7 +95,8 @@ class ClassicRequests(ClassicRequestsEnd):
             refusal.member_id = request.member_id
             ending.reply(context.token, refusal)
             if group is not None and groups.offsets.are_there(request.group_id):
-                # They stay, and a start finds a group without members for them. In Kafka nobody sees them until then.
+                # They stay, and a start finds a group without members for them. Kafka hides them until then, from its
+                # next write on.
                 ending.replacements.append(ClassicGroup(request.group_id, context.now_ms))
             return ending
         group = ClassicGroup(request.group_id, context.now_ms)

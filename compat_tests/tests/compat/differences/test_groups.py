@@ -168,6 +168,38 @@ def test_a_group_of_refused_offsets(each) -> None:
     assert each(delete) == [(too_large, ErrorCode.GROUP_ID_NOT_FOUND), (too_large, ErrorCode.NONE)]
 
 
+def test_offsets_of_a_group_that_a_stranger_has_ended(each) -> None:
+    beats = {"group_id": "ended", "member_id": "B" * 22, "rebalance_timeout_ms": 10_000}
+    subscribed = {"subscribed_topic_names": ["of-ended"], "subscribed_topic_regex": None, "topic_partitions": []}
+    part = {"partition_index": 0, "committed_offset": 5}
+    stranger = ask.make("JoinGroup", **first_join("ended"), member_id="stranger")
+    wanted = [{"name": "of-ended", "partition_indexes": [0]}]
+    fetch = ask.make("OffsetFetch", groups=[{"group_id": "ended", "topics": wanted}])
+
+    def commit(connection: Connection, group: str) -> None:
+        request = ask.make("OffsetCommit", group_id=group, topics=[{"name": "of-ended", "partitions": [part]}])
+        assert connection.request(request, 8).topics[0].partitions[0].error_code == ErrorCode.NONE
+
+    def offset(connection: Connection) -> int:
+        return connection.request(fetch, 8).groups[0].topics[0].partitions[0].committed_offset
+
+    def offsets(connection: Connection) -> tuple[int, int, int]:
+        ask.create_topic(connection, "of-ended")
+        await_topic(connection, "of-ended", is_there=True)
+        await_coordinator(connection, "ended")
+        for epoch, more in ((0, subscribed), (-1, {})):
+            beat = ask.make("ConsumerGroupHeartbeat", member_epoch=epoch, **beats, **more)
+            assert until(lambda beat=beat: connection.request(beat, 1).error_code == 0 or None)
+        commit(connection, "ended")
+        before = offset(connection)
+        code = connection.request(stranger, 5).error_code
+        # Of the same partition of __consumer_offsets: until something is written there, Kafka shows what was before.
+        commit(connection, "o50")
+        return before, code, offset(connection)
+
+    assert each(offsets) == [(5, ErrorCode.UNKNOWN_MEMBER_ID, 5), (5, ErrorCode.UNKNOWN_MEMBER_ID, -1)]
+
+
 def test_share_offsets_of_a_partition_that_does_not_exist(each) -> None:
     beat = ask.make(
         "ShareGroupHeartbeat",
