@@ -8,6 +8,7 @@ directory that failed at start-up is KAFKA_STORAGE_ERROR.
 
 from __future__ import annotations
 
+from kafka_shim.api.partitions import named_partitions
 from kafka_shim.errors import ErrorCode
 from kafka_shim.metadata.features import CORDONED_DIRECTORIES, METADATA_VERSION
 from kafka_shim.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
@@ -38,12 +39,7 @@ SLICE = 1000
 def handle(context: Context, request: DescribeLogDirsRequest) -> Steps[Coroutine[Any, Any, DescribeLogDirsResponse]]:
     wanted: set[tuple[str, int]] | None = None
     if request.topics is not None:
-        wanted = set()
-        for topic in request.topics:
-            for partition in topic.partitions:
-                wanted.add((topic.topic, partition))
-                yield
-            yield
+        wanted = yield from named_partitions((topic.topic, topic.partitions) for topic in request.topics)
     return _describe_all(context, wanted)
 
 

@@ -5,6 +5,7 @@ Nothing is ever moved between brokers here. A directory that Kafka left during a
 
 from __future__ import annotations
 
+from kafka_shim.api.partitions import named_partitions
 from kafka_shim.protocol.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
 from kafka_shim.protocol.messages.list_partition_reassignments_response import (
     ListPartitionReassignmentsResponse,
@@ -25,12 +26,7 @@ ABANDONABLE = True
 def handle(context: Context, request: ListPartitionReassignmentsRequest) -> Steps[ListPartitionReassignmentsResponse]:
     wanted: set[tuple[str, int]] | None = None
     if request.topics is not None:
-        wanted = set()
-        for asked in request.topics:
-            for partition in asked.partition_indexes:
-                wanted.add((asked.name, partition))
-                yield
-            yield
+        wanted = yield from named_partitions((asked.name, asked.partition_indexes) for asked in request.topics)
     response = ListPartitionReassignmentsResponse(error_message=None)
     for topic in list(context.broker.metadata.image.topics.values()):
         moving = [

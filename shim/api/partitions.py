@@ -18,12 +18,14 @@ from kafka_shim.security.acl import CLUSTER_NAME, AclOperation, ResourceType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
     from typing import Any
 
     from kafka_shim.broker import Broker
     from kafka_shim.context import Context
     from kafka_shim.metadata.image import Partition, Topic
     from kafka_shim.storage.log import PartitionLog
+    from kafka_shim.turns import Steps
 
 # What a client is told that knows another leader than the one that there is.
 OTHER_LEADER = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
@@ -42,6 +44,17 @@ def topic_id(broker: Broker, name: str) -> bytes:
     """Returns the id of the topic with this name, or the zero id."""
     topic = broker.metadata.image.topics.get(name)
     return ZERO_UUID if topic is None else topic.topic_id
+
+
+def named_partitions(topics: Iterable[tuple[str, Sequence[int]]]) -> Steps[set[tuple[str, int]]]:
+    """Returns the partitions that a request names, topic by topic, a partition a step."""
+    named = set()
+    for topic, partitions in topics:
+        for partition in partitions:
+            named.add((topic, partition))
+            yield
+        yield
+    return named
 
 
 def check_leader_epoch(log: PartitionLog, current_leader_epoch: int) -> None:
