@@ -209,7 +209,7 @@ class Flusher:
                 if not self._take():
                     return
             except MemoryError:
-                time.sleep(NO_MEMORY_PAUSE_S)
+                time.sleep(NO_MEMORY_PAUSE_S)  # the queue still has the task
 
     def _take(self) -> bool:
         """Wait for a task, and do it. Returns False if the thread must end."""
@@ -238,7 +238,8 @@ class Flusher:
                 for _ in task() or ():
                     let_others()
         except OSError as err:
-            logger.warning("background file work failed: %s", err)
+            with suppress(MemoryError):  # else `_take` would begin it again
+                logger.warning("background file work failed: %s", err)
         except BaseException as err:
             if isinstance(task, Sync):  # it is not begun, or done
                 task.end(out_of_memory() if isinstance(err, MemoryError) else OSError(errno.EIO, type(err).__name__))
