@@ -20,6 +20,7 @@ from kafka_shim.client.groups import list_groups
 from kafka_shim.client.offsets import commit_offsets
 from kafka_shim.client.requests import make
 from kafka_shim.client.writing import Producer
+from kafka_shim.clock import VirtualClock
 from kafka_shim.config import ConfigError
 from kafka_shim.embedded_control import milliseconds
 from kafka_shim.embedded_records import FirstRecords
@@ -164,10 +165,33 @@ def test_its_clock_moves_when_the_test_moves_it():
 def test_its_clock_may_be_moved_for_longer_than_a_call_may_take(monkeypatch: pytest.MonkeyPatch):
     """Fourteen months took 30 s, and then failed."""
     with Broker(clock="virtual") as broker:
-        monkeypatch.setattr(embedded_control, "CALL_SECONDS", 0.02)
+        clock, caller = broker.state.clock, threading.get_ident()
+        assert isinstance(clock, VirtualClock)
+        half_way, seen = threading.Event(), threading.Event()
+        looks = 0
+
+        def monotonic_ms() -> int:
+            """The second look of the caller, after its patience has ended, is while the clock stands half-way."""
+            nonlocal looks
+            if threading.get_ident() == caller:
+                looks += 1
+                if looks == 2:
+                    assert half_way.wait(60)
+                    monkeypatch.setattr(embedded_control, "CALL_SECONDS", 60)
+                    seen.set()
+            return VirtualClock.monotonic_ms(clock)
+
+        def stand() -> None:
+            half_way.set()
+            assert seen.wait(60)
+
+        broker.call(lambda: clock.call_later(432_000_000, stand))
         before = broker.clock.now_ms()
+        monkeypatch.setattr(embedded_control, "CALL_SECONDS", 0.02)
+        monkeypatch.setattr(clock, "monotonic_ms", monotonic_ms)
         broker.clock.advance("10d")
         assert broker.clock.now_ms() - before == 864_000_000
+        assert looks >= 2
 
 
 def test_the_clock_of_a_stopped_broker_moves_too(tmp_path: Path):
