@@ -34,8 +34,7 @@ cdef class Syncing:
 cdef class ClassicRequestsEnd:
     cdef object _clock
     cdef object _config
-    cdef object _metadata
-    cdef str _topic
+    cdef object _partitions
     cdef dict _by_partition
     cdef dict _purgatory
     cdef TimersEnd _timers

@@ -38,9 +38,8 @@ class Syncing:
 class ClassicRequestsEnd:
     """The base of `group.classic_requests.ClassicRequests`."""
 
-    def __init__(self, runtime: Any, topic: str, timers: tuple[str, str, str], limits: Any) -> None:
-        """`topic` has the groups; `timers` are the kinds of timers JOIN, SESSION and SYNC; `limits` has the limits of
-        `group.classic_join`."""
+    def __init__(self, runtime: Any, timers: tuple[str, str, str], limits: Any) -> None:
+        """`timers` are the kinds of timers JOIN, SESSION and SYNC; `limits` has the limits of `group.classic_join`."""
 
     def new_id(self, client_id: str | None, joining: Joining) -> str | None:
         """Returns the id that a new member gets with MEMBER_ID_REQUIRED, and changes nothing."""

@@ -23,14 +23,12 @@ cdef class ClassicRequestsEnd:
     def __init__(
         self,
         runtime,
-        str topic not None,
         tuple timers not None,
         limits,
     ):
         self._clock = runtime.clock
         self._config = runtime.config
-        self._metadata = runtime.metadata
-        self._topic = topic
+        self._partitions = runtime.partitions
         self._by_partition = runtime.loader.by_partition
         self._purgatory = runtime.purgatory
         self._timers = runtime.timers
@@ -39,10 +37,10 @@ cdef class ClassicRequestsEnd:
 
     cdef object _current(self, str group_id):
         """The groups beside which this one is, if they are loaded and what the log says; or None."""
-        topic = self._metadata.image.topics.get(self._topic)
-        if topic is None or not group_id:
+        cdef Py_ssize_t count = self._partitions.known
+        if count == 0 or not group_id:
             return None
-        groups = self._by_partition.get(partition_of(group_id, len(topic.partitions)))
+        groups = self._by_partition.get(partition_of(group_id, count))
         return groups if groups is not None and groups.is_current else None
 
     cdef ClassicGroupEnd _group_in(self, object groups, str group_id):

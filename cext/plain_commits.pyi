@@ -18,11 +18,12 @@ class Commit:
     group_instance_id: str | None
 
 class PlainCommit(PlainApi):
-    """`segment` is the module whose `append` writes batches (`cext.segment`; a test may put another in its place);
-    `offsets_topic` is `__consumer_offsets`. At most MOST_OFFSETS of a request.
+    """`segment` is the module whose `append` writes batches (`cext.segment`; a test may put another in its place). At
+    most MOST_OFFSETS of a request.
 
-    `prepare(broker, partition of that topic, Commit, version)` returns the groups of the partition, its log, the timers
-    to move after the append, and the most bytes of metadata; or None if the handler must decide, and has done nothing.
+    `prepare(broker, partition of __consumer_offsets, Commit, version)` returns the groups of the partition, its log,
+    the timers to move after the append, and the most bytes of metadata; or None if the handler must decide, and has
+    done nothing.
     `fail(broker, groups, log, base offset, error)` takes over the error of an append at this offset, or, without one,
     of what follows an append. It returns the error of the request, which is what has happened already: the handler
     only answers with it."""
@@ -30,7 +31,6 @@ class PlainCommit(PlainApi):
     def __init__(
         self,
         segment: Any,
-        offsets_topic: str,
         cached_batches: int,
         prepare: Callable[[Any, int, Commit, int], tuple[Any, Any, Any, int] | None],
         fail: Callable[[Any, Any, Any, int | None, Exception], Exception],

@@ -170,17 +170,14 @@ cdef bint _read(Reader* c, Request* request, int version) noexcept nogil:
 
 cdef class PlainCommit(PlainApi):
     cdef object _segment
-    cdef str _offsets_topic
     cdef Py_ssize_t _cached_batches
     cdef object _prepare
     cdef object _fail
 
     def __init__(
-        self, segment not None, str offsets_topic not None, Py_ssize_t cached_batches, prepare not None,
-        fail not None
+        self, segment not None, Py_ssize_t cached_batches, prepare not None, fail not None
     ):
         self._segment = segment
-        self._offsets_topic = offsets_topic
         self._cached_batches = cached_batches
         self._prepare = prepare
         self._fail = fail
@@ -209,16 +206,17 @@ cdef class PlainCommit(PlainApi):
         cdef LogEnd log
         cdef Appended appended = None
         cdef int64_t base_offset
+        cdef Py_ssize_t partition_count
         cdef Commit commit
         cdef dict topics
         try:
             image = broker.metadata.image
             topics = image.topics
-            offsets_topic = topics.get(self._offsets_topic)
-            if offsets_topic is None:
+            partition_count = broker.groups.partitions.known
+            if partition_count == 0:
                 return None
             commit = _commit_of(request)
-            partition = partition_of(commit.group_id, len(offsets_topic.partitions))
+            partition = partition_of(commit.group_id, partition_count)
             prepared = self._prepare(broker, partition, commit, header.api_version)
             if prepared is None:
                 return None

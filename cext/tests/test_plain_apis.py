@@ -55,9 +55,9 @@ class Requests(ClassicRequestsEnd):
     """A group in which everybody waits."""
 
     def __init__(self, seen: Counter[str]) -> None:
-        runtime = SimpleNamespace(clock=None, config=None, metadata=None, timers=None, purgatory={})
+        runtime = SimpleNamespace(clock=None, config=None, partitions=None, timers=None, purgatory={})
         runtime.loader = SimpleNamespace(by_partition={})
-        super().__init__(runtime, "__offsets", ("join", "session", "sync"), None)
+        super().__init__(runtime, ("join", "session", "sync"), None)
         self._seen = seen
 
     def new_id(self, client_id: str | None, joining: Joining) -> str:
@@ -99,7 +99,7 @@ def dispatcher(seen: Counter[str]) -> Dispatcher:
         return SimpleNamespace(is_current=True), log, [], 4096
 
     shorts = {
-        8: PlainCommit(SimpleNamespace(append=None), "__other", 5, prepare, left),
+        8: PlainCommit(SimpleNamespace(append=None), 5, prepare, left),
         0: PlainProduce(SimpleNamespace(append=None), frozenset(["__other"]), 5, left),
         11: PlainJoin(DelayedEnd, left, left),
         12: PlainHeartbeat(stays),
@@ -116,7 +116,7 @@ def dispatcher(seen: Counter[str]) -> Dispatcher:
     topics = {"topic": topic, "__other": topic}
     broker = SimpleNamespace(
         authorizer=None,
-        groups=SimpleNamespace(classic=Requests(seen)),
+        groups=SimpleNamespace(classic=Requests(seen), partitions=SimpleNamespace(known=3)),
         quotas=None,
         clock=SimpleNamespace(now_ms=lambda: 1, is_virtual=False),
         faults=SimpleNamespace(armed=False, holds=lambda name: False),

@@ -17,7 +17,6 @@ from kafka_shim.cext.plain_commits import PlainCommit
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.large_offsets import merge, parts
 from kafka_shim.group.offset_rules import PLAIN_COMMITS
-from kafka_shim.internal_topics import GROUP_METADATA_TOPIC
 from kafka_shim.outcome import Outcome
 from kafka_shim.protocol.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestTopic
 from kafka_shim.protocol.messages.offset_commit_response import (
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
 
 KEY, MIN, MAX = 8, 2, 10
 REQUEST, RESPONSE = OffsetCommitRequest, OffsetCommitResponse
-PLAIN = PlainCommit(cext_segment, GROUP_METADATA_TOPIC, CACHED_BATCHES, prepare, not_committed)
+PLAIN = PlainCommit(cext_segment, CACHED_BATCHES, prepare, not_committed)
 
 FIRST_WITH_IDS = 10
 PARTITIONS_PER_STEP = 64

@@ -86,7 +86,11 @@ def _check(context: Context, key_type: int, key: str) -> None:
     except KafkaError as error:  # a policy forbids it, or no disk takes it: the client asks again
         broker.logs.services.refusals.write("the topic %s is not created on demand: %s", name, error)
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.") from error
-    if broker.logs.is_offline(name, internal_partition(key, len(topic.partitions))):
+    if key_type == GROUP:
+        partition = broker.groups.partition_for(key)
+    else:
+        partition = internal_partition(key, len(topic.partitions))
+    if broker.logs.is_offline(name, partition):
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.")
 
 

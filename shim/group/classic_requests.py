@@ -13,7 +13,6 @@ from kafka_shim.group.member_turns import MemberTurns
 from kafka_shim.group.purgatory import DelayedResponse
 from kafka_shim.group.request_context import JoinContext
 from kafka_shim.group.requests import check_join, join_failure, sync_failure
-from kafka_shim.internal_topics import GROUP_METADATA_TOPIC
 from kafka_shim.outcome import Outcome
 from kafka_shim.protocol.messages.heartbeat_response import HeartbeatResponse
 
@@ -41,7 +40,7 @@ class ClassicRequests(ClassicRequestsEnd):
     __slots__ = ("_runtime", "_turns")
 
     def __init__(self, runtime: CoordinatorRuntime) -> None:
-        super().__init__(runtime, GROUP_METADATA_TOPIC, (JOIN, SESSION, SYNC), classic_join)
+        super().__init__(runtime, (JOIN, SESSION, SYNC), classic_join)
         self._runtime = runtime
         self._turns = MemberTurns(runtime.clock)
 

@@ -64,8 +64,9 @@ class GroupCoordinator:
         self.offsets = OffsetRequests(self._runtime)
         self.share = ShareRequests(self._runtime)
         self._runtime.timers.on_error = self._retry_timer
-        # What the short way of commits asks (`api.plain_commits`): the groups of each partition that was read, which
-        # may no longer be current.
+        # What the short way of commits asks (`api.plain_commits`): which partition holds a group, and the groups of
+        # each that was read, which may no longer be current.
+        self.partitions = self._runtime.partitions
         self.by_partition = self._runtime.loader.by_partition
         self.move_timers = self._runtime.move_timers
         self.refusal_of = self._runtime.refusal_of
@@ -96,7 +97,7 @@ class GroupCoordinator:
         metadata.on_partitions_added.append(self._on_partitions_added)
         metadata.on_topic_deleted.append(self._on_topic_deleted)
         if GROUP_METADATA_TOPIC in metadata.image.topics:
-            self._runtime.loader.start(self._runtime.partition_count())
+            self._runtime.loader.start(self._runtime.partitions.count())
         self._runtime.start()
         interval_ms = self._runtime.config.offsets_retention_check_interval_ms
         self._runtime.scheduler.every("expiry", interval_ms, self._expire)
@@ -147,7 +148,7 @@ class GroupCoordinator:
         Those of a partition are of one moment. Raises COORDINATOR_LOAD_IN_PROGRESS."""
         if GROUP_METADATA_TOPIC not in self._runtime.metadata.image.topics:
             return []
-        partitions = order_partitions(GROUP_METADATA_TOPIC, range(self._runtime.partition_count()))
+        partitions = order_partitions(GROUP_METADATA_TOPIC, range(self._runtime.partitions.count()))
         found = self._runtime.loader.all_groups(partitions)
         in_order: list[Group] = []
         for groups in found:
@@ -242,6 +243,7 @@ class GroupCoordinator:
 
     def _on_topic_deleted(self, topic: Topic) -> None:
         if topic.name == GROUP_METADATA_TOPIC:
+            self._runtime.partitions.forget()
             self._runtime.loader.forget()
             self.offsets.deleted.forget()
             self._runtime.dismiss()

@@ -44,7 +44,7 @@ class DeletedOffsets:
     def on_topic_deleted(self, topic: Topic) -> None:
         """Remove the topic's offsets, in steps if there are many groups. Partitions that are not loaded are handled
         after their load."""
-        self._note(topic.topic_id, topic.name, range(self._runtime.partition_count()))
+        self._note(topic.topic_id, topic.name, range(self._runtime.partitions.count()))
         self._remove_in_slices(topic.topic_id, later=True)
 
     def find_deleted(self, partition: int, groups: Groups) -> Generator[None, None, None]:

@@ -12,7 +12,7 @@ from kafka_shim.group.records import NO_PRODUCER_ID
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from kafka_shim.cext.offset_records import Committed
     from kafka_shim.group.large_offsets import PreparedCommit
@@ -149,6 +149,15 @@ class Offsets:
         for producer_id in self._open.get(group_id, {}).get((topic, partition), ()):
             self._pending[producer_id].pop((group_id, topic, partition), None)
         self._close(group_id, topic, partition)
+
+    def leave_out(self, group_ids: Collection[str]) -> None:
+        """Forget all offsets of these groups, without tombstones."""
+        for group_id in group_ids:
+            self._by_group.pop(group_id, None)
+            self._open.pop(group_id, None)
+        gone = set(group_ids)
+        for producer_id, pending in self._pending.items():
+            self._pending[producer_id] = {key: kept for key, kept in pending.items() if key[0] not in gone}
 
     def _close(self, group_id: str, topic: str, partition: int) -> None:
         by_partition = self._open.get(group_id)

@@ -15,10 +15,10 @@ from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.announcements import announce, announcements
 from kafka_shim.group.late_responses import REPLIES_PER_TURN, LateResponses
 from kafka_shim.group.loader import CoordinatorLoader
+from kafka_shim.group.partitions import GroupPartitions
 from kafka_shim.group.records import NO_PRODUCER_ID, offset_entries
 from kafka_shim.group.timers import Timers
 from kafka_shim.internal_topics import GROUP_METADATA_TOPIC
-from kafka_shim.java_hash import internal_partition
 from kafka_shim.line_limit import LineLimit
 from kafka_shim.outcome import Outcome
 from kafka_shim.scheduler import Scheduler
@@ -92,9 +92,12 @@ class CoordinatorRuntime:
         # Log lines about records over `max.message.bytes`.
         self._too_large = LineLimit(logger, clock)
         self._image: CoordinatorMetadataImage | None = None
-        # The groups that were loaded from `__consumer_offsets`.
+        # Which partition of `__consumer_offsets` holds a group, and the groups that were loaded from it.
+        self.partitions = GroupPartitions(config, metadata)
+        self.partition_for = self.partitions.of
         self.loader = CoordinatorLoader(clock, logs, GROUP_METADATA_TOPIC, self._resume)
         self.loader.on_dropped = self._forget
+        self.loader.on_read.append(self.partitions.leave_out_others)
         # Delayed joins and syncs, and their groups.
         self.purgatory: dict[DelayedResponse, str] = {}
         # Periodic work, and work in slices.
@@ -148,15 +151,6 @@ class CoordinatorRuntime:
         return self._image
 
     # --- groups
-
-    def partition_count(self) -> int:
-        """Returns the partition count of `__consumer_offsets`, also if the topic does not exist yet."""
-        topic = self.metadata.image.topics.get(GROUP_METADATA_TOPIC)
-        return len(topic.partitions) if topic is not None else self.config.offsets_topic_num_partitions
-
-    def partition_for(self, group_id: str) -> int:
-        """Returns the partition of `__consumer_offsets` that holds this group."""
-        return internal_partition(group_id, self.partition_count())
 
     def groups_of(self, group_id: str) -> Groups:
         """Returns the groups of this group's partition. Raises COORDINATOR_LOAD_IN_PROGRESS."""

@@ -323,7 +323,7 @@ class ShareRequests:
     def on_topic_deleted(self, topic: Topic) -> None:
         """Forget the topic in all share groups. The share coordinator deletes its states. Partitions that are not
         loaded are handled after their load."""
-        for partition in range(self._runtime.partition_count()):
+        for partition in range(self._runtime.partitions.count()):
             self._runtime.loader.when_read(partition, self._forget_deleted)
 
     def find_deleted(self, partition: int, groups: Groups) -> Generator[None, None, None]:

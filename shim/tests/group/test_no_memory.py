@@ -327,7 +327,7 @@ def test_partitions_are_loaded_unasked_although_memory_ended_between_two_steps(n
         with contextlib.suppress(MemoryError):
             node.clock.advance(1000)
     node.advance(RECOVER_EVERY_MS + 1000)
-    assert sorted(node.loader.by_partition) == list(range(node.groups._runtime.partition_count()))
+    assert sorted(node.loader.by_partition) == list(range(node.groups._runtime.partitions.count()))
     node.advance(SESSION_MS)
     assert node.groups.find("g").members == {}
 
