@@ -56,6 +56,8 @@ class ShardLoader:
         self._scheduler = scheduler
         self._on_loaded = on_loaded
         self._shards: dict[int, ShareStateShard] = {}
+        # The topic's partition count when it was first asked for; 0: nobody asked while the topic existed.
+        self._count = 0
         # The partitions that are being loaded.
         self._loading: dict[int, Generator[None, None, None]] = {}
 
@@ -67,15 +69,19 @@ class ShardLoader:
     def forget_all(self) -> None:
         """The topic was deleted."""
         self._scheduler.cancel("load")
+        self._count = 0
         self._shards.clear()
         self._loading.clear()
 
     def partition_count(self) -> int:
-        """Returns how many partitions the topic has, or would have."""
-        topic = self._metadata.image.topics.get(SHARE_GROUP_STATE_TOPIC)
-        if topic is not None:
-            return len(topic.partitions)
-        return self._config.share_coordinator_state_topic_num_partitions
+        """Returns among how many partitions of the topic states are divided, also if it does not exist yet. Those that
+        are added hold none before the next start, as in Kafka: all states would be elsewhere at once."""
+        if not self._count:
+            topic = self._metadata.image.topics.get(SHARE_GROUP_STATE_TOPIC)
+            if topic is None:
+                return self._config.share_coordinator_state_topic_num_partitions
+            self._count = len(topic.partitions)
+        return self._count
 
     def loaded(self, partition: int) -> ShareStateShard | None:
         """Returns the shard if it is loaded and current; loads nothing."""

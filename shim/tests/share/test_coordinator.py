@@ -54,6 +54,20 @@ def test_written_batches_are_merged_and_survive_a_crash(node: Node) -> None:
     assert node.state.read_state(G, topic_id, 0, 0) == (1, 12, 0, [StateBatch(12, 14, 2, 2), StateBatch(20, 29, 2, 1)])
 
 
+def test_states_stay_where_they_are_when_partitions_are_added(node: Node) -> None:
+    topic_ids = [node.topic(f"t{number}") for number in range(8)]
+    for topic_id in topic_ids:
+        node.state.initialize_state(G, topic_id, 0, 1, 7)
+    count = len(node.metadata.image.topics[SHARE_GROUP_STATE_TOPIC].partitions)
+    node.metadata.create_partitions(SHARE_GROUP_STATE_TOPIC, count + 3)
+    for topic_id in topic_ids:
+        assert node.state.read_state(G, topic_id, 0, 0) == (1, 7, 0, [])
+        write(node, topic_id, (7, 9, 2, 1))
+    node.metadata.delete_topic(SHARE_GROUP_STATE_TOPIC)
+    node.metadata.create_topic(SHARE_GROUP_STATE_TOPIC, 1, 1)
+    assert {node.state.coordinator.partition_for((G, topic_id, 0)) for topic_id in topic_ids} == {0}
+
+
 def test_batches_have_the_base_sequence_that_kafka_gives_them(node: Node) -> None:
     topic_id = begun(node)
     write(node, topic_id, (0, 9, 0, 1))
