@@ -215,7 +215,9 @@ class GroupCoordinator:
                 whose = f"the {timer} time of {member_id}" if member_id else f"its {timer} time"
                 logger.info("group %s, now %s: %s is over", group_id, group.state_name, whose)
         except KafkaError as error:
-            logger.warning("timer %s of group %s: %s; it is tried again", timer, group_id, error)
+            # Of all members each second, while a disk is full.
+            refusals = runtime.logs.services.refusals
+            refusals.write("timer %s of group %s: %s; it is tried again", timer, group_id, error)
             self._retry_timer(key)
 
     def _expire(self) -> None:

@@ -11,6 +11,7 @@ from kafka_shim.clock import VirtualClock
 from kafka_shim.group.kinds import KINDS
 from kafka_shim.group.runtime import RETRY_MS
 from kafka_shim.group.timers import CALLS_PER_TURN, Timers
+from kafka_shim.line_limit import MAX_LINES
 from kafka_shim.scheduler import SLICE_US
 from kafka_shim.tests.group.harness import SESSION_MS, Node
 
@@ -223,3 +224,16 @@ def test_a_timer_of_a_group_that_fails_is_counted_and_tried_again(node: Node, mo
         assert node.groups.find("g").state_name == "Stable"
     node.advance(RETRY_MS)
     assert (counted, node.groups.find("g").state_name) == ([1], "Empty")
+
+
+def test_a_full_disk_does_not_fill_the_log_with_the_sessions_that_end(
+    node: Node, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in range(20):
+        node.modern("g", f"m{number}", subscribed_topic_names=["t"])
+    node.faults.arm("group.before_append", "error", "KAFKA_STORAGE_ERROR")
+    node.advance(50_000)  # sessions of 45 s
+    assert sum("it is tried again" in line for line in caplog.messages) == MAX_LINES
+    node.faults.disarm()
+    node.advance(2 * RETRY_MS)
+    assert node.state("g") == "Empty"
