@@ -12,7 +12,7 @@ from kafka_shim.protocol.records.share_snapshot_value import StateBatch as Snaps
 from kafka_shim.protocol.records.share_update_key import ShareUpdateKey
 from kafka_shim.protocol.records.share_update_value import ShareUpdateValue
 from kafka_shim.protocol.records.share_update_value import StateBatch as UpdateBatch
-from kafka_shim.share.state import ShareGroupOffset, StateBatch
+from kafka_shim.share.state import UNINITIALIZED_START_OFFSET, ShareGroupOffset, StateBatch, combine, is_combined
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -107,6 +107,8 @@ def decode(key: bytes, value: bytes | None) -> ShareRecord:
         StateBatch(batch.first_offset, batch.last_offset, batch.delivery_state, batch.delivery_count)
         for batch in body.state_batches
     ]
+    if not is_combined(batches):  # as nobody writes them, but `combine` relies on it
+        batches = combine((), batches, UNINITIALIZED_START_OFFSET)
     is_update = key_class is ShareUpdateKey
     state = ShareGroupOffset(
         body.snapshot_epoch,

@@ -28,10 +28,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kafka_shim.share")
 
-# The number of bytes that one request may load before its response.
-READ_AT_ONCE_BYTES = 1 << 19
-# Records per step of a load: a few milliseconds.
-STEP_RECORDS = 1000
+# The number of bytes that one request may load before its response: some 300 changes, ten milliseconds or two.
+READ_AT_ONCE_BYTES = 1 << 16
+# Records per step of a load: a few milliseconds. So many bytes count as one more: a snapshot of a state in thousands of
+# pieces takes as long as dozens of changes.
+STEP_RECORDS = 100
+BYTES_DECODED = 1024
 # Background loading begins this long after start-up, and leaves time for other work between its steps.
 LOAD_DELAY_MS = 100
 STEP_DELAY_MS = 1
@@ -175,7 +177,7 @@ class ShardLoader:
                 logger.warning(
                     "skipping a batch of %s-%d at %d: %s", SHARE_GROUP_STATE_TOPIC, partition, batch.base_offset, error
                 )
-            count += batch.record_count
+            count += batch.record_count + batch.size_bytes // BYTES_DECODED
             if count >= STEP_RECORDS:
                 count = 0
                 yield

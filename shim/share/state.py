@@ -6,6 +6,8 @@ Sources: org.apache.kafka.coordinator.share.ShareGroupOffset, PersisterStateBatc
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_left, bisect_right
+from operator import attrgetter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +18,8 @@ UNINITIALIZED_START_OFFSET = -1
 UNINITIALIZED_DELIVERY_COMPLETE_COUNT = -1
 NO_LEADER_EPOCH = -1
 NO_STATE_EPOCH = -1
+
+_first_offset, _last_offset = attrgetter("first_offset"), attrgetter("last_offset")
 
 
 class StateBatch:
@@ -92,21 +96,50 @@ class ShareGroupOffset:
 
 
 def combine(so_far: Sequence[StateBatch], new: Sequence[StateBatch], start_offset: int) -> list[StateBatch]:
-    """Returns the batches of both lists from `start_offset` on (-1: all), merged so that none overlap. A batch that
-    ends before it begins has no offsets, and is left out: merging would not come to an end with it."""
-    batches = [batch for batch in (*so_far, *new) if batch.first_offset <= batch.last_offset]
+    """Returns the batches of both lists from `start_offset` on (-1: all), merged so that none overlap. `so_far` is the
+    result of an earlier call. A batch that ends before it begins has no offsets, and is left out: merging would not
+    come to an end with it."""
+    kept = list(so_far)
+    added = [batch for batch in new if batch.first_offset <= batch.last_offset]
     if start_offset != UNINITIALIZED_START_OFFSET:
-        batches = [
-            batch if batch.first_offset >= start_offset else batch.part(start_offset, batch.last_offset)
-            for batch in batches
-            if batch.last_offset >= start_offset
-        ]
-    if len(batches) < 2:
-        return batches
+        del kept[: bisect_left(kept, start_offset, key=_last_offset)]
+        kept[:1] = _from(start_offset, kept[:1])
+        added = _from(start_offset, added)
+    if not added:
+        return kept
+    # Each acknowledgement comes here: only what the new batches overlap or touch is looked at.
+    first_offset = min(batch.first_offset for batch in added)
+    last_offset = max(batch.last_offset for batch in added)
+    begin = bisect_left(kept, first_offset - 1, key=_last_offset)
+    end = bisect_right(kept, last_offset + 1, key=_first_offset)
+    kept[begin:end] = _merged([*kept[begin:end], *added])
+    return kept
+
+
+def is_combined(batches: Sequence[StateBatch]) -> bool:
+    """Returns whether the batches are as `combine` returns them: in order, and none overlaps another."""
+    before = -1
+    for batch in batches:
+        if not before < batch.first_offset <= batch.last_offset:
+            return False
+        before = batch.last_offset
+    return True
+
+
+def _from(start_offset: int, batches: Sequence[StateBatch]) -> list[StateBatch]:
+    return [
+        batch if batch.first_offset >= start_offset else batch.part(start_offset, batch.last_offset)
+        for batch in batches
+        if batch.last_offset >= start_offset
+    ]
+
+
+def _merged(batches: list[StateBatch]) -> list[StateBatch]:
+    """Returns the batches in order, merged so that none overlap."""
     batches.sort(key=_order)
     merged: list[StateBatch] = []
     # What merging makes of two batches, to be looked at in its place. It is little; a heap of all batches would cost
-    # ten times as much, and each acknowledgement comes here.
+    # ten times as much.
     parts: list[StateBatch] = []
     before: StateBatch | None = None
     at = 0
@@ -119,18 +152,27 @@ def combine(so_far: Sequence[StateBatch], new: Sequence[StateBatch], start_offse
         if before is None:
             before = after
         elif after.first_offset > before.last_offset + 1:
-            merged.append(before)
+            _add(merged, before)
             before = after
         elif after.first_offset <= before.last_offset or before.priority == after.priority:
             for part in _merge(before, after, before.priority == after.priority):
                 heapq.heappush(parts, part)
             before = None
         else:
-            merged.append(before)
+            _add(merged, before)
             before = after
     if before is not None:
-        merged.append(before)
+        _add(merged, before)
     return merged
+
+
+def _add(merged: list[StateBatch], batch: StateBatch) -> None:
+    """Add a batch behind the others. What overlapped it may have left it with the state of the one before: Kafka makes
+    one of both at the next change of any offset, which here does not look at them."""
+    if merged and merged[-1].last_offset + 1 == batch.first_offset and merged[-1].priority == batch.priority:
+        merged[-1] = batch.part(merged[-1].first_offset, batch.last_offset)
+    else:
+        merged.append(batch)
 
 
 def _order(batch: StateBatch) -> tuple[int, int, int, int]:
