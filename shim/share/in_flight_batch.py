@@ -55,9 +55,9 @@ class InFlightState:
 
 class InFlightBatch:
     """Consecutive offsets that were acquired together. They have one state until a part of them is treated differently
-    (`split`); then each offset has its own."""
+    (`split`); then each offset has its own. `most_delivered` is at least the delivery count of each of those."""
 
-    __slots__ = ("first_offset", "last_offset", "offset_states", "state")
+    __slots__ = ("_done_count", "first_offset", "last_offset", "most_delivered", "offset_states", "state")
 
     def __init__(self, first_offset: int, last_offset: int, state: InFlightState) -> None:
         self.first_offset = first_offset
@@ -65,6 +65,9 @@ class InFlightBatch:
         # None once the batch is split.
         self.state: InFlightState | None = state
         self.offset_states: list[InFlightState] = []
+        self.most_delivered = 0
+        # So many offsets at the beginning of a batch that was split are known to be done.
+        self._done_count = 0
 
     def __len__(self) -> int:
         return self.last_offset - self.first_offset + 1
@@ -78,6 +81,7 @@ class InFlightBatch:
                 for _ in range(len(self))
             ]
             self.state = None
+            self.most_delivered = state.delivery_count
 
     def state_at(self, offset: int) -> InFlightState:
         """Returns the state of one offset of the batch."""
@@ -88,6 +92,25 @@ class InFlightBatch:
         whether all of the batch is, as long as it has one state."""
         state = self.state if offset > self.last_offset else self.state_at(offset)
         return state is not None and state.is_terminal
+
+    def last_done(self) -> int:
+        """Returns the last offset before the first that is not done; one below the batch if there is none."""
+        if self.state is not None:
+            return self.last_offset if self.state.is_terminal else self.first_offset - 1
+        count = self._done_count
+        while count < len(self.offset_states) and self.offset_states[count].is_terminal:
+            count += 1
+        self._done_count = count  # what is done stays so
+        return self.first_offset + count - 1
+
+    def first_available(self, from_offset: int) -> int:
+        """Returns the first available offset, or -1. It is known that none before `from_offset` is."""
+        if self.state is not None:
+            return self.first_offset if self.state.state is RecordState.AVAILABLE else -1
+        for at in range(max(from_offset - self.first_offset, 0), len(self.offset_states)):
+            if self.offset_states[at].state is RecordState.AVAILABLE:
+                return self.first_offset + at
+        return -1
 
     def pieces(self, first_offset: int, last_offset: int) -> Iterator[tuple[int, int, InFlightState]]:
         """Yields (first offset, last offset, state) of what has one state: the whole batch, or each of the offsets from

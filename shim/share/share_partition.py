@@ -15,12 +15,13 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from enum import Enum
+from itertools import islice
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.share.acquisition_locks import AcquisitionLocks
 from kafka_shim.share.client_errors import RETRIABLE, client_error
 from kafka_shim.share.in_flight_batch import InFlightBatch, InFlightState
-from kafka_shim.share.record_state import RecordEvent, RecordState
+from kafka_shim.share.record_state import RecordState
 from kafka_shim.share.state import UNINITIALIZED_START_OFFSET
 
 TYPE_CHECKING = False
@@ -61,6 +62,7 @@ class SharePartition:
         "_must_search",
         "_persister",
         "_release_expired",
+        "available_from",
         "batches",
         "delivery_complete_count",
         "end_offset",
@@ -113,8 +115,9 @@ class SharePartition:
         self.gap_end_offset = -1
         # The last offset at which a fetch looked for records, or -1 (Kafka: fetchOffsetMetadata).
         self.position_offset = -1
-        # Whether a record before the end may be available.
+        # Whether a record before the end may be available, and an offset before which none is.
         self._must_search = False
+        self.available_from = -1
         # Called when records may have become available.
         self.readers: set[Callable[[], None]] = set()
 
@@ -191,9 +194,8 @@ class SharePartition:
 
     def wake(self) -> None:
         """Let waiting fetches look again."""
-        if self.readers:
-            for reader in tuple(self.readers):
-                reader()
+        for reader in tuple(self.readers):
+            reader()
 
     # --- the window
 
@@ -238,9 +240,10 @@ class SharePartition:
             is_over = self.gap_end_offset != self.end_offset or offset > self.gap_end_offset
             self.gap_start_offset = -1 if is_over else offset
 
-    def found_available(self) -> None:
-        """A record before the end became available."""
+    def found_available(self, offset: int) -> None:
+        """A record before the end became available, and perhaps others behind it."""
         self._must_search = True
+        self.available_from = min(self.available_from, offset)
 
     def next_fetch_offset(self) -> int:
         """Returns where to read next: the first available record, or else the end."""
@@ -251,15 +254,18 @@ class SharePartition:
         if self._must_search:
             gap_offset = self.gap_start_offset
             has_gap = self.has_gap()
-            for batch in batches:
+            first = 0 if has_gap else max(self.floor(self.available_from), 0)
+            for batch in islice(batches, first, None):
                 if has_gap:
                     if batch.first_offset > gap_offset:
                         return gap_offset
                     gap_offset = max(batch.last_offset + 1, gap_offset)
-                for offset, _, state in batch.pieces(batch.first_offset, batch.last_offset):
-                    if state.state is RecordState.AVAILABLE:
-                        return offset
+                offset = batch.first_available(self.available_from)
+                if offset >= 0:
+                    self.available_from = offset
+                    return offset
             self._must_search = False
+            self.available_from = self.end_offset + 1
         return self.end_offset + 1
 
     def can_acquire(self) -> bool:
@@ -303,11 +309,12 @@ class SharePartition:
         for batch in self.batches:
             if has_gap and batch.last_offset >= self.gap_start_offset:
                 break
-            for first_offset, last_offset, state in batch.pieces(batch.first_offset, batch.last_offset):
-                if not state.is_terminal:
-                    return last_done, count
+            last_offset = batch.last_done()
+            if last_offset >= batch.first_offset:
                 last_done = last_offset
-                count += self.count_from_start(first_offset, last_offset)
+                count += self.count_from_start(batch.first_offset, last_offset)
+            if last_offset < batch.last_offset:
+                break
         return last_done, count
 
     def raise_start_offset(self, log_start_offset: int) -> None:
@@ -343,7 +350,7 @@ class SharePartition:
                 batch.split()
             for first, last, state in batch.pieces(first_offset, end_offset - 1):
                 if state.state is only:
-                    state.enter(_required(state.after(RecordEvent.ARCHIVE, 0)))
+                    state.enter(RecordState.ARCHIVED)
                     count += last - first + 1
         if count:
             self._must_search = True
@@ -387,11 +394,6 @@ class SharePartition:
             text = "the state of share partition %s of group %s cannot be written: %s"
             self._persister.refusals.write(text, self.log.name, self.group_id, error)
             raise client_error(error, "write") from error
-
-
-def _required(target: RecordState | None) -> RecordState:
-    assert target is not None
-    return target
 
 
 def _first_offset(batch: InFlightBatch) -> int:

@@ -84,7 +84,7 @@ class _Plan:
         for one in self.changes:
             one.state.enter(one.target)
             if one.target is RecordState.AVAILABLE:
-                share.found_available()
+                share.found_available(one.first_offset)
         share.delivery_complete_count += self.done_count
 
     def carry_out(self) -> Flushes:

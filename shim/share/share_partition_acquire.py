@@ -141,13 +141,13 @@ class _Acquisition:
     def _acquire_known(self, batch: InFlightBatch) -> bool:
         """Acquire what is available of a batch in the window. Returns whether nothing more may be acquired with it."""
         share = self.share
+        state = batch.state
+        if state is not None and state.state is not RecordState.AVAILABLE:
+            return False
         is_throttled = self._is_throttled(batch)
         if is_throttled and self.count > 0:
             self.wanted = 0
             return True
-        state = batch.state
-        if state is not None and state.state is not RecordState.AVAILABLE:
-            return False
         is_cut = self.limits.is_strict and len(batch) > self.wanted - self.count
         is_whole = batch.is_within(self.first_read_offset, self.last_offset)
         if state is None or not is_whole or is_cut or is_throttled:
@@ -173,7 +173,7 @@ class _Acquisition:
         count = 0
         until_ms = 0
         runs: list[list[int]] = []
-        for offset, _, state in batch.pieces(self.first_read_offset, self.last_offset):
+        for offset, _, state in batch.pieces(max(self.first_read_offset, share.available_from), self.last_offset):
             if state.state is not RecordState.AVAILABLE:
                 continue
             if limit > 2 and state.delivery_count == limit - 1 and count > 0:
@@ -189,6 +189,7 @@ class _Acquisition:
             if (limit > 2 and state.delivery_count == limit) or count in (most, throttled_most):
                 break
         for first_offset, last_offset, delivery_count in runs:
+            batch.most_delivered = max(batch.most_delivered, delivery_count)
             until_ms = share.lock(first_offset, last_offset)
             for _, _, state in batch.pieces(first_offset, last_offset):
                 state.lock_until_ms = until_ms
@@ -197,9 +198,11 @@ class _Acquisition:
 
     def _is_throttled(self, batch: InFlightBatch) -> bool:
         throttled_from = _throttled_from(self.share.delivery_limit)
+        if batch.state is None and batch.most_delivered < throttled_from:
+            return False
         return any(
             state.state is RecordState.AVAILABLE and state.delivery_count >= throttled_from
-            for _, _, state in batch.pieces(self.first_read_offset, self.last_offset)
+            for _, _, state in batch.pieces(max(self.first_read_offset, self.share.available_from), self.last_offset)
         )
 
     # --- records that were never acquired
@@ -242,8 +245,9 @@ class _Acquisition:
         until_ms = share.lock(first_offset, got_offset)
         for _, _, state in batch.pieces(first_offset, got_offset):
             state.acquire(self.member_id, until_ms)
+        batch.most_delivered = 1
         share.add(batch)
-        share.found_available()
+        share.found_available(got_offset + 1)
         self.result.append(acquired_records(first_offset, got_offset, 1))
 
     def _pieces(self, first_offset: int, last_offset: int) -> list[tuple[int, int]]:

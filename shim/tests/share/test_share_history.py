@@ -179,7 +179,7 @@ def accepted_stays_available(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def apply(self: object) -> None:
         original(self)  # type: ignore[arg-type]
-        self._share.found_available()  # type: ignore[attr-defined]
+        self._share.found_available(-1)  # type: ignore[attr-defined]
 
     monkeypatch.setattr(share_partition_acknowledge._Plan, "apply", apply)
 

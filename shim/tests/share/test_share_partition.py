@@ -275,3 +275,42 @@ def test_a_start_offset_before_all_records_is_no_reset(node: ShareNode) -> None:
     assert node.share.start_offset == -5
     assert node.acquire("a") == [], "the log begins later"
     assert node.acquire("a") == [(0, 1, 1)]
+
+
+class Counting(list[Any]):
+    """Counts how often an entry is looked at."""
+
+    looks = 0
+
+    def __getitem__(self, at: Any) -> Any:
+        self.looks += 1
+        return super().__getitem__(at)
+
+
+@pytest.mark.parametrize("is_released", [False, True])
+def test_single_records_of_a_large_batch_cost_in_proportion_to_them(node: ShareNode, is_released: bool):
+    """Each fetch and each acknowledgement looked at the batch from its beginning, several times."""
+    node.produce(1000)
+    assert node.acquire("a", 1, strict=True) == [(0, 0, 1)]
+    states = node.share.batches[0].offset_states = Counting(node.share.batches[0].offset_states)
+    for offset in range(1, 500):
+        assert node.acquire("a", 1, strict=True) == [(offset, offset, 1)]
+        if is_released:
+            assert node.acknowledge("a", (offset, offset, [2])) is ErrorCode.NONE
+            assert node.acquire("a", 1, strict=True) == [(offset, offset, 2)]
+        assert node.acknowledge("a", (offset - 1, offset - 1, [1])) is ErrorCode.NONE
+    assert node.share.start_offset == 499
+    assert states.looks < 500 * 20
+
+
+def test_a_record_that_comes_back_is_found_before_what_is_behind_it(node: ShareNode):
+    node.produce(10)
+    for offset in range(6):
+        assert node.acquire("a", 1, strict=True) == [(offset, offset, 1)]
+    assert node.acknowledge("a", (4, 4, [2]), (5, 5, [1])) is ErrorCode.NONE
+    assert node.share.next_fetch_offset() == 4
+    assert node.acknowledge("a", (1, 2, [2])) is ErrorCode.NONE
+    assert node.acquire("a", 3, strict=True) == [(1, 2, 2), (4, 4, 2)]
+    assert node.acquire("a", 9) == [(6, 9, 1)]
+    assert node.acknowledge("a", (0, 0, [1]), (3, 3, [2])) is ErrorCode.NONE
+    assert node.acquire("a", 9) == [(3, 3, 2)]
