@@ -7,6 +7,8 @@ it is not known (KIP-1226).
 
 from __future__ import annotations
 
+from functools import partial
+
 from kafka_shim.api.k76_share_group_heartbeat import check_protocol
 from kafka_shim.authorization import authorized_in_steps, require
 from kafka_shim.errors import ErrorCode, KafkaError
@@ -115,20 +117,21 @@ def _topic(
     answer = DescribeShareGroupOffsetsResponseTopic(topic_name=topic.name, topic_id=topic.topic_id)
     for partition in partitions:
         yield
-        answer.partitions.append(_partition(broker, group_id, topic, partition))
+        answer.partitions.append((yield from _partition(broker, group_id, topic, partition)))
     return answer
 
 
 def _partition(
     broker: Broker, group_id: str, topic: Topic, partition: int
-) -> DescribeShareGroupOffsetsResponsePartition:
+) -> Steps[DescribeShareGroupOffsetsResponsePartition]:
     answer = DescribeShareGroupOffsetsResponsePartition(partition_index=partition, start_offset=UNKNOWN)
+    key = group_id, topic.topic_id, partition
+    states = broker.share_state
     try:
-        _, leader_epoch, start_offset, complete_count = broker.share_state.read_summary(
-            group_id, topic.topic_id, partition
-        )
+        summary = yield from states.once_loaded(key, partial(states.read_summary, *key))
     except KafkaError:
         return answer  # Kafka shows an error of the share coordinator as the absence of a state
+    _, leader_epoch, start_offset, complete_count = summary
     answer.start_offset = start_offset
     answer.leader_epoch = leader_epoch
     if UNKNOWN in (start_offset, complete_count):

@@ -6,6 +6,7 @@ The states of share partitions belong to the share coordinator, which is asked t
 from __future__ import annotations
 
 import logging
+from functools import partial
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.decision import Decision
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
             self, group_id: str, topic_id: bytes, partition: int, state_epoch: int, start_offset: int
         ) -> Flushes: ...
         def delete_state(self, group_id: str, topic_id: bytes, partition: int) -> Flushes: ...
+        def once_loaded(
+            self, key: tuple[str, bytes, int], call: Callable[[], Flushes]
+        ) -> Generator[None, None, Flushes]: ...
 
 
 logger = logging.getLogger("kafka_shim.group")
@@ -129,9 +133,8 @@ class ShareRequests:
         try:
             for topic_id, found in states.items():
                 for partition in sorted(found.partitions):
-                    if partition not in self._initializing(group, topic_id):
-                        continue  # between two slices the group or the topic was removed, or the offset altered
-                    self.persister.initialize_state(group_id, topic_id, partition, epoch, UNINITIALIZED_START_OFFSET)
+                    initialize = partial(self._initialize_one, group, topic_id, partition, epoch)
+                    yield from self.persister.once_loaded((group_id, topic_id, partition), initialize)
                     number += 1
                     if number % PARTITIONS_PER_SLICE == 0:
                         yield
@@ -152,6 +155,12 @@ class ShareRequests:
             self._write(group_id, change(group, left, self._runtime.image))
         except KafkaError as error:
             logger.warning("cannot record the initialized partitions of share group %s: %s", group_id, error)
+
+    def _initialize_one(self, group: ShareGroup, topic_id: bytes, partition: int, epoch: int) -> Flushes:
+        if partition not in self._initializing(group, topic_id):
+            return ()  # between two slices the group or the topic was removed, or the offset altered
+        start_offset = UNINITIALIZED_START_OFFSET
+        return self.persister.initialize_state(group.group_id, topic_id, partition, epoch, start_offset)
 
     def _initializing(self, group: ShareGroup, topic_id: bytes) -> frozenset[int]:
         """Returns the partitions whose state the group waits for; none if the group was removed."""
@@ -213,7 +222,7 @@ class ShareRequests:
             return self.persister.initialize_state(group_id, topic_id, partition, group.group_epoch, offset)
 
         def slices() -> Generator[None, None, None]:
-            yield from self._slices(offsets, alter, flushes, errors)
+            yield from self._slices(group_id, offsets, alter, flushes, errors)
             # A topic that was deleted between two slices is forgotten, and holds up none of the others.
             topics = runtime.metadata.image.topics_by_id
             left = {topic_id: found for topic_id, found in states.items() if topic_id in topics}
@@ -256,7 +265,7 @@ class ShareRequests:
         errors: dict[tuple[bytes, int], KafkaError] = {}
 
         def slices() -> Generator[None, None, None]:
-            yield from self._slices(partitions, self._deletion(share), flushes, errors)
+            yield from self._slices(group_id, partitions, self._deletion(share), flushes, errors)
             failed = {topic_id for topic_id, _ in errors}
             deleted = [topic_id for topic_id in partitions if topic_id not in failed and topic_id in share.deleting]
             if deleted:
@@ -278,7 +287,7 @@ class ShareRequests:
         flushes = list(self._write(group_id, record))
         errors: dict[tuple[bytes, int], KafkaError] = {}
         partitions = {topic_id: sorted(found.partitions) for topic_id, found in states.items()}
-        slices = self._slices(partitions, self._deletion(group), flushes, errors)
+        slices = self._slices(group_id, partitions, self._deletion(group), flushes, errors)
         await self._runtime.scheduler.finish(self._name(), slices)
         if errors:
             first = next(iter(errors.values()))
@@ -299,8 +308,9 @@ class ShareRequests:
         if self._runtime.groups_of(group.group_id).by_id.get(group.group_id) is not group:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group.group_id} not found.")
 
-    @staticmethod
     def _slices(
+        self,
+        group_id: str,
         partitions: Mapping[bytes, Iterable[int]],
         change: Callable[[bytes, int], Flushes],
         flushes: list[Flush],
@@ -314,7 +324,8 @@ class ShareRequests:
                     yield
                 number += 1
                 try:
-                    flushes += change(topic_id, partition)
+                    once = partial(change, topic_id, partition)
+                    flushes += yield from self.persister.once_loaded((group_id, topic_id, partition), once)
                 except KafkaError as error:
                     errors[topic_id, partition] = error.without_frames()
 

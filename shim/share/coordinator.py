@@ -21,7 +21,7 @@ from kafka_shim.uuids import uuid_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Generator, Iterator, Sequence
 
     from kafka_shim.clock import Clock
     from kafka_shim.config import BrokerConfig
@@ -145,6 +145,10 @@ class ShareCoordinator:
         record = shard.delete(key)
         self._check_topic(key)
         return () if record is None else self._write(partition, shard, [record], self._clock.now_ms())
+
+    def load(self, key: SharePartitionKey) -> Generator[None, None, None]:
+        """Read the partition that holds this share partition, in steps, if that was not done."""
+        return self._loader.load(self.partition_for(key))
 
     def partition_for(self, key: SharePartitionKey) -> int:
         """Returns the partition of `__share_group_state` that holds this share partition, also if the topic does not

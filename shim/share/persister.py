@@ -9,7 +9,8 @@ from kafka_shim.metadata.image import RESOURCE_GROUP
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Generator, Sequence
+    from typing import TypeVar
 
     from kafka_shim.clock import Clock
     from kafka_shim.config import BrokerConfig
@@ -18,8 +19,11 @@ if TYPE_CHECKING:
     from kafka_shim.metadata.store import MetadataStore
     from kafka_shim.outcome import Flushes
     from kafka_shim.share.coordinator import ShareCoordinator
+    from kafka_shim.share.records import SharePartitionKey
     from kafka_shim.share.state import StateBatch
     from kafka_shim.storage.logs import Logs
+
+    T = TypeVar("T")
 
 EARLIEST = "earliest"
 LATEST = "latest"
@@ -130,6 +134,17 @@ class ShareStatePersister:
     def delete_state(self, group_id: str, topic_id: bytes, partition: int) -> Flushes:
         """Delete the state of a share partition. Raises INVALID_REQUEST, UNKNOWN_TOPIC_OR_PARTITION."""
         return self._look_up().delete((group_id, topic_id, partition))
+
+    def once_loaded(self, key: SharePartitionKey, call: Callable[[], T]) -> Generator[None, None, T]:
+        """Returns what the call returns. If the state of this share partition is still being read after a start, it is
+        made again behind that, as Kafka's PersisterStateManager tries again. Raises what the call raises."""
+        try:
+            return call()
+        except KafkaError as error:
+            if error.code is not ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+                raise
+        yield from self.coordinator.load(key)
+        return call()
 
     # --- options of a group (Kafka: ShareGroupConfigProvider)
 

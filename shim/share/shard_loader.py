@@ -7,6 +7,7 @@ get COORDINATOR_LOAD_IN_PROGRESS, as from Kafka.
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 
 from kafka_shim.cext import records as cext_records
 from kafka_shim.cext.batch import BatchError
@@ -123,6 +124,13 @@ class ShardLoader:
             ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{SHARE_GROUP_STATE_TOPIC}-{partition} is being loaded: try again"
         )
 
+    def load(self, partition: int) -> Generator[None, None, None]:
+        """Load a partition in the steps of whoever needs it. Does nothing if it is loaded, or cannot be now."""
+        with suppress(KafkaError):
+            self.shard(partition)
+        while partition in self._loading and self._step(partition):
+            yield
+
     def _log(self, partition: int) -> PartitionLog | None:
         """Returns the log, or None if it is empty. Raises NOT_COORDINATOR if it does not exist, as nobody looked up
         a coordinator yet, if it is offline or cannot be read now."""
@@ -155,15 +163,18 @@ class ShardLoader:
 
     def _load_asked(self) -> Generator[None, None, None]:
         while self._loading:
-            partition = next(reversed(self._loading))
-            try:
-                is_over = not take_one(self._loading[partition])
-            except (OSError, KafkaError, MemoryError):
-                logger.exception("cannot read %s-%d; the next request tries again", SHARE_GROUP_STATE_TOPIC, partition)
-                is_over = True
-            if is_over:
-                self._loading.pop(partition, None)
+            self._step(next(reversed(self._loading)))
             yield
+
+    def _step(self, partition: int) -> bool:
+        """Returns whether there is more to read."""
+        try:
+            if take_one(self._loading[partition]):
+                return True
+        except (OSError, KafkaError, MemoryError):
+            logger.exception("cannot read %s-%d; the next request tries again", SHARE_GROUP_STATE_TOPIC, partition)
+        self._loading.pop(partition, None)
+        return False
 
     def _load(self, partition: int, log: PartitionLog | None) -> Generator[None, None, None]:
         shard = ShareStateShard(self._config.share_coordinator_snapshot_update_records_per_snapshot)

@@ -9,10 +9,12 @@ import pytest
 
 from kafka_shim.api import k91_alter_share_group_offsets
 from kafka_shim.context import Context
+from kafka_shim.embedded import Broker
 from kafka_shim.errors import ErrorCode as E
 from kafka_shim.session import Session
 from kafka_shim.targets.requests import make
 from kafka_shim.tests.produced import make_topic
+from kafka_shim.tests.waiting import PATIENCE_S
 from kafka_shim.wire_client import Connection
 
 pytestmark = pytest.mark.usefixtures("looked_up")
@@ -27,6 +29,11 @@ def ask(client: Connection, api: str, **fields: Any) -> Any:
 def begun(client: Connection) -> Any:
     """A topic with two partitions, and a share group without members that starts at 0 and 5; its topic."""
     make_topic(client, TOPIC)
+    return begun_again(client)
+
+
+def begun_again(client: Connection) -> Any:
+    """The group starts anew at the same offsets."""
     parts = [{"partition_index": index, "start_offset": 5 * index} for index in range(2)]
     topics = [{"topic_name": TOPIC, "partitions": parts}]
     answer = ask(client, "AlterShareGroupOffsets", group_id=GROUP, topics=topics)
@@ -50,6 +57,28 @@ def test_offsets_are_described_with_their_lag(client: Connection) -> None:
     assert described(client, []) == []
     wanted = [{"topic_name": ABSENT, "partitions": [0]}, {"topic_name": TOPIC, "partitions": [1, 9]}]
     assert described(client, wanted) == [(TOPIC, 1, 5, -5), (TOPIC, 9, -1, -1), (ABSENT, 0, -1, -1)]
+
+
+def test_requests_wait_for_states_that_are_read_in_steps(
+    broker: Broker, client: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kafka's persister tries again while the share coordinator loads: they were answered with its error, or with no
+    offset."""
+    monkeypatch.setattr("kafka_shim.share.shard_loader.READ_AT_ONCE_BYTES", 0)
+    monkeypatch.setattr("kafka_shim.share.shard_loader.STEP_RECORDS", 1)
+    begun(client)
+    for _ in range(3):
+        begun_again(client)
+    broker.restart()
+    with Connection(broker.bootstrap_servers, timeout_s=PATIENCE_S) as again:
+        assert described(again) == [(TOPIC, 0, 0, 0), (TOPIC, 1, 5, -5)]
+    broker.restart()
+    with Connection(broker.bootstrap_servers, timeout_s=PATIENCE_S) as again:
+        begun_again(again)
+    broker.restart()
+    with Connection(broker.bootstrap_servers, timeout_s=PATIENCE_S) as again:
+        (deleted,) = ask(again, "DeleteShareGroupOffsets", group_id=GROUP, topics=[{"topic_name": TOPIC}]).responses
+        assert deleted.error_code == 0
 
 
 def test_offsets_of_no_partition_or_of_a_group_without_a_name_are_an_error_of_the_group(client: Connection) -> None:
