@@ -38,8 +38,10 @@ logger = logging.getLogger("kafka_shim.share")
 
 # Records per batch where there may be many (cold share partitions, deleted topics).
 RECORDS_PER_BATCH = 500
-# Snapshots of cold share partitions that are written at once: a third of a millisecond.
+# Snapshots of cold share partitions that are written at once: a third of a millisecond. So many pieces of a state count
+# as one more.
 SNAPSHOTS_PER_BATCH = 32
+PIECES_WRITTEN = 64
 # Such batches, or partitions that are pruned, in one slice, also with a virtual clock.
 MOST_AT_ONCE = 8
 # How often the tombstones of deleted topics that could not be written are tried again.
@@ -189,11 +191,11 @@ class ShareCoordinator:
         part = Slice(self._clock, MOST_AT_ONCE)
         for partition, shard in self._loader.all_loaded():
             cold = shard.cold(interval_ms, self._clock.now_ms())
-            for start in range(0, len(cold), SNAPSHOTS_PER_BATCH):
+            for some in _portions(shard, cold):
                 if self._loader.loaded(partition) is not shard:
                     break  # it is loaded anew since a slice before
                 now_ms = self._clock.now_ms()
-                records = shard.snapshots(cold[start : start + SNAPSHOTS_PER_BATCH], interval_ms, now_ms)
+                records = shard.snapshots(some, interval_ms, now_ms)
                 if not self._write_many(partition, shard, records, now_ms):
                     break
                 if part.is_over():
@@ -288,3 +290,18 @@ class ShareCoordinator:
                 refusals.write("cannot write to %s-%d: %s", SHARE_GROUP_STATE_TOPIC, partition, error)
                 return False
         return True
+
+
+def _portions(shard: ShareStateShard, keys: Sequence[SharePartitionKey]) -> Iterator[list[SharePartitionKey]]:
+    """Yields those whose snapshots are written at once."""
+    some: list[SharePartitionKey] = []
+    count = 0
+    for key in keys:
+        some.append(key)
+        state = shard.states.get(key)
+        count += 1 if state is None else 1 + len(state.state_batches) // PIECES_WRITTEN
+        if count >= SNAPSHOTS_PER_BATCH:
+            yield some
+            some, count = [], 0
+    if some:
+        yield some

@@ -191,6 +191,23 @@ def test_partitions_are_pruned_in_slices(make_node: Callable[..., Node], monkeyp
     asyncio.run(run())
 
 
+def test_few_snapshots_of_states_in_many_pieces_are_written_at_once(make_node: Callable[..., Node]) -> None:
+    """32 of them were one batch, which took a tenth of a second."""
+    node = make_node(
+        share_coordinator_cold_partition_snapshot_interval_ms=5000, share_coordinator_state_topic_num_partitions=1
+    )
+    topic_id = node.topic("t", 5)
+    pieces = [StateBatch(offset, offset, 2 * (offset % 2), 1) for offset in range(2000)]
+    for partition in range(5):
+        node.state.initialize_state(G, topic_id, partition, 1, 0)
+        if partition < 2:
+            node.state.write_state(G, topic_id, partition, 1, 0, 0, 0, pieces)
+    log = node.state_log(G, topic_id, 0)
+    before = log.log_end_offset
+    node.clock.advance(5000)
+    assert [batch.record_count for _, batch in log.batches(before)] == [1, 1, 3]
+
+
 @pytest.mark.option("share.coordinator.cold.partition.snapshot.interval.ms")
 def test_a_cold_partition_gets_a_snapshot(make_node: Callable[..., Node]) -> None:
     node = make_node(share_coordinator_cold_partition_snapshot_interval_ms=5000)
