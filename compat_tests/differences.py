@@ -182,6 +182,13 @@ DIFFERENCES = (
         "test_share_offsets_of_a_partition_that_does_not_exist",
     ),
     KnownDifference(
+        "share sessions of a connection",
+        "ends all of them with it",
+        "ends the newest; others stay until a restart, and count towards `group.share.max.share.sessions`",
+        "a client could take all sessions that there are, and leave",
+        "shim/tests/api/test_k78_share_fetch.py::test_a_closed_connection_ends_all_of_its_sessions",
+    ),
+    KnownDifference(
         "unknown topic ids of a ShareFetch",
         "answers UNKNOWN_TOPIC_ID for their partitions, and the others as ever",
         "answers UNKNOWN_SERVER_ERROR alone",

@@ -174,15 +174,19 @@ class SharePartitions:
         released = self._release_all(session, flushes)
         return flushes if released is None else _when_done(released, flushes)
 
-    def _session_ended(self, session: ShareSession) -> None:
-        self._release_all(session, [])
+    def _session_ended(self, session: ShareSession, is_first: bool) -> None:
+        self._release_all(session, [], at_once=is_first)
 
-    def _release_all(self, session: ShareSession, flushes: list[Flush]) -> asyncio.Future[None] | None:
+    def _release_all(
+        self, session: ShareSession, flushes: list[Flush], *, at_once: bool = True
+    ) -> asyncio.Future[None] | None:
         """Release what the member of a session has acquired, now, or in slices if that is much. Returns what is then
         done at their end."""
         ended: list[asyncio.Future[None]] = []
-        slices = self._release_each(session.key[0], self._begin_end(session, flushes), ended)
-        if not take_one(slices):
+        keys = self._begin_end(session, flushes)
+        slices = self._release_each(session.key[0], keys, ended)
+        is_over = not take_one(slices) if at_once else not keys
+        if is_over:
             return None
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         ended.append(done)

@@ -77,20 +77,20 @@ class ShareSession:
 
 
 class ShareSessions:
-    """All share sessions of a broker. `on_end(session)` is called when a connection ends a session, and
-    `on_group_empty(group_id)` when a connection closed and the group has no session any more."""
+    """All share sessions of a broker. `on_end(session, is_first)` is called when a connection ends a session, its first
+    or another, and `on_group_empty(group_id)` when a connection closed and the group has no session any more."""
 
     __slots__ = ("_by_connection", "_members", "_most", "_sessions", "on_end", "on_group_empty")
 
     def __init__(
-        self, most: int, on_end: Callable[[ShareSession], object], on_group_empty: Callable[[str], object]
+        self, most: int, on_end: Callable[[ShareSession, bool], object], on_group_empty: Callable[[str], object]
     ) -> None:
         self._most = most
         self._sessions: dict[ShareSessionKey, ShareSession] = {}
         # Sessions of each group. A group is forgotten when a connection of it has closed.
         self._members: dict[str, int] = {}
-        # The newest session of each connection, which may have ended since.
-        self._by_connection: dict[object, ShareSession] = {}
+        # Of each connection the groups of which it had sessions, with the members whose sessions have not ended.
+        self._by_connection: dict[object, dict[str, dict[str, None]]] = {}
         self.on_end = on_end
         self.on_group_empty = on_group_empty
 
@@ -123,7 +123,7 @@ class ShareSessions:
             raise KafkaError(ErrorCode.SHARE_SESSION_LIMIT_REACHED)
         session = self._sessions[key] = ShareSession(key, partitions, connection)
         self._members[key[0]] = self._members.get(key[0], 0) + 1
-        self._by_connection[connection] = session
+        self._by_connection.setdefault(connection, {}).setdefault(key[0], {})[key[1]] = None
         return session
 
     def remove(self, key: ShareSessionKey) -> ShareSession | None:
@@ -131,20 +131,21 @@ class ShareSessions:
         session = self._sessions.pop(key, None)
         if session is not None:
             self._members[key[0]] -= 1
+            self._by_connection.get(session.connection, {}).get(key[0], {}).pop(key[1], None)
         return session
 
     def connection_closed(self, connection: object) -> None:
-        """End the session of a connection."""
-        session = self._by_connection.pop(connection, None)
-        if session is None:
-            return
-        group_id = session.key[0]
-        if self._sessions.get(session.key) is session:
-            self.remove(session.key)
-            self.on_end(session)
-        if not self._members.get(group_id):
-            self._members.pop(group_id, None)
-            self.on_group_empty(group_id)
+        """End the sessions of a connection: one, but for a client that speaks for several members."""
+        is_first = True
+        for group_id, members in self._by_connection.pop(connection, {}).items():
+            for member_id in members:
+                session = self.remove((group_id, member_id))
+                if session is not None:
+                    self.on_end(session, is_first)
+                    is_first = False
+            if not self._members.get(group_id):
+                self._members.pop(group_id, None)
+                self.on_group_empty(group_id)
 
     def has_members(self, group_id: str) -> bool:
         """Whether the group has a session, or had one of which no connection has closed."""

@@ -127,6 +127,28 @@ def test_a_closed_connection_releases_what_its_member_had(client: Connection, me
     assert ranges(response.responses[0].partitions[0]) == [(0, 0, 2)]
 
 
+def test_a_closed_connection_ends_all_of_its_sessions(broker: Broker, client: Connection, topic_id: bytes):
+    """Of a client that speaks for several members, and groups, over one connection."""
+    produce(client, "t", 0, batch(b"v"))
+    open_share(broker, "others", topic_id)
+    shares = share_acknowledgements.shares_of(broker.state)
+    with ShareMember(broker, GROUP, "m1", topic_id) as one:
+        others = [ShareMember(broker, group, member, topic_id) for group in (GROUP, "others") for member in "ab"]
+        one.fetch()
+        for member in others:
+            member.connection.close()
+            member.connection = one.connection
+            member.fetch()
+        assert len(shares.sessions) == 5
+        others[0].fetch(share_session_epoch=-1)
+        assert len(list(shares.loaded())) == 2
+    until(broker, lambda: not len(shares.sessions) and not list(shares.loaded()))
+    assert not shares.sessions._by_connection
+    assert not shares.sessions._members
+    with ShareMember(broker, GROUP, "m2", topic_id) as two:
+        assert ranges(two.poll()) == [(0, 0, 2)]
+
+
 def test_the_final_epoch_ends_the_session_and_releases(client: Connection, member: ShareMember, other: ShareMember):
     produce(client, "t", 0, batch(b"a", b"b"))
     member.poll()
