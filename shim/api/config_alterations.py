@@ -71,8 +71,10 @@ def alter(
         return records
 
     records, prepared = yield from decide(metadata, decided)
-    if not records or request.validate_only:
+    if not accepted or request.validate_only:
         return response
-    yield from metadata.alter_configs_in_steps(records, prepared)
-    yield from let_go(records)
+    if records:
+        yield from metadata.alter_configs_in_steps(records, prepared)
+        yield from let_go(records)
+    # Also where nothing is to change: it may be changed in memory, and not on the disk yet.
     return flushed(metadata, response)

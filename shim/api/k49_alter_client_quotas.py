@@ -77,8 +77,7 @@ def _alter(
         return records
 
     records, prepared = yield from decide(metadata, decided)
-    is_changed = bool(records) and not request.validate_only
-    if is_changed:
+    if records and not request.validate_only:
         rest = Rest(lambda: at_once(_apply(broker, addresses)))
         try:
             metadata.commit(records, prepared)
@@ -87,6 +86,8 @@ def _alter(
             metadata.leave(rest)
             raise
         yield from let_go(records)
+    # Also where nothing is to change: it may be changed in memory, and not on the disk yet.
+    is_any_done = not request.validate_only and any(error is None for _, error in results)
     response = AlterClientQuotasResponse()
     for names, error in results:
         response.entries.append(
@@ -99,7 +100,7 @@ def _alter(
         yield
     yield from let_go(alterations)
     yield from let_go(results)
-    return flushed(metadata, response) if is_changed else response
+    return flushed(metadata, response) if is_any_done else response
 
 
 def _apply(broker: Broker, addresses: Mapping[str, str]) -> Steps[None]:

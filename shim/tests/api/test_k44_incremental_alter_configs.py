@@ -41,6 +41,15 @@ def test_options_are_set_and_unset_in_every_version(client, version):
     assert option(client, TOPIC, "t", "retention.ms") == ("604800000", 5)
 
 
+def test_a_change_that_only_memory_has_is_not_told_as_stored_when_it_comes_again(broker, client):
+    broker.faults.arm("log.before_fsync", "oserror", "EIO")
+    for _ in range(2):
+        assert alter(client, TOPIC, "t", ("retention.ms", SET, "6"))[0] == ErrorCode.KAFKA_STORAGE_ERROR
+    broker.faults.disarm()
+    broker.clock.advance("60s")  # the metadata log is opened again
+    assert alter(client, TOPIC, "t", ("retention.ms", SET, "6")) == (0, None)
+
+
 def test_values_are_appended_to_and_taken_from_lists(client):
     assert alter(client, TOPIC, "t", ("cleanup.policy", APPEND, "compact")) == (0, None)
     assert alter(client, TOPIC, "t", ("cleanup.policy", APPEND, ",")) == (0, None)

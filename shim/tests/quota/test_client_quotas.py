@@ -372,6 +372,13 @@ def test_what_is_set_is_described_and_removed(client: Connection):
     assert describe(client, ("user", EXACT, "u")) == both
 
 
+def test_quota_that_only_memory_has_is_not_told_as_stored_when_it_comes_again(broker: Broker, client: Connection):
+    broker.faults.arm("log.before_fsync", "oserror", "EIO")
+    for _ in range(2):
+        ((code, _message),) = alter(client, entry({"user": "u"}, request_percentage=1.0))
+        assert code == ErrorCode.KAFKA_STORAGE_ERROR
+
+
 def test_answers_list_entities_and_values_in_the_order_of_kafkas_maps(client: Connection):
     """The own tests of @platformatic/kafka compare the lists as they come."""
     told = client.request(
