@@ -6,6 +6,7 @@ import errno
 import logging
 import os
 
+from kafka_shim.internal_topics import CLUSTER_METADATA_TOPIC
 from kafka_shim.storage import names, recovery
 from kafka_shim.storage.epochs import LeaderEpochs
 from kafka_shim.storage.producers import Producers
@@ -43,6 +44,7 @@ def reopen(log: LocalLog, services: LogServices) -> None:
         start = recovery.Start(clean=False, start_offset=start_offset, recovery_point=log.recovery_point)
         recovery.load(log, services, start)
         _require_round(log, sync_round)
+        _require_metadata(log, end_offset)
     except BaseException:
         for segment in log.segments:
             segment.abandon()
@@ -67,6 +69,14 @@ def _require_round(log: LocalLog, sync_round: int) -> None:
     them."""
     if log.sync_round != sync_round:
         raise OSError(errno.EIO, "an fsync failed while the partition was opened again")
+
+
+def _require_metadata(log: LocalLog, end_offset: int) -> None:
+    """Raise OSError if the metadata log lost records: what would be appended now refers to them, and no start would get
+    past it."""
+    if log.topic == CLUSTER_METADATA_TOPIC and log.log_end_offset < end_offset:
+        lost = f"the records from offset {log.log_end_offset} to {end_offset - 1}"
+        raise OSError(errno.EIO, f"the disk lost {lost}, whose changes are in force until a restart")
 
 
 def _cut_refused(active: Segment, end_offset: int) -> None:

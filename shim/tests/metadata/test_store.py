@@ -545,6 +545,32 @@ def test_a_failed_fsync_fails_no_request_after_the_log_is_good_again(tmp_path, e
     broker.stop()
 
 
+def test_a_log_that_lost_records_takes_no_more_until_a_restart(tmp_path, caplog):
+    """They would refer to what was lost, and no start would get past them."""
+    faults = Faults()
+    broker = Opened(tmp_path, faults=faults).start()
+    asyncio.run(broker.store.flushed())
+    path = tmp_path / "__cluster_metadata-0" / f"{0:020d}.log"
+    size_bytes = path.stat().st_size
+    broker.store.create_topic("t")
+    faults.arm("log.before_fsync", "oserror", "EIO", nth=1)
+    for _ in range(2):
+        with pytest.raises(KafkaError):
+            asyncio.run(broker.store.flushed())
+    faults.disarm()
+    os.truncate(path, size_bytes)
+    for _ in range(2):
+        assert not broker.logs.reopen_offline()
+    assert "whose changes are in force until a restart" in caplog.text
+    with pytest.raises(KafkaError) as caught:
+        broker.store.create_partitions("t", 3)
+    assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    broker.stop()
+    with opened(tmp_path) as store:
+        assert store.image.topics == {}
+        store.create_topic("t")
+
+
 def test_a_change_without_a_descriptor_left_is_carried_out_and_says_so(tmp_path):
     """It was answered with KAFKA_STORAGE_ERROR, and in force."""
     with opened(tmp_path) as store:
