@@ -89,6 +89,7 @@ class Image:
 
     __slots__ = (
         "acls",
+        "added",
         "ahead",
         "brokers",
         "colliding_names",
@@ -114,6 +115,9 @@ class Image:
         # During a replay: partitions that wait for those before them, with the offsets of their records, by topic id
         # and number.
         self.ahead: dict[bytes, dict[int, tuple[Partition, int]]] = {}
+        # In an image of what one change makes: new partitions of topics that were there before, by topic id, with the
+        # number of the first.
+        self.added: dict[bytes, tuple[int, list[Partition]]] = {}
         # Topic names with '.' or '_', by the name with '.' replaced by '_'. Two topics with the same key would have the
         # same metric names.
         self.colliding_names: dict[str, set[str]] = {}

@@ -6,6 +6,7 @@ from __future__ import annotations
 from kafka_shim.metadata.announcements import announce
 from kafka_shim.metadata.image import RESOURCE_TOPIC, Image
 from kafka_shim.metadata.replay import APPLY, entity_of
+from kafka_shim.metadata.replay_topics import partition_of
 from kafka_shim.protocol.records.client_quota_record import ClientQuotaRecord
 from kafka_shim.protocol.records.config_record import ConfigRecord
 from kafka_shim.protocol.records.partition_record import PartitionRecord
@@ -35,10 +36,15 @@ class PreparedChange:
 
 
 def state_made(records: Sequence[Any], image: Image) -> Steps[Image | None]:
-    """Returns what the records make in an image of their own: new topics, quotas and credentials. None if they do
-    anything else, or take something away."""
+    """Returns what the records make in an image of their own: new topics, partitions, quotas and credentials. None if
+    they do anything else, or take something away."""
     made = Image()
     for record in records:
+        if isinstance(record, PartitionRecord) and record.topic_id in image.topics_by_id:
+            if not _is_added(made, record, len(image.topics_by_id[record.topic_id].partitions)):
+                return None
+            yield
+            continue
         if isinstance(record, PartitionRecord):
             is_new = record.topic_id in made.topics_by_id
         elif isinstance(record, ConfigRecord):
@@ -55,6 +61,16 @@ def state_made(records: Sequence[Any], image: Image) -> Steps[Image | None]:
         APPLY[record.API_KEY](made, record)
         yield
     return made
+
+
+def _is_added(made: Image, record: PartitionRecord, present: int) -> bool:
+    """Add the next partition of a topic that has so many. Returns False if the record is of another one."""
+    first, partitions = made.added.setdefault(record.topic_id, (present, []))
+    if record.partition_id != first + len(partitions):
+        return False
+    partitions.append(partition_of(record))
+    made.partition_count += 1
+    return True
 
 
 def announced(prepared: PreparedChange | None) -> Steps[None]:

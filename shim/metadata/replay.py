@@ -134,6 +134,10 @@ class Replayer:
         image.scram.update(made.scram)
         for unified, names in made.colliding_names.items():
             image.colliding_names.setdefault(unified, set()).update(names)
+        for topic_id, (first, partitions) in made.added.items():
+            grown = image.topics_by_id[topic_id].partitions
+            if len(grown) == first:  # else memory ended behind this
+                grown += partitions
         image.partition_count += made.partition_count
 
     def apply(self, record: Any) -> None:

@@ -164,11 +164,10 @@ def apply_remove_topic(image: Image, record: Any) -> None:
     image.partition_count = left
 
 
-def apply_partition(image: Image, record: Any) -> None:
-    topic = _topic_of(image, record)
-    number = record.partition_id
+def partition_of(record: Any) -> Partition:
+    """Return what a PartitionRecord says."""
     partition = Partition()
-    partition.partition = number
+    partition.partition = record.partition_id
     partition.replicas = share(record.replicas)
     partition.isr = share(record.isr)
     partition.removing_replicas = share(record.removing_replicas)
@@ -180,7 +179,11 @@ def apply_partition(image: Image, record: Any) -> None:
     partition.leader_epoch = record.leader_epoch
     partition.partition_epoch = record.partition_epoch
     partition.leader_recovery_state = record.leader_recovery_state
-    _place(image, topic, partition)
+    return partition
+
+
+def apply_partition(image: Image, record: Any) -> None:
+    _place(image, _topic_of(image, record), partition_of(record))
 
 
 def _place(image: Image, topic: Topic, partition: Partition) -> None:

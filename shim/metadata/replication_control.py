@@ -124,13 +124,18 @@ class ReplicationControl:
             ConfigRecord(resource_type=RESOURCE_TOPIC, resource_name=name, name=option, value=value)
             for option, value in configs.items()
         ]
-        directory_id = self._partition_logs.placement()
         records = topics.topic_records(name, topic_id, options)
-        for first in range(0, len(replicas), PARTITIONS_PER_STEP):
-            if first:
+        return records + (yield from self._partition_records(topic_id, 0, replicas))
+
+    def _partition_records(self, topic_id: bytes, first: int, replicas: list[list[int]]) -> Steps[list[Any]]:
+        """Return the records of new partitions, numbered from `first`."""
+        directory_id = self._partition_logs.placement()
+        records: list[Any] = []
+        for start in range(0, len(replicas), PARTITIONS_PER_STEP):
+            if start:
                 yield
-            some = replicas[first : first + PARTITIONS_PER_STEP]
-            records += topics.partition_records(topic_id, first, some, self.node_id, directory_id)
+            some = replicas[start : start + PARTITIONS_PER_STEP]
+            records += topics.partition_records(topic_id, first + start, some, self.node_id, directory_id)
         return records
 
     def commit_topics(self, names: Sequence[str], records: Sequence[Any], *, later: bool = False) -> list[Topic]:
@@ -191,15 +196,20 @@ class ReplicationControl:
             yield
 
     def _large_topic_created(self, topic: Topic) -> Steps[None]:
-        for first in range(0, len(topic.partitions), PARTITIONS_PER_STEP):
-            if first:
+        if (yield from self._logs_created(topic, 0)):
+            for hook in self.on_topic_created:
+                hook(topic)
+
+    def _logs_created(self, topic: Topic, first: int) -> Steps[bool]:
+        """Have the logs of a topic created later, from partition `first` on. Returns False if it was deleted."""
+        for number in range(first, len(topic.partitions), PARTITIONS_PER_STEP):
+            if number > first:
                 yield
-            if self.image.topics_by_id.get(topic.topic_id) is not topic:  # it was deleted meanwhile
-                return
-            some = topic.partitions[first : first + PARTITIONS_PER_STEP]
+            if self.image.topics_by_id.get(topic.topic_id) is not topic:
+                return False
+            some = topic.partitions[number : number + PARTITIONS_PER_STEP]
             self._partition_logs.create(topic, some, later=True)
-        for hook in self.on_topic_created:
-            hook(topic)
+        return True
 
     def auto_create_topic(self, name: str, *, quota: Callable[[int], None] | None = None) -> Topic:
         """Create an unknown topic for a Metadata request if auto-creation is enabled. Internal topics get their own
@@ -224,40 +234,64 @@ class ReplicationControl:
         Kafka's options (50 partitions by default). The directories are created as those of `auto_create_topic`."""
         return self.image.topics.get(name) or self.auto_create_topic(name)
 
-    def create_partitions(
-        self,
-        name: str,
-        total: int,
-        *,
-        assignments: Sequence[list[int]] | None = None,
-        validate_only: bool = False,
-        later: bool = False,
-        quota: Callable[[int], None] | None = None,
-        most: int = topics.MAX_PARTITIONS_PER_REQUEST,
-    ) -> int:
-        """Increase the partitions of a topic to `total`, by `most` at most. With `later` the logs are created later,
-        and the caller awaits `await_log_changes`. `quota` gets the number of new partitions and may refuse them.
-        Returns that number. Raises the errors of `topics.decide_growth` and of `quota`."""
-        replicas = topics.decide_growth(self.image, name, total, assignments, self.node_id, most)
-        if quota is not None:
-            quota(len(replicas))
+    def create_partitions(self, name: str, total: int, *, later: bool = False) -> None:
+        """Increase the partitions of a topic to `total`. With `later` the logs are created later, and the caller awaits
+        `await_log_changes`. Raises the errors of `topics.decide_growth`."""
+        replicas = self.decide_growth(name, total, None)
         topic = self.image.topics[name]
-        if validate_only:
-            return len(replicas)
         first = len(topic.partitions)
         failures: list[KafkaError] = []
-        directory_id = self._partition_logs.placement()
-        records = topics.partition_records(topic.topic_id, first, replicas, self.node_id, directory_id)
+        records = at_once(self.growth_records(topic, replicas))
         self._commit_and_follow(records, [partial(self._partitions_added, topic, first, later, failures)])
         if failures:
             raise failures[0]
-        return len(replicas)
+
+    def decide_growth(
+        self,
+        name: str,
+        total: int,
+        assignments: Sequence[list[int]] | None,
+        most: int = topics.MAX_PARTITIONS_PER_REQUEST,
+    ) -> list[list[int]]:
+        """Return the replicas of each new partition (see `topics.decide_growth`). Changes nothing."""
+        return topics.decide_growth(self.image, name, total, assignments, self.node_id, most)
+
+    def growth_records(self, topic: Topic, replicas: list[list[int]]) -> Steps[list[Any]]:
+        """Return the records that add partitions to a topic. What they say was checked."""
+        return self._partition_records(topic.topic_id, len(topic.partitions), replicas)
 
     def _partitions_added(self, topic: Topic, first: int, later: bool, failures: list[KafkaError]) -> None:
         if self.image.topics_by_id.get(topic.topic_id) is topic:
             failures += self._partition_logs.create(topic, topic.partitions[first:], later=later)
             for hook in self.on_partitions_added:
                 hook(topic, first)
+
+    def commit_partitions_in_steps(
+        self, grown: Sequence[tuple[Topic, int]], records: Sequence[Any], prepared: PreparedChange
+    ) -> Steps[None]:
+        """Commit the `growth_records` of these topics, with the first new partition of each, as
+        `commit_topics_in_steps` does."""
+        left = deque(grown)
+        rest = Rest(lambda: at_once(self._topics_grown(left)))
+        try:
+            self.commit(records, prepared)
+            yield
+            yield from announced(prepared)
+            yield from self._topics_grown(left)
+        except MemoryError:
+            self._after.leave(rest)
+            raise
+
+    def _topics_grown(self, grown: deque[tuple[Topic, int]]) -> Steps[None]:
+        """Have the logs of new partitions created later, and take their topics from `grown`. After a MemoryError,
+        again."""
+        while grown:
+            topic, first = grown[0]
+            if (yield from self._logs_created(topic, first)):
+                for hook in self.on_partitions_added:
+                    hook(topic, first)
+            del grown[0]
+            yield
 
     def delete_topic(self, name: str, *, later: bool = False) -> None:
         """Delete a topic, its options and its logs. The name can be reused when this returns. With `later` the

@@ -185,6 +185,29 @@ def create_in_steps(node: Opened, name: str) -> None:
     at_once(store.commit_topics_in_steps([name], records, at_once(store.prepare(records))))
 
 
+def grow_in_steps(node: Opened, name: str) -> None:
+    store = node.store
+    topic = store.create_topic(name, 1, 1)
+    records = at_once(store.growth_records(topic, [[1]] * 2))
+    at_once(store.commit_partitions_in_steps([(topic, 1)], records, at_once(store.prepare(records))))
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of a generator that is dropped
+def test_topics_that_grow_in_steps_have_grown_although_memory_ended_on_the_way(node: Opened) -> None:
+    heard = set[str]()
+    node.store.on_partitions_added.append(lambda topic, first: heard.add(f"{topic.name} from {first}"))
+    for call in range(MOST_CALLS):
+        name = f"t.{call}"
+        is_reached = runs_out(grow_in_steps, node, name, appends="append_batch", topic=TOPIC, append=1, call=call)
+        node.clock.advance(APPLY_RETRY_MS)
+        assert f"{name} from 1" in heard, call
+        assert [node.logs.find(name, number) is not None for number in range(3)] == [True] * 3, call
+        assert content(node.store.image) == content(stored(node)), call
+        if not is_reached:
+            break
+    assert 1 < call < MOST_CALLS - 1
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of a generator that is dropped
 def test_topics_that_are_made_in_steps_are_made_although_memory_ended_on_the_way(node: Opened) -> None:
     heard = set[str]()

@@ -9,6 +9,7 @@ import pytest
 from kafka_shim.api import (
     k19_create_topics,
     k20_delete_topics,
+    k37_create_partitions,
     k44_incremental_alter_configs,
     k49_alter_client_quotas,
     k51_alter_user_scram_credentials,
@@ -187,6 +188,39 @@ def test_topics_are_decided_a_step_each_and_again_when_another_request_takes_a_n
     assert records == 19 * 2  # of a topic and its partition
     assert count >= 20 + 19 * 2  # decided again, and encoded
     assert all(one.configs for one in answer.topics if not one.error_code)
+
+
+def test_topics_grow_in_steps_in_one_batch_and_are_decided_again_when_another_request_grows_one(broker: Broker) -> None:
+    """One turn of the event loop added ten thousand partitions, and each topic was a batch of its own."""
+    topics(broker, a=1, b=2, c=1, d=1)
+
+    def run(state: Any) -> tuple[Any, int, int, int]:
+        rows = [{"name": name, "count": 300, "assignments": None} for name in "abcd"]
+        request = make("CreatePartitions", topics=rows, timeout_ms=1000)
+        steps = k37_create_partitions._grow(context_of(state, request, 3), request)
+        for _ in range(100):
+            next(steps)
+        metadata = state.metadata
+        metadata.create_partitions("b", 300)
+        metadata.create_partitions("c", 9)
+        metadata.delete_topic("d")
+        before = metadata.partition_log.log_end_offset
+        answer, count = steps_of(steps)
+        return answer, count, before, metadata.partition_log.log_end_offset
+
+    answer, count, before, end = broker.call(run, broker.state)
+    assert [(one.name, one.error_code) for one in answer.results] == [("a", 0), ("b", 37), ("c", 0), ("d", 3)]
+    assert count >= 2 * (299 + 291)  # encoded, and made
+    assert end - before == 299 + 291
+
+    def there(state: Any) -> tuple[list[int], int, bool]:
+        image = state.metadata.image
+        batches = list(state.metadata.partition_log.batches(before))
+        counts = [len(image.topics[name].partitions) for name in "abc"]
+        is_counted = image.partition_count == sum(len(topic.partitions) for topic in image.topics.values())
+        return counts, len(batches), is_counted
+
+    assert broker.call(there, broker.state) == ([300, 300, 300], 1, True)
 
 
 @pytest.mark.parametrize("deletes_at", [None, 1, 5])

@@ -75,14 +75,14 @@ def a_count_that_is_refused_is_answered_as_done() -> None:
     from kafka_shim.errors import KafkaError
     from kafka_shim.metadata.store import MetadataStore
 
-    right = MetadataStore.create_partitions
+    right = MetadataStore.decide_growth
 
-    def silent(store: MetadataStore, *arguments: Any, **more: Any) -> int:
+    def silent(store: MetadataStore, *arguments: Any) -> list[list[int]]:
         with suppress(KafkaError):
-            return right(store, *arguments, **more)
-        return 0
+            return right(store, *arguments)
+        return []
 
-    MetadataStore.create_partitions = silent  # type: ignore[method-assign]
+    MetadataStore.decide_growth = silent  # type: ignore[method-assign]
 
 
 @caught_by("g3-lists-are-appended-to-and-subtracted-from", "both policies: not within")
