@@ -29,6 +29,7 @@ from kafka_shim.protocol.messages.offset_for_leader_epoch_request import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
+from kafka_shim.protocol.records.register_broker_record import BrokerEndpoint, RegisterBrokerRecord
 from kafka_shim.targets.requests import make
 from kafka_shim.tests.produced import batch, make_topic, metadata, produce
 from kafka_shim.wire_client import Connection
@@ -183,6 +184,21 @@ def test_wrong_cursors_and_unknown_topics_have_errors(client):
 
 
 # --- DescribeCluster, FindCoordinator
+
+
+def test_other_registered_brokers_are_told_as_fenced_to_a_client_that_asks_for_fenced_ones(broker, client):
+    """They are of the cluster that the directory comes from, and an administrator may unregister them."""
+    listeners = {"PLAINTEXT": 9093, "OTHER": 9094}
+    endpoints = [BrokerEndpoint(name=name, host="h", port=port) for name, port in listeners.items()]
+    known = RegisterBrokerRecord(broker_id=7, broker_epoch=3, rack="r", end_points=endpoints, fenced=False)
+    broker.call(broker.state.metadata.commit, [known])
+    (own,) = client.request(DescribeClusterRequest(), 2).brokers
+    assert (own.broker_id, own.is_fenced) == (1, False)
+    answer = client.request(DescribeClusterRequest(include_fenced_brokers=True), 2)
+    assert [(one.broker_id, one.host, one.port, one.rack, one.is_fenced) for one in answer.brokers] == [
+        (1, "127.0.0.1", broker.port, None, False),
+        (7, "h", 9093, "r", True),
+    ]
 
 
 @pytest.mark.parametrize(
