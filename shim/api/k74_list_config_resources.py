@@ -23,27 +23,27 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from kafka_shim.context import Context
+    from kafka_shim.turns import Steps
 
 KEY, MIN, MAX = 74, 0, 1
 REQUEST, RESPONSE = ListConfigResourcesRequest, ListConfigResourcesResponse
+ABANDONABLE = True
 
 # In Kafka's order.
 TYPES = (RESOURCE_GROUP, RESOURCE_CLIENT_METRICS, RESOURCE_BROKER_LOGGER, RESOURCE_BROKER, RESOURCE_TOPIC)
 
 
-def handle(context: Context, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
+def handle(context: Context, request: ListConfigResourcesRequest) -> Steps[ListConfigResourcesResponse]:
     supported = TYPES if context.api_version >= 1 else (RESOURCE_CLIENT_METRICS,)
     wanted = set(request.resource_types or supported)
     response = ListConfigResourcesResponse()
     if not wanted.issubset(supported):
         response.error_code = ErrorCode.UNSUPPORTED_VERSION
         return response
-    response.config_resources = [
-        ConfigResource(resource_name=name, resource_type=kind)
-        for kind in TYPES
-        if kind in wanted
-        for name in _names(context, kind)
-    ]
+    for kind in TYPES:
+        for name in _names(context, kind) if kind in wanted else ():
+            response.config_resources.append(ConfigResource(resource_name=name, resource_type=kind))
+            yield
     return response
 
 
