@@ -18,7 +18,7 @@ def harness() -> Iterator[CrashHarness]:
         yield made
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_a_sample_of_the_points(harness: CrashHarness) -> None:
     counts = harness.counts()
     chosen = sample(counts, SAMPLE, seed=20)
