@@ -1,7 +1,8 @@
 """The flusher: one thread for blocking disk work, which is grouped fsyncs and the removal of files.
 
 What an answer waits for goes before what nobody waits for: a few thousand rolled segments would else hold up the next
-CreateTopics for as long as their fsyncs take."""
+CreateTopics for as long as their fsyncs take. With `flush.messages` on a slow disk there may always be another fsync
+that is waited for, so that a step of the rest comes after every few of them."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ import logging
 import os
 import threading
 import time
+from collections import deque
 from concurrent.futures import Future
 from contextlib import suppress
 from itertools import count
@@ -32,6 +34,8 @@ logger = logging.getLogger(__name__)
 
 # The order of the queue: what somebody waits for, the rest, the end of the thread.
 WAITED, BACKGROUND, END = range(3)
+# After how many fsyncs that somebody waits for a step of the rest comes, which would else never be done on a slow disk.
+MOST_WAITED = 10
 # How long the thread waits for memory before it begins a task again.
 NO_MEMORY_PAUSE_S = 0.1
 # An fsync takes a few milliseconds per file; one syncfs takes little longer. From this many files on, syncfs is used.
@@ -109,8 +113,12 @@ class Flusher:
     def __init__(self, faults: Faults, clock: Clock) -> None:
         self._faults = faults
         self._clock = clock
-        # (WAITED, BACKGROUND or END; in the order of their coming; the task, None at the end).
+        # (WAITED, BACKGROUND or END; in the order of their coming; the task if it is waited for).
         self._queue: PriorityQueue[tuple[int, int, Sync | Task | None]] = PriorityQueue()
+        # (in the order of their coming, the task): what nobody waits for. Their turn in the queue comes at the latest.
+        self._background: deque[tuple[int, Sync | Task]] = deque()
+        # The `sync_count` from which the oldest of these goes before what is waited for.
+        self._background_due = MOST_WAITED
         self._numbers = count()
         # What the fsyncs have found that began after a task of this number would have come, by path.
         self._results: dict[str, OSError | None] = {}
@@ -188,7 +196,10 @@ class Flusher:
 
     def _put(self, task: Sync | Task, priority: int) -> None:
         self._clock.begin_work()
-        self._queue.put((priority, next(self._numbers), task))
+        number = next(self._numbers)
+        if priority == BACKGROUND:
+            self._background.append((number, task))
+        self._queue.put((priority, number, task if priority == WAITED else None))
         if self._thread is None or not self._thread.is_alive():
             self._thread = threading.Thread(target=self._work, name="kafka-shim-flusher", daemon=True)
             try:
@@ -208,26 +219,41 @@ class Flusher:
             try:
                 if not self._take():
                     return
+                if not self._background:
+                    self._background_due = self.sync_count + MOST_WAITED
+                elif self.sync_count >= self._background_due:
+                    self._do_background()
             except MemoryError:
                 time.sleep(NO_MEMORY_PAUSE_S)  # the queue still has the task
 
     def _take(self) -> bool:
         """Wait for a task, and do it. Returns False if the thread must end."""
         priority, number, task = self._queue.get()
-        while task is not None:
+        while priority != END:
             try:
-                self._do(task, number, self._do_waited if priority == BACKGROUND else _nothing)
+                if task is not None:
+                    self._do(task, number, _nothing)
+                while task is None and self._background and self._background[0][0] <= number:
+                    self._do_background()
             except MemoryError:
                 time.sleep(NO_MEMORY_PAUSE_S)  # it is not begun, and nobody else has it
             else:
                 return True
         return False
 
+    def _do_background(self) -> None:
+        """Do the oldest task that nobody waits for."""
+        number, task = self._background[0]
+        self._do(task, number, self._do_waited)
+        del self._background[0]  # only now: it is not begun where memory ends
+        self._background_due = self.sync_count + MOST_WAITED
+
     def _do_waited(self) -> None:
-        """Do what somebody waits for."""
+        """Do what somebody waits for, but not for ever."""
         waiting = self._queue.queue
+        end_count = self.sync_count + MOST_WAITED
         with suppress(MemoryError):  # then it comes next
-            while waiting and waiting[0][0] == WAITED:  # no other thread takes it away
+            while waiting and waiting[0][0] == WAITED and self.sync_count < end_count:  # no other thread takes it away
                 self._take()
 
     def _do(self, task: Sync | Task, number: int, let_others: Callable[[], None]) -> None:

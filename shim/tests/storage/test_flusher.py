@@ -40,7 +40,7 @@ def flusher(faults: Faults) -> Iterator[Flusher]:
 
 
 # What the thread does before a task has begun.
-TAKING = ("_take", "_do", "_next_group", "_run")
+TAKING = ("_take", "_do", "_do_background")
 
 
 def hold(faults: Faults) -> threading.Event:
@@ -154,6 +154,36 @@ def test_what_somebody_waits_for_goes_before_what_nobody_waits_for(
     # Only the fsync that had begun came before.
     assert names.index("waited") <= 1
     assert [name for name in names if name != "waited"] == ["rolled-0", "rolled-1", "rolled-2", "removed"]
+
+
+@pytest.mark.parametrize("task", ["removal", "fsyncs"])
+def test_what_nobody_waits_for_is_done_though_there_is_always_something_that_is_waited_for(
+    flusher: Flusher, tmp_path: Path, task: str
+) -> None:
+    """Producers of topics with `flush.messages` on a slow disk: retention, and the removal of what it has deleted,
+    waited for as long as they wrote."""
+    paths = [tmp_path / f"{number}" for number in range(30)]
+    for path in paths:
+        path.write_text("x")
+    may_end, has_begun = threading.Event(), threading.Event()
+
+    def again(path: str) -> None:
+        has_begun.set()
+        if not may_end.is_set():
+            flusher.sync([path], partial(again, path))
+
+    for path in paths[:2]:
+        again(str(path))
+    assert has_begun.wait(20)
+    try:
+        if task == "removal":
+            removed = threading.Event()
+            flusher.run(removed.set)  # type: ignore[arg-type]
+            assert removed.wait(20)
+        else:
+            assert flusher.sync_later([str(path) for path in paths[2:]]).result(20) is None
+    finally:
+        may_end.set()
 
 
 def test_few_files_are_synced_one_by_one(faults: Faults, flusher: Flusher, file: str, tmp_path: Path) -> None:
