@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 
 from kafka_shim.storage.leaving import Leaving
+from kafka_shim.storage.local_log import REFUSALS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -99,9 +100,16 @@ def _prepare(log: PartitionLog, now_ms: int, most: int, reason: str, may_go: Con
         if (later is None and segments[count].size_bytes == 0) or not may_go(segments[count], later):
             break
         count += 1
-    if count:
-        if count == len(segments):
+    if count == len(segments):
+        try:
             log.roll(now_ms)
+        except OSError as err:
+            if err.errno not in REFUSALS:
+                raise
+            count -= 1  # a full disk has no room for a new segment: the older ones make it
+            if not count:
+                raise
+    if count:
         log.raise_start(segments[count].base_offset)
         for segment in segments[:count]:
             logger.info("%s: deleting segment %d: %s", log.name, segment.base_offset, reason)

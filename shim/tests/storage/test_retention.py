@@ -55,6 +55,26 @@ def test_the_active_segment_is_rolled_when_its_time_is_over(make_disk: Callable[
     assert records(disk.open()) == [(30, b"a")]
 
 
+@pytest.mark.parametrize("by_timer", [False, True])
+def test_a_full_disk_keeps_no_more_than_the_active_segment(make_disk: Callable[..., Disk], by_timer: bool) -> None:
+    """It has no room for the next one. The partitions whose time is over as a whole would else keep it full."""
+    disk = make_disk({**SEGMENT, "retention.ms": str(HOUR_MS)})
+    log = disk.open()
+    fill(log)
+    disk.faults.arm("log.before_roll", "oserror", "ENOSPC")
+    if by_timer:
+        disk.logs.run_periodically()
+        disk.clock.advance(HOUR_MS + 600_000)
+    else:
+        assert disk.logs.retain(NOW_MS + HOUR_MS + 1) == 2
+        assert disk.logs.retain(NOW_MS + HOUR_MS + 1) == 0
+    assert bases(log) == [20]
+    assert not log.is_offline
+    assert [offset for offset, _ in records(log)] == list(range(20, 30))
+    disk.faults.disarm()
+    assert disk.logs.retain(NOW_MS + 2 * HOUR_MS) == 1
+
+
 @pytest.mark.parametrize(("limit", "left"), [(0, []), (1, [(0, b"a")])])
 def test_the_active_segment_goes_only_if_no_byte_may_stay(
     make_disk: Callable[..., Disk], limit: int, left: list[tuple[int, bytes]]
