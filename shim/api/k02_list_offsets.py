@@ -74,6 +74,8 @@ def handle(context: Context, request: ListOffsetsRequest) -> Steps[ListOffsetsRe
                 continue  # a repeated partition gets one entry, with an error
             answers.append(answer)
             try:
+                if asked.timestamp != LATEST and _is_look_up(context, asked.timestamp):
+                    yield from context.broker.logs.get(name, index).read_times(asked.timestamp)
                 _find(context, name, asked, isolation_level, answer)
             except KafkaError as error:
                 answer.error_code = error.code
@@ -116,6 +118,10 @@ def _refusal(topic: ListOffsetsTopic, code: ErrorCode) -> Steps[ListOffsetsTopic
         answer.partitions.append(ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=code))
         yield
     return answer
+
+
+def _is_look_up(context: Context, timestamp: int) -> bool:
+    return timestamp >= 0 or (timestamp == MAX_TIMESTAMP and context.api_version >= _FIRST_VERSION[MAX_TIMESTAMP])
 
 
 def _find(

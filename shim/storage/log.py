@@ -286,6 +286,11 @@ class PartitionLog(PlainLog):
         except OSError as err:
             raise self.fail(err) from err
 
+    def read_times(self, timestamp_ms: int) -> Iterator[None]:
+        """Read, one in a step, what a look-up by time needs of the segments: after a start no file was read. A negative
+        `timestamp_ms` means all."""
+        return lookup.read_times(self, timestamp_ms)
+
     def offset_for_timestamp(self, timestamp_ms: int, isolation_level: int = 0) -> FoundOffset:
         """Return the first record with a timestamp >= `timestamp_ms`; all fields are -1 if there is none below the high
         watermark or, for read_committed, the last stable offset."""

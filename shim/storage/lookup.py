@@ -133,6 +133,21 @@ def _aborted(log: PartitionLog, number: int, end_position: int, fetch_offset: in
     return aborted
 
 
+def read_times(log: PartitionLog, timestamp_ms: int) -> Iterator[None]:
+    """Implements `PartitionLog.read_times`. Raises KafkaError."""
+    for segment in list(log.segments):
+        if segment.is_abandoned:  # deleted between two steps, or the whole log is offline
+            continue
+        if segment.max_timestamp_ms is None:
+            try:
+                segment.max_timestamp()
+            except OSError as err:
+                raise log.fail(err) from err
+            yield
+        if 0 <= timestamp_ms <= segment.max_timestamp()[0]:
+            return
+
+
 def offset_for_timestamp(log: PartitionLog, timestamp_ms: int, isolation_level: int) -> FoundOffset:
     """Implements `PartitionLog.offset_for_timestamp`. Raises OSError."""
     for segment in log.segments:

@@ -125,6 +125,11 @@ class SegmentFiles(SegmentEnd):
             reason = f"what was appended may be lost, the file was closed with an error: {err.strerror}"
             raise OSError(errno.EIO, reason, self.path(names.LOG)) from err
 
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether its files may be gone, or another segment's."""
+        return self._is_abandoned
+
     def abandon(self) -> None:
         """Close all files without storing anything (offline or deleted partition), whatever the close says. The .log
         descriptor stays open while FileRecords refer to it, because the file may be unlinked before their bytes are

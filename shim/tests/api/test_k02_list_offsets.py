@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from kafka_shim.api.k02_list_offsets import EARLIEST, EARLIEST_LOCAL, EARLIEST_PENDING_UPLOAD, LATEST, LATEST_TIERED
 from kafka_shim.api.k02_list_offsets import MAX_TIMESTAMP as NEWEST
+from kafka_shim.embedded import Broker
 from kafka_shim.errors import ErrorCode
 from kafka_shim.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kafka_shim.tests.produced import batch, make_topic, produce
+from kafka_shim.tests.turns.harness import begun, steps_of
+from kafka_shim.wire_client import Connection
 
 START_MS = 1_700_000_000_000
 
@@ -73,3 +78,43 @@ def test_an_isolation_level_that_does_not_exist_fails_every_partition(client):
     make_topic(client, "t")
     assert ask(client, LATEST, EARLIEST, 0, isolation_level=9) == [(ErrorCode.UNKNOWN_SERVER_ERROR, -1, -1)] * 3
     assert client.request(ListOffsetsRequest(replica_id=-1, isolation_level=9), 11).topics == []
+
+
+@pytest.mark.parametrize(("timestamp", "least", "offset"), [(START_MS + 50_000, 51, 50), (NEWEST, 60, 59)])
+def test_after_a_restart_each_segment_is_a_step(tmp_path: Path, timestamp: int, least: int, offset: int):
+    """Its index is read then: 2,000 segments held the event loop for a third of a second."""
+    asked = [ListOffsetsPartition(partition_index=0, timestamp=timestamp)]
+    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=asked)])
+    with Broker(data_dir=tmp_path) as broker:
+        with Connection(broker.bootstrap_servers) as client:
+            make_topic(client, "t", 1, internal_segment_bytes="200", retention_ms="-1")
+            for number in range(60):
+                produce(client, "t", 0, batch(b"a" * 50, timestamp_ms=START_MS + number * 1000))
+        broker.restart()
+        answer, steps = broker.call(lambda state: steps_of(begun(state, request, 11, 0)), broker.state)
+        (told,) = answer.topics[0].partitions
+        assert (told.error_code, told.offset) == (0, offset)
+        assert least <= steps < least + 8
+        _, again = broker.call(lambda state: steps_of(begun(state, request, 11, 0)), broker.state)
+        assert again < 8
+
+
+def test_a_segment_that_is_deleted_between_two_steps_is_not_read(tmp_path: Path):
+    asked = [ListOffsetsPartition(partition_index=0, timestamp=START_MS + 50_000)]
+    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=asked)])
+
+    def look_up(state):
+        steps = begun(state, request, 11, 8)
+        log = state.logs.get("t", 0)
+        log.release_before(55, START_MS)
+        return log.is_offline, steps_of(steps)[0]
+
+    with Broker(data_dir=tmp_path) as broker:
+        with Connection(broker.bootstrap_servers) as client:
+            make_topic(client, "t", 1, internal_segment_bytes="200", retention_ms="-1")
+            for number in range(60):
+                produce(client, "t", 0, batch(b"a" * 50, timestamp_ms=START_MS + number * 1000))
+        broker.restart()
+        is_offline, answer = broker.call(look_up, broker.state)
+    (told,) = answer.topics[0].partitions
+    assert (is_offline, told.error_code, told.offset) == (False, 0, 55)
