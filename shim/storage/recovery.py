@@ -102,6 +102,8 @@ class _Loader:
         self.torn_from = len(log.segments)
         if not self.start.clean and log.segments:
             self.torn_from = max(log.segment_at(self.start.recovery_point), 0)
+        if not log.epochs.entries:
+            self.read_epochs(log.segments[: self.torn_from])
         for number, segment in enumerate(list(log.segments)):
             if number == len(log.segments):
                 break  # those from here on came after a cut
@@ -113,6 +115,26 @@ class _Loader:
             ):
                 self.recover_segment(number, segment)
                 segment.close_file()
+
+    def read_epochs(self, segments: list[Segment]) -> None:
+        """Take the leader epochs, whose file is damaged or gone, from the batches of segments that need not be scanned.
+        They ascend: behind the epoch with which the next segment begins, a segment has no other."""
+        found: list[tuple[int, int]] = []
+        later = NEVER
+        for segment in reversed(segments):
+            here: list[tuple[int, int]] = []
+            for batch in segment.walk():
+                if not here or batch.leader_epoch > here[-1][0]:
+                    here.append((batch.leader_epoch, batch.base_offset))
+                if batch.leader_epoch >= later:
+                    break
+            segment.close_file()
+            if here:
+                found[:0] = here
+                later = here[0][0]
+        for epoch, offset in found:
+            if epoch > self.log.epochs.latest:
+                self.log.epochs.assign(epoch, offset)
 
     def has_damaged_txn_index(self, number: int, segment: Segment, files: dict[str, int]) -> bool:
         """Whether a `.txnindex` lacks entries that it had, after a clean stop too: read_committed would show what was

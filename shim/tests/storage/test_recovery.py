@@ -851,3 +851,32 @@ def test_garbage_that_looks_like_an_old_message_is_cut(make_disk: Callable[..., 
         assert disk.open().log_end_offset == 1
         assert path.read_bytes() == content
         disk.crash()
+
+
+@pytest.mark.parametrize("ended", ["stop", "crash"])
+@pytest.mark.parametrize("left", [None, "", "0\n3\n0 0\n1 "])
+def test_lost_leader_epochs_are_read_from_the_batches(
+    make_disk: Callable[..., Disk], ended: str, left: str | None
+) -> None:
+    """Those below the recovery point too, whose segments are not scanned."""
+    disk = make_disk({"internal.segment.bytes": "400"})
+    log = disk.open()
+    for number in range(20):
+        log.leader_epoch = number // 7
+        put(log, b"x" * 60)
+    log.flush()
+    disk.checkpoint()
+    assert len(log.segments) > 5
+    expected = [(0, 0), (1, 7), (2, 14)]
+    assert log.epochs.entries == expected
+    getattr(disk, ended)()
+    file = disk.partition / EPOCHS
+    if left is None:
+        file.unlink()
+    else:
+        file.write_text(left)
+    log = disk.open()
+    assert log.epochs.entries == expected
+    assert (log.earliest().leader_epoch, log.end_offset_for_epoch(1)) == (0, (1, 14))
+    disk.stop()
+    assert disk.open().epochs.entries == expected
