@@ -30,6 +30,7 @@ from kafka_shim.storage.durable import fsync
 from kafka_shim.storage.open_files import OpenFiles
 from kafka_shim.storage.producers import NO_OFFSET
 from kafka_shim.storage.segments import Segment, max_timestamp_of
+from kafka_shim.storage.txn_index import TxnIndex
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -114,9 +115,10 @@ class Round:
         horizon_ms = now_ms + log.config.delete_retention_ms
         self._horizon_ms = horizon_ms if horizon_ms <= MAX_INT64 else None
         self._sources = [Source(segment) for segment in log.segments if segment.base_offset < uncleanable_offset]
-        self._aborted: list[Aborted] = sorted(
-            (entry for segment in log.segments for entry in segment.txn_index.entries()), key=_first_offset
-        )
+        # Those of later segments too: the markers of transactions that began below may be there. Read by the thread:
+        # they may be many thousand files.
+        self._txn_indexes = [segment.path(names.TXN_INDEX) for segment in log.segments]
+        self._aborted: list[Aborted] = []
         self._last_of_producer = {
             entry.producer_id: (entry.batches[-1][3] if entry.batches else NO_OFFSET, entry.epoch)
             for entry in log.producers.entries.values()
@@ -131,12 +133,19 @@ class Round:
     def run(self) -> None:
         """Write the new segments. Raises Cancelled, OSError, or BatchError if the log is corrupt. `.cleaned` files may
         then remain; `discard` and the next start remove them."""
+        self._aborted = sorted(self._read_aborted(), key=_first_offset)
         self._build_map()
         self.end_offset = max(self._map.latest_offset + 1, self.first_dirty_offset)
         transactions = Transactions(self._aborted)
         for group in self._grouped():
             self._clean(group, transactions)
             self.groups.append(group)
+
+    def _read_aborted(self) -> Iterator[Aborted]:
+        # What retention takes meanwhile is of transactions that begin in segments that it has taken too.
+        for path in self._txn_indexes:
+            self._pause(0)
+            yield from TxnIndex(path).entries()
 
     def discard(self) -> None:
         """Remove the new segments that were not swapped in."""

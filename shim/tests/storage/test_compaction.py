@@ -147,6 +147,25 @@ def test_aborted_records_go_and_their_marker_after_them(make_disk: Callable[...,
     assert not any(header.is_control for header in headers(log))
 
 
+def test_the_event_loop_reads_no_index_of_transactions_for_a_round(make_disk: Callable[..., Disk]) -> None:
+    """A round is made on the event loop, and a start has read none of them. The marker may be in the active segment."""
+    disk = make_disk(COMPACT)
+    log = disk.open()
+    for number in range(3):
+        keyed(log, (b"a", b"%d" % number), pid=1, seq=number, txn=True)
+        log.roll(NOW_MS)
+    end(log, 1, 0, commit=False)
+    disk.stop()
+    log = disk.open()
+    assert disk.logs is not None
+    cleaner = disk.logs.cleaner
+    work = cleaner.begin(examine(log, None, disk.clock.now_ms()))
+    assert not any(segment._txn_index for segment in log.segments)
+    work.run()
+    cleaner.finish(work, None)
+    assert stored(log) == []
+
+
 def test_a_transaction_aborted_long_ago_hides_no_later_one_of_its_producer(make_disk: Callable[..., Disk]) -> None:
     disk = make_disk(COMPACT)
     log = disk.open()
