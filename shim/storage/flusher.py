@@ -154,15 +154,15 @@ class Flusher:
         return request.done
 
     def sync_all(self, paths: list[str], directories: list[str]) -> Future[None]:
-        """Request an fsync of many files. From `WHOLE_FROM_FILES` on, one syncfs call for each of `directories`
-        replaces them, where the system has it."""
+        """Request an fsync of many files. From `WHOLE_FROM_FILES` on, one syncfs call for each of `directories`, and
+        for each other file system that has some of the files, replaces them, where the system has it."""
         if len(paths) < WHOLE_FROM_FILES or not has_syncfs():
             return self.sync(paths)
         done = _shared_future()
 
         def work() -> None:
             try:
-                for directory in directories:
+                for directory in [*directories, *_elsewhere(paths, directories)]:
                     self._measured(lambda: sync_file_system(directory))  # noqa: B023
             except BaseException as err:
                 done.set_exception(err if isinstance(err, OSError) else OSError(errno.EIO, str(err)))
@@ -328,6 +328,16 @@ class Flusher:
 
 def _nothing() -> None:
     """Let nobody else go first."""
+
+
+def _elsewhere(paths: list[str], directories: list[str]) -> list[str]:
+    """Return a directory of each file system that has some of the files and none of `directories`: a partition's may be
+    a link. Raises OSError."""
+    found: dict[int, str] = {}
+    for directory in [*directories, *dict.fromkeys(map(os.path.dirname, paths))]:
+        with suppress(FileNotFoundError):
+            found.setdefault(os.stat(directory).st_dev, directory)
+    return [directory for directory in found.values() if directory not in directories]
 
 
 def has_syncfs() -> bool:

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -210,6 +211,24 @@ def test_many_files_are_synced_by_one_call_for_each_directory(
     paths = [str(tmp_path / f"{number}") for number in range(WHOLE_FROM_FILES)]
     assert flusher.sync_all(paths, directories).result(20) is None
     assert synced == directories
+
+
+@pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="needs two file systems")
+def test_the_file_system_of_a_partition_that_is_a_link_is_synced_too(
+    flusher: Flusher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A clean stop else left to a power cut what that partition had not fsynced, and the next start scans nothing."""
+    with TemporaryDirectory(dir="/dev/shm") as elsewhere:
+        if os.stat(elsewhere).st_dev == os.stat(tmp_path).st_dev:
+            pytest.skip("needs two file systems")
+        (tmp_path / "t-0").symlink_to(elsewhere)
+        synced: list[int] = []
+        monkeypatch.setattr(
+            "kafka_shim.storage.flusher.sync_file_system", lambda directory: synced.append(os.stat(directory).st_dev)
+        )
+        paths = [str(tmp_path / f"t-{number % 3}" / f"{number}") for number in range(WHOLE_FROM_FILES)]
+        assert flusher.sync_all(paths, [str(tmp_path)]).result(20) is None
+        assert synced == [os.stat(tmp_path).st_dev, os.stat(elsewhere).st_dev]
 
 
 def test_many_files_are_synced_one_by_one_where_the_system_has_no_syncfs(
