@@ -109,7 +109,7 @@ class PartitionDirectories:
         deleted = self._partitions.to_retire.get(key)
         if deleted is not None:
             if not self._is_on_disk(deleted):
-                self._flush_deletions().result()
+                self._flush_deletions(is_urgent=True).result()
             self._retire(key, deleted)
         self._checkpoints.forget_older(key)
         path = data_dir.partition_path(*key)
@@ -246,14 +246,15 @@ class PartitionDirectories:
                 self._flush_deletions()  # for the next call
         self._retire_again()
 
-    def _flush_deletions(self) -> Future[None]:
-        """Request the fsync of all deletions. Raises OSError while the metadata log is offline."""
+    def _flush_deletions(self, *, is_urgent: bool = False) -> Future[None]:
+        """Request the fsync of all deletions; `is_urgent`: the event loop stands still until then. Raises OSError while
+        the metadata log is offline."""
         log = self.metadata_log
         assert log is not None
         log.check_sync()
         if log.is_offline:
             raise OSError(errno.EIO, f"{log.name} is offline, and may not have the deletion of the topic before")
-        return log.request_flush()
+        return log.request_flush(is_urgent=is_urgent)
 
     def _retire_again(self) -> None:
         self._scheduler.in_slices("retire in slices", map(self.retire, list(self._partitions.to_retire)), PAUSE_MS)

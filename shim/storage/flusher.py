@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# The order of the queue: what somebody waits for, the rest, the end of the thread.
-WAITED, BACKGROUND, END = range(3)
+# The order of the queue: what the event loop stands still for, what somebody waits for, the rest, the thread's end.
+URGENT, WAITED, BACKGROUND, END = range(4)
 # After how many fsyncs that somebody waits for a step of the rest comes, which would else never be done on a slow disk.
 MOST_WAITED = 10
 # How long the thread waits for memory before it begins a task again.
@@ -113,7 +113,7 @@ class Flusher:
     def __init__(self, faults: Faults, clock: Clock) -> None:
         self._faults = faults
         self._clock = clock
-        # (WAITED, BACKGROUND or END; in the order of their coming; the task if it is waited for).
+        # (URGENT, WAITED, BACKGROUND or END; in the order of their coming; the task if it is waited for).
         self._queue: PriorityQueue[tuple[int, int, Sync | Task | None]] = PriorityQueue()
         # (in the order of their coming, the task): what nobody waits for. Their turn in the queue comes at the latest.
         self._background: deque[tuple[int, Sync | Task]] = deque()
@@ -135,11 +135,14 @@ class Flusher:
         paths: list[str],
         after: Callable[[], None] | None = None,
         failed: Callable[[OSError], None] | None = None,
+        *,
+        is_urgent: bool = False,
     ) -> Future[None]:
-        """Request an fsync of these files, for which somebody waits. A missing file counts as synced, because it was
-        deleted in the meantime. After a failure the future has the OSError."""
+        """Request an fsync of these files, for which somebody waits; `is_urgent`: with the event loop, so that it goes
+        before the others. A missing file counts as synced, because it was deleted in the meantime. After a failure the
+        future has the OSError."""
         request = Sync(paths, after, failed)
-        self._put(request, WAITED)
+        self._put(request, URGENT if is_urgent else WAITED)
         return request.done
 
     def sync_later(
@@ -199,7 +202,7 @@ class Flusher:
         number = next(self._numbers)
         if priority == BACKGROUND:
             self._background.append((number, task))
-        self._queue.put((priority, number, task if priority == WAITED else None))
+        self._queue.put((priority, number, None if priority == BACKGROUND else task))
         if self._thread is None or not self._thread.is_alive():
             self._thread = threading.Thread(target=self._work, name="kafka-shim-flusher", daemon=True)
             try:
@@ -253,7 +256,7 @@ class Flusher:
         waiting = self._queue.queue
         end_count = self.sync_count + MOST_WAITED
         with suppress(MemoryError):  # then it comes next
-            while waiting and waiting[0][0] == WAITED and self.sync_count < end_count:  # no other thread takes it away
+            while waiting and waiting[0][0] <= WAITED and self.sync_count < end_count:  # no other thread takes it away
                 self._take()
 
     def _do(self, task: Sync | Task, number: int, let_others: Callable[[], None]) -> None:

@@ -200,7 +200,7 @@ class LocalLog(LogEnd):
         """fsync everything up to the log end offset, and block until it is done (clean stop, metadata log). Raises
         KafkaError KAFKA_STORAGE_ERROR."""
         self._require_online()
-        future = self.request_flush()
+        future = self.request_flush(is_urgent=True)
         try:
             future.result()
         except OSError as err:
@@ -233,9 +233,9 @@ class LocalLog(LogEnd):
             self.unflushed_since_ms = now_ms
         return now_ms - self.unflushed_since_ms >= self.config.flush_ms
 
-    def request_flush(self) -> Future[None]:
-        """Request an fsync of everything up to the log end offset. The future completes when the data is on the
-        disk."""
+    def request_flush(self, *, is_urgent: bool = False) -> Future[None]:
+        """Request an fsync of everything up to the log end offset. The future completes when the data is on the disk.
+        `is_urgent`: the event loop stands still until then."""
         end_offset, failures = self.log_end_offset, self.sync_failures
         begin_offset = self.recovery_point
         # With the segment that ends there: a flush leaves out its indexes, and its roll may not have synced them.
@@ -249,7 +249,10 @@ class LocalLog(LogEnd):
             paths.append(self.directory)
         sync_round = self.sync_round
         flushed = self._services.flusher.sync(
-            paths, lambda: self._flushed_to(end_offset, sync_round, begin_offset), self._sync_failed
+            paths,
+            lambda: self._flushed_to(end_offset, sync_round, begin_offset),
+            self._sync_failed,
+            is_urgent=is_urgent,
         )
         # Only now: where memory ended before, nothing is under way, and `flush.ms` stays due.
         self.unflushed_since_ms = -1

@@ -360,3 +360,35 @@ def test_flush_ms_holds_for_what_a_recovery_found(make_disk: Callable[..., Disk]
     assert disk.logs.flush_due(disk.clock.now_ms() + 5000) == int(not clean)
     disk.logs.services.flusher.stop()
     assert log.recovery_point == 1
+
+
+def test_the_event_loop_stands_still_for_one_fsync_whatever_others_wait_for(
+    make_disk: Callable[..., Disk], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the end of a move, or where the name of a topic is used again before its deletion is on the disk."""
+    disk = make_disk()
+    log = disk.open()
+    put(log, b"a")
+    assert disk.logs is not None
+    flusher = disk.logs.services.flusher
+    synced: list[str] = []
+    may_sync = threading.Event()
+
+    def note(path: str) -> None:
+        synced.append(path)
+        assert may_sync.wait(20)
+
+    disk.faults.arm("log.before_fsync", note)
+    others = [flusher.sync([str(tmp_path / f"{number}")]) for number in range(5)]
+    sync = flusher.sync
+
+    def let_go(*args: Any, **how: Any) -> Any:
+        flushed = sync(*args, **how)
+        may_sync.set()
+        return flushed
+
+    monkeypatch.setattr(flusher, "sync", let_go)
+    log.flush()
+    assert log.recovery_point == 1
+    others[-1].result(20)
+    assert synced.index(log.active.path(names.LOG)) <= 1

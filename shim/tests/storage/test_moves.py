@@ -201,7 +201,7 @@ def test_a_power_cut_before_the_copy_has_its_name_does_not_lose_the_partition(no
             on_disk.append(size_bytes)
 
     monkeypatch.setattr(
-        PartitionLog, "request_flush", lambda log: Unawaited() if log is metadata else right(log), raising=True
+        PartitionLog, "request_flush", lambda log, **how: Unawaited() if log is metadata else right(log), raising=True
     )
     cut = node.path.with_name("cut")
 
