@@ -173,9 +173,10 @@ def test_tools_go_on_where_their_parent_ignores_a_signal(broker, ignored):
 def test_the_partitions_are_known_while_the_broker_is_gone(broker):
     """Their look-up ended the tool after its time, and with it the records that waited for their batch's time."""
     broker.create_topic("t", 2)
-    with Cluster(broker.bootstrap_servers, timeout_s=0.1) as cluster:
+    with Cluster(broker.bootstrap_servers) as cluster:
         sticky = Sticky(cluster, "t", 1)
         assert sticky.partition(1) in (0, 1)
+        cluster.timeout_s = 0.1
         broker.stop()
         assert {sticky.partition(1) for _ in range(50)} == {0, 1}
 
@@ -186,7 +187,7 @@ def unread_bytes(pipe):
 
 def consume(broker, *words):
     """What a consumer of topic t that ends says."""
-    with tool("console_consumer", broker, "--topic", "t", "--timeout-ms", "2000", *words) as consumer:
+    with tool("console_consumer", broker, "--topic", "t", *words) as consumer:
         return said(consumer)
 
 
@@ -246,7 +247,7 @@ def test_where_a_consumer_without_an_offset_begins(broker):
     reset = "auto.offset.reset=by_duration:PT1H"
     assert consume(broker, "--command-property", reset, "--max-messages", "1")[:2] == (0, "new\n")
     reset = "auto.offset.reset=by_duration:PT0S"
-    assert consume(broker, "--command-property", reset)[:2] == (0, "")
+    assert consume(broker, "--command-property", reset, "--timeout-ms", "1000")[:2] == (0, "")
 
 
 def test_a_member_waits_for_offsets_of_a_transaction(broker, client):
@@ -289,6 +290,6 @@ def test_a_member_that_loses_its_connection_once_it_has_its_partitions_reads_the
     broker.create_topic("t")
     broker.produce("t", "a")
     broker.faults.arm("response.ready", "drop", nth=1, where={"api_key": NAMES[api]})
-    words = ("--group", "g", "--from-beginning", "--timeout-ms", "5000")
+    words = ("--group", "g", "--from-beginning")
     with tool("console_consumer", broker, "--topic", "t", "--max-messages", "1", *words) as consumer:
         assert said(consumer) == (0, "a\n", "Processed a total of 1 messages\n")
