@@ -153,10 +153,13 @@ class Application:
         act: Callable[[], bytes] = self.chance.choice(acts)
         await asyncio.sleep(0)
         answered = act()
-        # A join that ends the initial delay, which is none, and what waits for the next turn of the loop.
+        await self.settle()
+        return [act.__name__, answered, *self._came(), self._known()]
+
+    async def settle(self) -> None:
+        """Wait for a join that ends the initial delay, which is none, and for what waits for turns of the loop."""
         while self._is_busy():  # noqa: ASYNC110  (a turn of the loop wakes nobody)
             await asyncio.sleep(0)
-        return [act.__name__, answered, *self._came(), self._known()]
 
     def _is_busy(self) -> bool:
         due_ms = self.runtime.timers.due_in_ms((self.group, JOIN, ""))
@@ -250,7 +253,7 @@ def test_the_groups_are_read_again_where_memory_ends_in_a_join_that_waits(broker
                 group.enter(PREPARING, 0)
                 group.pending_joins = Short(group.pending_joins)
             members._ask(make("JoinGroup", **fields), 9)
-            await asyncio.sleep(0.01)
+            await members.settle()
             list(members._came())
         again = members.runtime.groups_of("no memory").by_id.get("no memory")
         return again is not group, len(members.waiting), "no memory" in members.runtime.purgatory.values()
@@ -267,7 +270,7 @@ def test_a_new_group_has_gathered_with_the_last_who_has_an_id(broker: Broker, mo
         for member_id in ("", "", "first", "second"):
             fields["member_id"] = members.ids[len(member_id) == 6] if member_id else ""
             members._ask(make("JoinGroup", **fields), 9)
-            await asyncio.sleep(0.01)
+            await members.settle()
             came = list(members._came())
             assert bool(came) is (member_id == "second"), "nobody is left out"
         return [answer.generation_id for answer in members.joined.values()]
