@@ -9,6 +9,7 @@ from __future__ import annotations
 import fnmatch
 import gc
 import os
+import signal
 import tomllib
 from pathlib import Path
 
@@ -24,6 +25,9 @@ _unlisted: list[str] = []
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "option(name...): shows what these options of Kafka's do (scripts/options.py)")
+    # What a shell starts in the background ignores Ctrl-C, and so would the console tools that tests interrupt.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _allowed() -> list[dict[str, str]]:
