@@ -7,7 +7,7 @@ import pytest
 from kafka_shim.errors import ErrorCode
 from kafka_shim.targets import Target, make
 from kafka_shim.targets import requests as ask
-from kafka_shim.targets.waiting import right_answer
+from kafka_shim.targets.waiting import PATIENCE_S, right_answer
 from kafka_shim.wire_client import Connection
 
 TYPE_CHECKING = False
@@ -16,6 +16,15 @@ if TYPE_CHECKING:
     from typing import Any
 
 LOGIN_MS = 1000
+# How long Kafka is waited for where it never answers.
+UNANSWERED_S = 6
+
+
+class Asked(Connection):
+    """A connection to one of the two."""
+
+    # For the one request of a question that Kafka does not answer: how long the answer is waited for.
+    answer_s = PATIENCE_S
 
 
 @pytest.fixture(scope="module")
@@ -43,8 +52,9 @@ def each_controller(brokers: tuple[Target, Target]) -> Callable[[Callable[[Conne
 
 def _ask_each(addresses: Iterable[str], question: Callable[[Connection], Any]) -> list[Any]:
     found = []
-    for address in addresses:
-        with Connection(address, timeout_s=6) as connection:
+    for address, answer_s in zip(addresses, (PATIENCE_S, UNANSWERED_S), strict=True):
+        with Asked(address, timeout_s=PATIENCE_S) as connection:
+            connection.answer_s = answer_s
             found.append(question(connection))
     return found
 

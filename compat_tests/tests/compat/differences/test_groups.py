@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 
 from kafka_shim.compat.tests.admin.test_data_directory import await_topic
-from kafka_shim.compat.tests.compat.differences.conftest import await_coordinator, until
+from kafka_shim.compat.tests.compat.differences.conftest import UNANSWERED_S, Asked, await_coordinator, until
 from kafka_shim.errors import ErrorCode
 from kafka_shim.group.classic_join import MAX_METADATA_BYTES, MAX_PENDING_JOINS
 from kafka_shim.targets import Target
 from kafka_shim.targets import requests as ask
+from kafka_shim.targets.waiting import PATIENCE_S
 from kafka_shim.wire_client import Connection, WireClientError
 
 TYPE_CHECKING = False
@@ -82,10 +83,10 @@ def test_a_subscription_that_claims_a_huge_array(each) -> None:
     metadata = b"\0\0" + (2**31 - 1).to_bytes(4, "big")
     join = ask.make("JoinGroup", **first_join("huge", metadata=metadata))
 
-    def code_of(connection: Connection) -> int | str:
+    def code_of(connection: Asked) -> int | str:
         await_coordinator(connection, "huge")
         try:
-            return connection.request(join, 3).error_code
+            return connection.request(join, 3, connection.answer_s).error_code
         except WireClientError as err:
             return str(err)
 
@@ -98,7 +99,6 @@ def test_ids_that_no_member_uses(each) -> None:
     join = ask.make("JoinGroup", **first_join("flooded", timeout_ms=300_000))
 
     def leave_first_and_last(connection: Connection) -> list[int]:
-        connection._socket.settimeout(60)
         await_coordinator(connection, "flooded")
         given = []
         for _ in range(MAX_PENDING_JOINS // 500 + 1):
@@ -126,7 +126,7 @@ def test_a_member_that_joins_again_while_it_waits(brokers) -> None:
     def first_answer(target: Target) -> int | str:
         with (
             Connection(target.bootstrap, timeout_s=30) as leader,
-            Connection(target.bootstrap, timeout_s=3) as first,
+            Connection(target.bootstrap, timeout_s=30) as first,
             Connection(target.bootstrap, timeout_s=30) as second,
         ):
             await_coordinator(leader, "again")
@@ -139,6 +139,7 @@ def test_a_member_that_joins_again_while_it_waits(brokers) -> None:
             send(first, waits)
             until(lambda: len(second.request(describe, 5).groups[0].members) == 2 or None)
             send(second, waits)
+            first._socket.settimeout(UNANSWERED_S if target.kind == "kafka-native" else PATIENCE_S)
             try:
                 told: int | str = receive(first).error_code
             except WireClientError as err:
@@ -212,13 +213,13 @@ def test_share_offsets_of_a_partition_that_does_not_exist(each) -> None:
     topics = [{"topic_name": "few", "partitions": [7]}]
     describe = ask.make("DescribeShareGroupOffsets", groups=[{"group_id": "share-of-few", "topics": topics}])
 
-    def described(connection: Connection) -> int | str:
+    def described(connection: Asked) -> int | str:
         ask.create_topic(connection, "few")
         await_topic(connection, "few", is_there=True)
         await_coordinator(connection, "share-of-few")
         assert until(lambda: not connection.request(beat, 1).error_code or None)
         try:
-            (topic,) = connection.request(describe, 1).groups[0].topics
+            (topic,) = connection.request(describe, 1, connection.answer_s).groups[0].topics
         except WireClientError as err:
             return str(err)
         return topic.partitions[0].start_offset
@@ -232,7 +233,6 @@ def test_metadata_of_classic_members(each) -> None:
     join = ask.make("JoinGroup", **first_join("wordy", metadata=ask.subscription("t") + bytes(MAX_METADATA_BYTES)))
 
     def code_of(connection: Connection) -> int:
-        connection._socket.settimeout(60)
         await_coordinator(connection, "wordy")
         return connection.request(join, 3).error_code
 
@@ -284,9 +284,9 @@ def test_requests_of_brokers_that_get_no_answer(each) -> None:
         (ask.make("AddPartitionsToTxn", transactions=[]), 5),
     ):
 
-        def is_answered(connection: Connection, message: Message = message, version: int = version) -> bool:
+        def is_answered(connection: Asked, message: Message = message, version: int = version) -> bool:
             try:
-                connection.request(message, version)
+                connection.request(message, version, connection.answer_s)
             except WireClientError as err:
                 assert "answer from" in str(err)
                 return False

@@ -12,7 +12,7 @@ import pytest
 from kafka_shim.cext.crc32c import crc32c
 from kafka_shim.cext.records import build
 from kafka_shim.compat.tests.admin.test_data_directory import await_topic
-from kafka_shim.compat.tests.compat.differences.conftest import until
+from kafka_shim.compat.tests.compat.differences.conftest import Asked, until
 from kafka_shim.errors import ErrorCode
 from kafka_shim.targets import Target, TargetError, jvm, make
 from kafka_shim.targets import requests as ask
@@ -38,11 +38,11 @@ def test_produce_of_null_records(each) -> None:
         topic_data=[{"name": "null", "partition_data": [{"index": 0, "records": None}]}],
     )
 
-    def why(connection: Connection) -> str:
+    def why(connection: Asked) -> str:
         ask.create_topic(connection, "null")
         await_topic(connection, "null", is_there=True)
         with pytest.raises(WireClientError) as caught:
-            connection.request(message, 9)
+            connection.request(message, 9, connection.answer_s)
         return str(caught.value)
 
     ours, theirs = each(why)
