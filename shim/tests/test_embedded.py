@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
-from kafka_shim import Broker, embedded, embedded_control, embedded_process
+from kafka_shim import Broker, embedded, embedded_control, embedded_process, server
 from kafka_shim.client.groups import list_groups
 from kafka_shim.client.offsets import commit_offsets
 from kafka_shim.client.requests import make
@@ -27,6 +27,7 @@ from kafka_shim.embedded_records import FirstRecords
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.security import scram_credentials
 from kafka_shim.storage.results import StorageError
+from kafka_shim.targets.waiting import right_answer, wait_until
 from kafka_shim.tests.descriptors import none_left
 from kafka_shim.tests.produced import batch, fetch, make_topic, metadata, produce
 from kafka_shim.wire_client import Connection, RequestError, WireClientError
@@ -471,7 +472,7 @@ def test_a_child_does_not_outlive_its_parent():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
     pid, directory = done.stdout.split()
     with contextlib.suppress(psutil.NoSuchProcess):
-        psutil.Process(int(pid)).wait(20)
+        psutil.Process(int(pid)).wait(60)
     assert not Path(directory).exists()
 
 
@@ -577,27 +578,26 @@ def test_a_reset_sets_faults_and_the_clock_back():
 def test_a_reset_takes_milliseconds():
     with Broker() as broker:
         broker.reset()
-        times = []
-        for _ in range(5):
+
+        def reset_s() -> float:
             broker.produce("t", "a")
             started = time.perf_counter()
             broker.reset()
-            times.append(time.perf_counter() - started)
-    assert min(times) < 0.25  # some 5 ms; a start of a process is 300
+            return time.perf_counter() - started
+
+        right_answer(reset_s, lambda seconds: seconds < 0.25, "some 5 ms; a start of a process is 300")
 
 
-def test_a_reset_lets_held_callers_go():
+def test_a_reset_lets_held_callers_go(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(server, "DRAIN_SECONDS", 600)  # for a request that is held; the reset gives up before
     with Broker() as broker:
         broker.produce("t", "a")
         broker.faults.arm("request.received", "hold", where={"api_key": 0})
         with Connection(broker.bootstrap_servers) as client:
             client.send(make("Produce", acks=-1, timeout_ms=1, topic_data=[]), 9)
-            deadline = time.monotonic() + 30
-            while not broker.faults.reached("request.received"):
-                assert time.monotonic() < deadline
-            started = time.monotonic()
+            wait_until(lambda: broker.faults.reached("request.received"), "the request is held")
             broker.reset()
-            assert time.monotonic() - started < 4  # a stop waits 5 s for a request that is held
+            assert broker.topics() == []
 
 
 def test_a_directory_that_was_given_is_not_reset(tmp_path: Path):
