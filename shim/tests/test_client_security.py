@@ -73,7 +73,7 @@ def secured() -> Iterator[Broker]:
 def test_what_is_wrong_is_said(secured: Broker, changes: dict[str, str], reason: str):
     properties = {**secured.client_config("java", "alice"), **changes}
     with pytest.raises(WireClientError, match=reason) as caught:
-        Connection(secured.bootstrap_servers, security=ClientSecurity(properties), timeout_s=20)
+        Connection(secured.bootstrap_servers, security=ClientSecurity(properties), timeout_s=60)
     assert "wrong" not in str(caught.value)
 
 

@@ -27,10 +27,10 @@ def either(request):
 def test_kafka_python_reads_what_it_wrote(either):
     producer = kafka.KafkaProducer(bootstrap_servers=either.bootstrap_servers, acks="all", linger_ms=5)
     futures = [producer.send("t", key=b"k", value=value) for value in VALUES]
-    assert [future.get(20).offset for future in futures] == [0, 1, 2, 3]
+    assert [future.get(60).offset for future in futures] == [0, 1, 2, 3]
     producer.close()
     consumer = kafka.KafkaConsumer(
-        bootstrap_servers=either.bootstrap_servers, auto_offset_reset="earliest", consumer_timeout_ms=20_000
+        bootstrap_servers=either.bootstrap_servers, auto_offset_reset="earliest", consumer_timeout_ms=60_000
     )
     consumer.assign([kafka.TopicPartition("t", 0)])
     assert [record.value for record in itertools.islice(consumer, len(VALUES))] == VALUES
@@ -43,7 +43,7 @@ def test_confluent_kafka_reads_what_it_wrote(either):
     )
     for value in VALUES:
         producer.produce("t", key=b"k", value=value)
-    assert producer.flush(20) == 0
+    assert producer.flush(60) == 0
     consumer = confluent_kafka.Consumer(
         {"bootstrap.servers": either.bootstrap_servers, "group.id": "unused", "enable.auto.commit": False}
     )
@@ -68,7 +68,7 @@ def test_aiokafka_reads_what_it_wrote(either):
         consumer = aiokafka.AIOKafkaConsumer(bootstrap_servers=either.bootstrap_servers, auto_offset_reset="earliest")
         await consumer.start()
         consumer.assign([aiokafka.TopicPartition("t", 0)])
-        found = [await asyncio.wait_for(consumer.getone(), 20) for _ in VALUES]
+        found = [await asyncio.wait_for(consumer.getone(), 60) for _ in VALUES]
         await consumer.stop()
         return [record.value for record in found]
 
@@ -88,9 +88,9 @@ def test_a_week_costs_nobody_a_connection_or_a_membership():
         clients.callback(consumer.close)
 
         def pass_through(value: bytes) -> None:
-            first.send("t", value).get(20)
+            first.send("t", value).get(60)
             second.produce("t", value)
-            assert second.flush(20) == 0
+            assert second.flush(60) == 0
             wanted = 2
             while wanted:
                 wanted -= sum(len(records) for records in consumer.poll(200).values())

@@ -189,7 +189,7 @@ def test_advancing_waits_for_work_in_threads_before_the_next_instant(loop_factor
         clock.begin_work()
 
         def work():
-            assert may_work.wait(20)
+            assert may_work.wait(60)
             loop.call_soon_threadsafe(lambda: seen.append((begun, clock.now_ms())))
             clock.end_work()
 
@@ -280,7 +280,7 @@ def test_a_pause_of_the_real_clock_ends_when_it_is_stopped():
     thread = threading.Thread(target=pause.wait, args=(1_000_000,))
     thread.start()
     pause.stop()
-    thread.join(20)
+    thread.join(60)
     assert not thread.is_alive()
 
 

@@ -111,7 +111,7 @@ assert directory.is_dir()
 print("ready", flush=True)
 """
     child = python(code, place)
-    assert child.wait(20) == 0
+    assert child.wait(60) == 0
     assert list(place.iterdir()) == []
 
 

@@ -1,4 +1,5 @@
-"""Tests that could not fail are found by reading them: a test without an assert, an assert that holds by its form."""
+"""Tests that could not fail are found by reading them: a test without an assert, an assert that holds by its form. So
+are those that fail on a slow machine, because they give up too early."""
 
 from __future__ import annotations
 
@@ -20,6 +21,9 @@ CHECKING_CALLS = {
     "soak": "kafka_shim.compat.transactions.soak: checks its history",
     "check": "wire_client.check raises for an error code",
 }
+# Calls that give up after so many seconds: name -> which argument says how many.
+GIVES_UP = {"result": 0, "join": 0, "settimeout": 0, "timeout": 0, "wait_for": 1, "wait_until": 2}
+LEAST_PATIENCE_S = 30
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -98,6 +102,15 @@ def _may_differ(node: ast.expr) -> bool:
     return any(isinstance(one, ast.Call | ast.Await) for one in ast.walk(node))
 
 
+def patience_s(call: ast.Call) -> Iterator[float]:
+    """After how many seconds it gives up, where a number says so."""
+    at = GIVES_UP.get(last_name(call.func), len(call.args))
+    said = [word.value for word in call.keywords if word.arg in {"timeout", "timeout_s"}]
+    for one in [*call.args[at : at + 1], *said]:
+        if isinstance(one, ast.Constant) and isinstance(one.value, int | float):
+            yield one.value
+
+
 def faults(path: Path, module: ast.Module, names: set[str]) -> Iterator[str]:
     where = path.relative_to(ROOT)
     for function in functions(module):
@@ -110,6 +123,8 @@ def faults(path: Path, module: ast.Module, names: set[str]) -> Iterator[str]:
             if one.name not in used and not one.decorator_list and asserts_itself(one):
                 yield f"{where}:{one.lineno}: {one.name} asserts and is never called"
     for node in ast.walk(module):
+        if isinstance(node, ast.Call) and any(1 < seconds < LEAST_PATIENCE_S for seconds in patience_s(node)):
+            yield f"{where}:{node.lineno}: gives up where a busy machine is late: {ast.unparse(node)}"
         if isinstance(node, ast.Assert) and holds_by_its_form(node.test):
             yield f"{where}:{node.lineno}: holds by its form: {ast.unparse(node.test)}"
         elif isinstance(node, ast.Call) and last_name(node.func) == "raises":
@@ -128,7 +143,7 @@ def all_faults() -> list[str]:
     return [fault for path, module in every for fault in faults(path, module, names)]
 
 
-def test_each_test_can_fail() -> None:
+def test_each_test_can_fail_and_not_by_slowness() -> None:
     assert all_faults() == []
 
 
@@ -152,6 +167,7 @@ def test_callback():
     helper(1)
 @pytest.mark.parametrize("x", [])
 def test_none(x): assert x
+def test_hasty(x): assert x.result(10) or x.result(60) or x.result(1) or x.run(timeout=5)
 """
 
 
@@ -168,6 +184,8 @@ def test_the_check_finds_each_kind() -> None:
         "holds by its form: x if y else True",
         "parametrised over nothing",
         "any exception would do: pytest.raises(Exception)",
+        "gives up where a busy machine is late: x.result(10)",
+        "gives up where a busy machine is late: x.run(timeout=5)",
     ]
 
 

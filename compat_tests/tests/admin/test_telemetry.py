@@ -133,4 +133,4 @@ def test_pushes_of_librdkafka_are_understood() -> None:
             series = known.receivers[0].series()
         assert any(one.name.startswith("org_apache_kafka_producer_") for one in series)
         assert {dict(one.labels)["client_id"] for one in series} == {"app"}
-        producer.flush(10)
+        producer.flush(60)

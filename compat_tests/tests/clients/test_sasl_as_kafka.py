@@ -182,7 +182,7 @@ def pair() -> Iterator[tuple[SecuredKafka, SecuredShim]]:
 
 
 def ask(target: SecuredKafka | SecuredShim, run: Callable[[Connection], Any]) -> Any:
-    with Connection(target.addresses["SASL_PLAINTEXT"], timeout_s=20) as connection:
+    with Connection(target.addresses["SASL_PLAINTEXT"], timeout_s=60) as connection:
         try:
             return run(connection)
         except WireClientError as err:

@@ -37,11 +37,11 @@ def test_commit_abort_fence_and_offsets_at_every_level(level: int) -> None:
         producer = confluent_kafka.Producer(
             {"bootstrap.servers": target.bootstrap, "transactional.id": "rd", "log_level": 0}
         )
-        producer.init_transactions(20)
+        producer.init_transactions(60)
         for value, commit in ((b"d", True), (b"y", False)):
             producer.begin_transaction()
             producer.produce("t", value)
-            producer.flush(20)
+            producer.flush(60)
             (producer.commit_transaction if commit else producer.abort_transaction)(20)
         with Connection(target.bootstrap) as client:
             assert read_committed(client, "t", 0) == ["a", "b", "c", "d"]

@@ -54,7 +54,7 @@ def test_no_thread_takes_the_signal_from_the_one_that_waits_for_it(broker: Broke
     with subprocess.Popen(line, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
         address = child.stdout.readline().split()[1]
-        with socket.create_connection(address.removeprefix("http://").split(":"), timeout=20):
+        with socket.create_connection(address.removeprefix("http://").split(":"), timeout=60):
             others = [one for one in Path(f"/proc/{child.pid}/task").iterdir() if int(one.name) != child.pid]
             statuses = [one.joinpath("status").read_text() for one in others]
             child.send_signal(number)

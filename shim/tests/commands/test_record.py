@@ -32,7 +32,7 @@ def recorded(upstream: str, path: Path, *options: str) -> tuple[int, str]:
         assert words is not None
         converse(words[1])
         process.send_signal(signal.SIGINT)
-        return process.wait(20), process.stdout.read()
+        return process.wait(60), process.stdout.read()
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_a_broker_that_is_not_reached_is_told_once(tmp_path: Path) -> None:
             with socket.create_connection((words[1], int(words[2]))) as client:
                 assert client.recv(1) == b""
         process.send_signal(signal.SIGINT)
-        _, told = process.communicate(timeout=20)
+        _, told = process.communicate(timeout=60)
     reason = "the connection was refused: is the broker running, is the port right?"
     assert told == f"warning: cannot connect to {upstream}: {reason}\n"
 

@@ -191,4 +191,4 @@ def test_connection_that_is_refused_leaves_no_socket(tmp_path: Path) -> None:
     from kafka_shim.wire_client import WireClientError
 
     with Broker() as broker, pytest.raises(WireClientError, match="no TLS with"):
-        Connection(broker.bootstrap_servers, security=ClientSecurity({"security.protocol": "SSL"}), timeout_s=20)
+        Connection(broker.bootstrap_servers, security=ClientSecurity({"security.protocol": "SSL"}), timeout_s=60)

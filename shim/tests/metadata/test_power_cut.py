@@ -113,7 +113,7 @@ def test_an_auto_created_topic_is_on_the_disk_before_its_records_are(tmp_path: P
     records = bytes(builder.build([(b"k", b"x", now_ms, [])] * 50))
     flushed = append_as_client(log, records, now_ms=now_ms, version=9).flushed
     assert flushed is not None
-    flushed.result(20)
+    flushed.result(60)
     of_metadata = str(tmp_path / "__cluster_metadata-0" / f"{0:020d}.log")
     assert synced.index(of_metadata) < synced.index(str(tmp_path / f"{name}-0" / f"{0:020d}.log"))
     broker.stop()

@@ -597,9 +597,9 @@ def test_the_producer_ids_of_a_block_that_was_not_synced_are_given_up(tmp_path):
     flushes = []
     assert ids.next(flushes) == 0
     with pytest.raises(OSError, match="open files"):
-        flushes.pop().result(10)
+        flushes.pop().result(60)
     faults.disarm()
     assert ids.next(flushes) == 1000
-    flushes.pop().result(10)
+    flushes.pop().result(60)
     assert (ids.next(flushes), flushes) == (1001, [])
     broker.stop()

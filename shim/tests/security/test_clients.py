@@ -43,7 +43,7 @@ def test_librdkafka(secured: Broker):
     delivered = []
     for number in range(100):
         producer.produce("librdkafka", str(number), callback=lambda err, msg: delivered.append((err, msg.offset())))
-    assert producer.flush(20) == 0
+    assert producer.flush(60) == 0
     assert delivered == [(None, number) for number in range(100)]
     consumer = confluent_kafka.Consumer({**config, "group.id": "g", "auto.offset.reset": "earliest"})
     consumer.subscribe(["librdkafka"])
@@ -62,10 +62,10 @@ def test_librdkafka(secured: Broker):
 def test_kafka_python(secured: Broker):
     config = secured.client_config("kafka-python", "alice")
     producer = kafka.KafkaProducer(**config)
-    assert producer.send("kafka-python", b"x" * 100_000).get(20).offset == 0
+    assert producer.send("kafka-python", b"x" * 100_000).get(60).offset == 0
     producer.close()
     consumer = kafka.KafkaConsumer(
-        "kafka-python", **config, group_id="g", auto_offset_reset="earliest", consumer_timeout_ms=20_000
+        "kafka-python", **config, group_id="g", auto_offset_reset="earliest", consumer_timeout_ms=60_000
     )
     assert next(consumer).value == b"x" * 100_000
     assert expected(secured) in principals(secured)
@@ -79,7 +79,7 @@ def test_aiokafka(secured: Broker):
         async with aiokafka.AIOKafkaProducer(**config) as producer:
             await producer.send_and_wait("aiokafka", b"x" * 100_000)
         async with aiokafka.AIOKafkaConsumer("aiokafka", **config, auto_offset_reset="earliest") as consumer:
-            return (await asyncio.wait_for(consumer.getone(), 20)).value
+            return (await asyncio.wait_for(consumer.getone(), 60)).value
 
     assert asyncio.run(run()) == b"x" * 100_000
     assert secured.state.metrics.errors_unexpected == 0

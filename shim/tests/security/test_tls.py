@@ -152,7 +152,7 @@ def test_broken_record_during_an_answer_ends_the_connection(secured: Broker, aut
         (one,) = secured.call(lambda: list(secured._server._registry.connections))
         until(secured, lambda: one._network_send is not None)
         with socket.socket(fileno=os.dup(client._socket.fileno())) as beneath:
-            beneath.settimeout(20)
+            beneath.settimeout(60)
             beneath.sendall(b"\x17\x03\x03\x00\x20" + bytes(32))
             until(secured, lambda: one.is_closing)
             assert secured.call(one._transport.is_closing)
@@ -207,7 +207,7 @@ def test_a_foreign_or_expired_certificate_is_refused(secured, authority, tmp_pat
 )
 def test_another_protocol_is_named_in_one_line(secured: Broker, caplog, listener, start, words):
     host, port = address(secured, listener).split(":")
-    with socket.create_connection((host, int(port)), timeout=20) as sock:
+    with socket.create_connection((host, int(port)), timeout=60) as sock:
         sock.sendall(start)
         assert sock.recv(100) == b""
     assert caplog.text.count(words) == 1
@@ -216,7 +216,7 @@ def test_another_protocol_is_named_in_one_line(secured: Broker, caplog, listener
 def test_a_handshake_must_be_in_time(authority: CertificateAuthority):
     with Broker(listen="SSL://127.0.0.1:0", clock="virtual", **store_options(authority)) as broker:
         host, port = broker.bootstrap_servers.split(":")
-        with socket.create_connection((host, int(port)), timeout=20) as sock:
+        with socket.create_connection((host, int(port)), timeout=60) as sock:
             sock.sendall(b"\x16\x03\x01")
             until(broker, lambda: len(broker._server._registry.connections))
             broker.clock.advance("39s")

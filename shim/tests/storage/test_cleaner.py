@@ -110,7 +110,7 @@ def test_one_partition_that_cannot_be_cleaned_costs_only_itself(
     async def clean_both() -> None:
         cleaner.schedule()
         disk.clock.advance(15_000)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while len(stored(logs[1])) > 1:  # noqa: ASYNC110  (a swap wakes nobody)
                 await asyncio.sleep(0.005)
             assert len(stored(logs[0])) == 20
@@ -277,7 +277,7 @@ def test_cleaner_goes_on_after_an_unexpected_error(
 
     async def go_on() -> None:
         disk.logs.cleaner.schedule()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not failed:
                 await asyncio.sleep(0.005)
                 disk.clock.advance(15_000)
@@ -300,7 +300,7 @@ def test_timer_cleans_in_a_thread(make_disk: Callable[..., Disk]) -> None:
     async def wait_for_it() -> None:
         disk.logs.services.clock = RealClock()
         disk.logs.cleaner.schedule()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while len(stored(log)) > 1:  # noqa: ASYNC110  (a swap wakes nobody)
                 await asyncio.sleep(0.005)
         disk.logs.cleaner.stop()
@@ -311,7 +311,7 @@ def test_timer_cleans_in_a_thread(make_disk: Callable[..., Disk]) -> None:
     # The thread ends by itself, a little after the swap that was waited for.
     for thread in threading.enumerate():
         if "cleaner" in thread.name:
-            thread.join(20)
+            thread.join(60)
             assert not thread.is_alive()
 
 

@@ -47,7 +47,7 @@ TAKING = ("_take", "_do", "_do_background")
 def hold(faults: Faults) -> threading.Event:
     """Keep every fsync until the event is set."""
     may_sync = threading.Event()
-    faults.arm("log.before_fsync", lambda **_: may_sync.wait(20))
+    faults.arm("log.before_fsync", lambda **_: may_sync.wait(60))
     return may_sync
 
 
@@ -61,8 +61,8 @@ def test_cancelled_waiter_leaves_the_thread_and_the_other_waiters(faults: Faults
         await asyncio.sleep(0)
         may_sync.set()
         assert waiters[0].cancelled()
-        assert await asyncio.wait_for(waiters[1], 20) is None
-        assert await asyncio.wait_for(asyncio.wrap_future(flusher.sync([file])), 20) is None
+        assert await asyncio.wait_for(waiters[1], 60) is None
+        assert await asyncio.wait_for(asyncio.wrap_future(flusher.sync([file])), 60) is None
 
     asyncio.run(run())
 
@@ -70,11 +70,11 @@ def test_cancelled_waiter_leaves_the_thread_and_the_other_waiters(faults: Faults
 def test_waiter_cancelled_before_the_thread_came_to_it_leaves_the_sync(flusher: Flusher, file: str) -> None:
     done: list[bool] = []
     may_go = threading.Event()
-    flusher.run(lambda: may_go.wait(20))  # type: ignore[arg-type,return-value]
+    flusher.run(lambda: may_go.wait(60))  # type: ignore[arg-type,return-value]
     flush = flusher.sync([file], lambda: done.append(True))
     assert not flush.cancel()
     may_go.set()
-    assert flush.result(20) is None
+    assert flush.result(60) is None
     assert done == [True]
 
 
@@ -98,15 +98,15 @@ def test_unexpected_error_ends_one_request_and_not_the_thread(
         faults.disarm()
     else:
         flusher.run(broken)
-    assert flusher.sync([file]).result(20) is None
+    assert flusher.sync([file]).result(60) is None
 
 
 def test_a_process_without_a_descriptor_syncs_all_the_same(flusher: Flusher, file: str) -> None:
     """What is appended stays: a request that was answered with an error for its fsync alone was carried out."""
-    assert flusher.sync([file]).result(20) is None
+    assert flusher.sync([file]).result(60) is None
     with descriptors.none_left():
         for _ in range(3):
-            assert flusher.sync([file]).result(20) is None
+            assert flusher.sync([file]).result(60) is None
     count = len(os.listdir("/proc/self/fd"))
     flusher.stop()
     assert len(os.listdir("/proc/self/fd")) == count - 1
@@ -121,16 +121,16 @@ def test_caller_does_the_work_when_the_system_refuses_a_thread(
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", refuse)
         assert flusher.sync([file]).done()
-    assert flusher.sync([file]).result(20) is None
+    assert flusher.sync([file]).result(60) is None
 
 
 def test_thread_that_died_is_replaced(flusher: Flusher, file: str) -> None:
-    assert flusher.sync([file]).result(20) is None
+    assert flusher.sync([file]).result(60) is None
     thread = flusher._thread
     assert thread is not None
     flusher._queue.put((END, 0, None))  # as good as any death
-    thread.join(20)
-    assert flusher.sync([file]).result(20) is None
+    thread.join(60)
+    assert flusher.sync([file]).result(60) is None
     assert flusher._thread is not thread
 
 
@@ -141,15 +141,15 @@ def test_what_somebody_waits_for_goes_before_what_nobody_waits_for(
 
     def reach(path: str) -> None:
         synced.append(path)
-        may_sync.wait(20)
+        may_sync.wait(60)
 
     faults.arm("log.before_fsync", reach)
     rolled = [flusher.sync_later([str(tmp_path / f"rolled-{number}")]) for number in range(3)]
     flusher.run(lambda: synced.append("removed"))
     waited = flusher.sync([str(tmp_path / "waited")])
     may_sync.set()
-    waited.result(20)
-    rolled[-1].result(20)
+    waited.result(60)
+    rolled[-1].result(60)
     flusher.stop()
     names = [Path(path).name for path in synced]
     # Only the fsync that had begun came before.
@@ -191,7 +191,7 @@ def test_few_files_are_synced_one_by_one(faults: Faults, flusher: Flusher, file:
     synced: list[str] = []
     faults.arm("log.before_fsync", lambda path, **_: synced.append(path))
     paths = [file, str(tmp_path / "deleted meanwhile")]
-    assert flusher.sync_all(paths, ["/no such directory"]).result(20) is None
+    assert flusher.sync_all(paths, ["/no such directory"]).result(60) is None
     assert synced == paths
 
 
@@ -209,7 +209,7 @@ def test_many_files_are_synced_by_one_call_for_each_directory(
     directories = [str(tmp_path), str(tmp_path / "second")]
     (tmp_path / "second").mkdir()
     paths = [str(tmp_path / f"{number}") for number in range(WHOLE_FROM_FILES)]
-    assert flusher.sync_all(paths, directories).result(20) is None
+    assert flusher.sync_all(paths, directories).result(60) is None
     assert synced == directories
 
 
@@ -238,7 +238,7 @@ def test_many_files_are_synced_one_by_one_where_the_system_has_no_syncfs(
     faults.arm("log.before_fsync", lambda path, **_: synced.append(path))
     monkeypatch.setattr("kafka_shim.storage.flusher.has_syncfs", lambda: False)
     paths = [f"{file}.{number}" for number in range(WHOLE_FROM_FILES)]
-    assert flusher.sync_all(paths, ["/no such directory"]).result(20) is None
+    assert flusher.sync_all(paths, ["/no such directory"]).result(60) is None
     assert synced == paths
 
 
@@ -267,7 +267,7 @@ def test_what_somebody_waits_for_comes_between_the_files_of_what_nobody_waits_fo
         done.append(path)
         if path != waited:
             has_begun.set()
-            assert may_go.wait(20)
+            assert may_go.wait(60)
 
     faults.arm("log.before_fsync", note)
     if long == "files":
@@ -281,10 +281,10 @@ def test_what_somebody_waits_for_comes_between_the_files_of_what_nobody_waits_fo
         flusher.run(partial(remove_tree, str(others)))
     else:
         flusher.sync_later([str(path) for path in paths])
-    assert has_begun.wait(20)
+    assert has_begun.wait(60)
     answered = flusher.sync([waited])
     may_go.set()
-    assert answered.result(20) is None
+    assert answered.result(60) is None
     flusher.stop()
     assert done.index(waited) == 1
     assert len(done) == 6

@@ -22,14 +22,14 @@ def test_failed_sync_is_made_good_by_writing_the_bytes_again(make_disk: Callable
     log = disk.open()
     disk.faults.arm("log.before_fsync", "oserror", "ENOSPC")
     with pytest.raises(OSError, match="No space"):
-        put(log, b"a").flushed.result(timeout=10)
+        put(log, b"a").flushed.result(timeout=60)
     with refused(ErrorCode.KAFKA_STORAGE_ERROR):
         put(log, b"b")
     disk.faults.disarm()
     before_ns = os.stat(log.active.path(".log")).st_mtime_ns
     assert disk.logs.reopen_offline()
     assert os.stat(log.active.path(".log")).st_mtime_ns > before_ns, "the kernel takes lost pages for written"
-    put(log, b"c").flushed.result(timeout=10)
+    put(log, b"c").flushed.result(timeout=60)
     assert (log.recovery_point, records(log)) == (2, [(0, b"a"), (1, b"c")])
 
 
@@ -39,7 +39,7 @@ def test_flush_messages_gives_a_future_that_is_done_after_the_sync(make_disk: Ca
     log = disk.open()
     assert put(log, b"a", b"b").flushed is None
     appended = put(log, b"c")
-    appended.flushed.result(timeout=10)
+    appended.flushed.result(timeout=60)
     assert log.recovery_point == 3
     assert put(log, b"d").flushed is None
 
@@ -48,13 +48,13 @@ def test_a_retry_waits_for_the_disk_as_its_first_attempt_does(make_disk: Callabl
     disk = make_disk({"flush.messages": "1"})
     log = disk.open()
     may_sync = threading.Event()
-    disk.faults.arm("log.before_fsync", lambda **_: may_sync.wait(10))
+    disk.faults.arm("log.before_fsync", lambda **_: may_sync.wait(60))
     put(log, b"a", pid=1, seq=0)
     retry = put(log, b"a", pid=1, seq=0)
     assert retry.duplicate
     assert not retry.flushed.done()
     may_sync.set()
-    retry.flushed.result(timeout=10)
+    retry.flushed.result(timeout=60)
     assert put(log, b"a", pid=1, seq=0).flushed is None, "it is on the disk already"
 
 
@@ -63,7 +63,7 @@ def test_failed_sync_is_the_futures_error(make_disk: Callable[..., Disk]) -> Non
     log = disk.open()
     disk.faults.arm("log.before_fsync", "oserror", "EIO")
     with pytest.raises(OSError, match="Input/output") as caught:
-        put(log, b"a").flushed.result(timeout=10)
+        put(log, b"a").flushed.result(timeout=60)
     assert caught.value.errno == errno.EIO
     assert log.recovery_point == 0
     disk.faults.disarm()
@@ -85,7 +85,7 @@ class TwoSyncs:
         self.log = log = disk.open()
         disk.faults.arm("log.before_fsync", self._sync, where={"path": log.active.path(".log")})
         self.first = put(log, b"a").flushed
-        assert self.begun[0].wait(20)
+        assert self.begun[0].wait(60)
         self.second = put(log, b"b").flushed
 
     def _sync(self, path: str) -> None:
@@ -93,13 +93,13 @@ class TwoSyncs:
         self._calls += 1
         if number < 2:
             self.begun[number].set()
-            assert self.released[number].wait(20)
+            assert self.released[number].wait(60)
         if number == 0:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     def require_whole(self) -> None:
         """After the log was opened again: nothing was lost, and the next fsync covers all."""
-        put(self.log, b"c").flushed.result(timeout=10)
+        put(self.log, b"c").flushed.result(timeout=60)
         assert (self.log.recovery_point, records(self.log)) == (3, [(0, b"a"), (1, b"b"), (2, b"c")])
 
 
@@ -111,7 +111,7 @@ def test_a_sync_after_a_failed_one_declares_nothing_durable(make_disk: Callable[
         event.set()
     for future in (syncs.first, syncs.second):
         with pytest.raises(OSError, match=r"Input/output|earlier fsync"):
-            future.result(timeout=10)
+            future.result(timeout=60)
     assert syncs.log.recovery_point == 0
     with refused(ErrorCode.KAFKA_STORAGE_ERROR):
         syncs.log.read(0, 100)
@@ -125,14 +125,14 @@ def test_a_sync_that_outlives_a_reopening_declares_nothing_durable(make_disk: Ca
     syncs = TwoSyncs(disk)
     syncs.released[0].set()
     with pytest.raises(OSError, match="Input/output"):
-        syncs.first.result(timeout=10)
-    assert syncs.begun[1].wait(20)
+        syncs.first.result(timeout=60)
+    assert syncs.begun[1].wait(60)
     with refused(ErrorCode.KAFKA_STORAGE_ERROR):
         syncs.log.read(0, 100)
     assert disk.logs.reopen_offline()
     syncs.released[1].set()
     with pytest.raises(OSError, match="an earlier fsync failed"):
-        syncs.second.result(timeout=10)
+        syncs.second.result(timeout=60)
     assert (syncs.log.recovery_point, syncs.log.is_offline) == (0, False)
     syncs.require_whole()
 
@@ -150,7 +150,7 @@ def test_a_sync_that_fails_during_a_reopening_keeps_the_partition_offline(
     def load_and_fail_a_sync(*arguments: Any) -> None:
         load(*arguments)
         with pytest.raises(OSError, match="Input/output"):
-            log.request_flush().result(timeout=10)
+            log.request_flush().result(timeout=60)
 
     disk.faults.arm("log.before_fsync", "oserror", "EIO", nth=1)
     with monkeypatch.context() as patch:
@@ -162,7 +162,7 @@ def test_a_sync_that_fails_during_a_reopening_keeps_the_partition_offline(
     before_ns = os.stat(log.active.path(".log")).st_mtime_ns
     assert disk.logs.reopen_offline()
     assert os.stat(log.active.path(".log")).st_mtime_ns > before_ns, "the bytes are written again"
-    log.request_flush().result(timeout=10)
+    log.request_flush().result(timeout=60)
     assert (log.recovery_point, records(log)) == (1, [(0, b"a")])
 
 
@@ -176,7 +176,7 @@ def test_a_sync_that_fails_as_the_partition_comes_back_is_found_at_its_next_use(
     before = log.sync_round
     disk.faults.arm("log.before_fsync", "oserror", "EIO", nth=1)
     with pytest.raises(OSError, match="Input/output"):
-        log.request_flush().result(timeout=10)
+        log.request_flush().result(timeout=60)
     log.came_back(before)
     with refused(ErrorCode.KAFKA_STORAGE_ERROR):
         put(log, b"b")
@@ -192,11 +192,11 @@ def test_sync_without_a_descriptor_concerns_its_own_request_alone(
     log = disk.open()
     disk.faults.arm("log.before_fsync", "oserror", "EMFILE")
     with pytest.raises(OSError, match="open files"):
-        put(log, b"a").flushed.result(timeout=10)
+        put(log, b"a").flushed.result(timeout=60)
     disk.faults.disarm()
     caplog.clear()
     for _ in range(3):
-        put(log, b"b").flushed.result(timeout=10)
+        put(log, b"b").flushed.result(timeout=60)
         log.latest()
     assert log.recovery_point == 4
     assert not caplog.records
@@ -232,14 +232,14 @@ def test_flush_after_a_roll_syncs_the_indexes_of_a_segment_whose_records_were_fl
     log = disk.open()
     put(log, b"aborted", pid=7, seq=0, txn=True)
     end(log, 7, 0, commit=False)
-    log.request_flush().result(timeout=10)
+    log.request_flush().result(timeout=60)
     index = log.active.path(names.TXN_INDEX)
     disk.faults.arm("log.before_fsync", "oserror", "EMFILE", where={"path": index}, nth=1)
     log.roll(NOW_MS)
     disk.logs.services.flusher.stop()
     assert (log.recovery_point, log.is_offline) == (2, False)
     synced = note_syncs(disk)
-    put(log, b"b").flushed.result(timeout=10)
+    put(log, b"b").flushed.result(timeout=60)
     assert log.recovery_point == 3
     assert {index, str(disk.partition / names.file_name(2, names.SNAPSHOT))} <= set(synced)
 
@@ -263,10 +263,10 @@ def test_the_name_of_a_new_segment_is_synced_with_its_first_records(make_disk: C
     for roll in (False, True):
         if roll:
             log.roll(NOW_MS)
-            disk.logs.services.flusher.sync_later([]).result(20)
+            disk.logs.services.flusher.sync_later([]).result(60)
         for expected in (1, 0):
             synced.clear()
-            put(log, b"a").flushed.result(timeout=10)
+            put(log, b"a").flushed.result(timeout=60)
             assert synced.count(log.directory) == expected
 
 
@@ -276,7 +276,7 @@ def test_rolls_that_a_slow_disk_does_not_keep_up_with_request_each_segment_once(
     may_sync, synced = threading.Event(), []
 
     def reach(path: str) -> None:
-        may_sync.wait(20)
+        may_sync.wait(60)
         synced.append(os.path.basename(path))
 
     disk.faults.arm("log.before_fsync", reach)
@@ -287,7 +287,7 @@ def test_rolls_that_a_slow_disk_does_not_keep_up_with_request_each_segment_once(
     put(log, b"a")
     flushed = log.request_flush()
     may_sync.set()
-    flushed.result(20)
+    flushed.result(60)
     assert log.recovery_point == 11
     assert f"{10:020d}.snapshot" in synced
     disk.logs.services.flusher.stop()
@@ -313,9 +313,9 @@ def test_wishes_of_one_group_sync_a_file_once(make_disk: Callable[..., Disk], tm
 
     flusher.run(wish)
     # What is wished after the stop is nobody's.
-    assert wished.wait(20)
+    assert wished.wait(60)
     flusher.stop()
-    assert [future.result(timeout=10) for future in futures] == [None] * 5
+    assert [future.result(timeout=60) for future in futures] == [None] * 5
     assert len(synced) == 1
 
 
@@ -326,9 +326,9 @@ def test_a_failed_sync_in_the_background_is_not_clean_at_the_stop(make_disk: Cal
     disk.faults.arm("log.before_fsync", "oserror", "EIO", nth=1)
     failed, later = log.request_flush(), log.request_flush()
     with pytest.raises(OSError, match="Input/output"):
-        failed.result(timeout=10)
+        failed.result(timeout=60)
     with contextlib.suppress(OSError):
-        later.result(timeout=10)
+        later.result(timeout=60)
     assert log.recovery_point == 0
     disk.stop()
     assert not (disk.path / ".kafka_cleanshutdown").exists()
@@ -343,7 +343,7 @@ def test_log_start_offsets_that_delete_records_wrote_are_fsynced_in_the_backgrou
     put(log, b"a")
     synced = note_syncs(disk)
     log.delete_records_before(1)
-    disk.logs.services.flusher.sync_later([]).result(timeout=10)  # type: ignore[union-attr]
+    disk.logs.services.flusher.sync_later([]).result(timeout=60)  # type: ignore[union-attr]
     assert synced == [str(disk.path / checkpoint.LOG_START_OFFSETS)]
 
 

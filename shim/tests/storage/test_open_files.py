@@ -242,7 +242,7 @@ def test_a_partition_goes_offline_whatever_the_close_of_its_files_says(make_disk
     log = disk.open()
     put(log, b"a")
     log.roll(NOW_MS)
-    disk.logs.services.flusher.sync_later([]).result(timeout=20)  # the thread holds no file of the roll any more
+    disk.logs.services.flusher.sync_later([]).result(timeout=60)  # the thread holds no file of the roll any more
     put(log, b"b")
     woken: list[bool] = []
     log.subscribe(lambda: woken.append(True))

@@ -80,7 +80,7 @@ def test_clean_stop_has_on_the_disk_what_a_clean_start_takes_as_it_is(
     end(log, 6, 0, commit=False)
     put(log, b"open", pid=7, seq=0, txn=True)
     if is_flushed:
-        log.request_flush().result(timeout=10)
+        log.request_flush().result(timeout=60)
         assert log.recovery_point == 3
     synced: list[str] = []
     disk.faults.arm("log.before_fsync", lambda path: synced.append(path))  # noqa: PLW0108  (called by keyword)
@@ -102,7 +102,7 @@ def test_the_mark_of_the_clean_stop_is_gone_from_the_disk_before_anything_else_i
     disk.stop()
     synced: list[str] = []
     disk.faults.arm("log.before_fsync", lambda path: synced.append(path))  # noqa: PLW0108  (called by keyword)
-    put(disk.open(), b"a").flushed.result(timeout=10)
+    put(disk.open(), b"a").flushed.result(timeout=60)
     assert synced[:2] == [str(disk.path), str(disk.partition / f"{BASE}.log")]
 
 
@@ -116,8 +116,8 @@ def closed_segment_with_an_abort(disk: Disk) -> None:
     put(log, os.urandom(600_000))
     put(log, b"last")
     assert [segment.base_offset for segment in log.segments] == [0, 1, 4]
-    log.request_flush().result(timeout=10)
-    disk.logs.services.flusher.sync_later([]).result(timeout=10)  # type: ignore[union-attr]
+    log.request_flush().result(timeout=60)
+    disk.logs.services.flusher.sync_later([]).result(timeout=60)  # type: ignore[union-attr]
     assert log.recovery_point == 6
     disk.checkpoint()
 

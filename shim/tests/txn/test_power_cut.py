@@ -126,7 +126,7 @@ def test_at_any_fsync_of_an_abort_of_the_broker_s_own(directory: Path, how: str)
             with pytest.raises(KafkaError) as caught:
                 node.init("app")
             assert caught.value.code is ErrorCode.CONCURRENT_TRANSACTIONS
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while node.coordinator.describe("app").state is not COMPLETE_ABORT:  # noqa: ASYNC110
                 await asyncio.sleep(0.002)
 
@@ -153,7 +153,7 @@ def test_a_retried_end_writes_no_marker_before_its_decision_is_on_the_disk(direc
         node.faults.disarm("log.before_fsync")
         if is_awaited:
             node.clock.advance(100)
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 while node.coordinator.describe("app").state is not COMPLETE_COMMIT:  # noqa: ASYNC110
                     await asyncio.sleep(0.002)
 
@@ -287,7 +287,7 @@ def test_an_id_of_an_earlier_life_waits_for_the_fsync_of_its_block(directory: Pa
     start, is_released = node.start_coordinator, threading.Event()
 
     def start_coordinator() -> None:
-        node.faults.arm("log.before_fsync", lambda path: is_released.wait(20))
+        node.faults.arm("log.before_fsync", lambda path: is_released.wait(60))
         start()
 
     node.start_coordinator = start_coordinator  # type: ignore[method-assign]
@@ -298,7 +298,7 @@ def test_an_id_of_an_earlier_life_waits_for_the_fsync_of_its_block(directory: Pa
     (flush,) = outcome.flushes
     assert not flush.done()
     is_released.set()
-    flush.result(20)
+    flush.result(60)
     node.faults.disarm()
     assert node.metadata.partition_log.recovery_point == end_offset
     assert list(node.coordinator.init_producer_id("app", TIMEOUT_MS, None).flushes) == []

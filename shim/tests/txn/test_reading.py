@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -177,13 +176,11 @@ def test_d12_between_the_stable_offset_and_the_end_is_empty_and_beyond_is_out_of
 def test_b15_a_marker_wakes_a_parked_reader(bench: Bench) -> None:
     only = bench.client()
     sent(only)
-    started = time.monotonic()
-    request = bench.fetch_request(0, COMMITTED, wait_ms=20_000)
-    parked = Parked(bench.bootstrap, request, 12, client_id="reader", timeout_s=15)
+    request = bench.fetch_request(0, COMMITTED, wait_ms=600_000)
+    parked = Parked(bench.bootstrap, request, 12, client_id="reader", timeout_s=60)
     assert parked.is_waiting
     assert only.end(commit=False) is NONE
     (part,) = parked.receive().responses[0].partitions
-    assert time.monotonic() - started < 10
     assert [batch.base_offset for batch in scan_all(bytes(part.records))] == [0, 1]
     assert [entry.first_offset for entry in part.aborted_transactions] == [0]
 

@@ -34,11 +34,11 @@ def producer(broker: Broker, request: pytest.FixtureRequest) -> confluent_kafka.
             "log_level": 0,
         }
     )
-    made.init_transactions(20)
+    made.init_transactions(60)
     made.begin_transaction()
     for partition in range(2):
         made.produce(TOPIC, b"v", partition=partition)
-    made.flush(20)
+    made.flush(60)
     return made
 
 
@@ -77,10 +77,10 @@ def test_a_held_step_holds_the_client_and_nobody_else(
         assert state_of(broker, request.node.name) == expected.get(point, "PrepareCommit")
         other = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
         other.produce(TOPIC, b"others go on")
-        assert other.flush(10) == 0
+        assert other.flush(60) == 0
     finally:
         broker.faults.disarm()
-    producer.commit_transaction(20)
+    producer.commit_transaction(60)
     assert state_of(broker, request.node.name) == "CompleteCommit"
 
 
@@ -91,7 +91,7 @@ def test_d11_an_unknown_server_error_after_the_decision(
     broker.faults.arm("txn.after_complete", "error", "UNKNOWN_SERVER_ERROR", nth=1)
     try:
         with pytest.raises(confluent_kafka.KafkaException):
-            producer.commit_transaction(20)
+            producer.commit_transaction(60)
     finally:
         broker.faults.disarm()
     assert state_of(broker, request.node.name) == "CompleteCommit"

@@ -50,13 +50,13 @@ def recording(broker: Broker, path: Path, on_request: OnRequest | None = None) -
 
     thread = threading.Thread(target=run)
     thread.start()
-    assert started.wait(10)
+    assert started.wait(60)
     try:
         yield recorder
     finally:
-        asyncio.run_coroutine_threadsafe(recorder.stop(), loop).result(10)
+        asyncio.run_coroutine_threadsafe(recorder.stop(), loop).result(60)
         loop.call_soon_threadsafe(loop.stop)
-        thread.join(10)
+        thread.join(60)
         loop.close()
         writer.close()
 
