@@ -34,22 +34,32 @@ def exactly_once(
 
     ``query_id`` defaults to the streaming query's own id, which its checkpoint keeps. Give one only together with a
     checkpoint that is as long-lived: batch ids begin at 0 again with a new checkpoint, and rows of batches already
-    written would be taken for repeats.
+    written would be taken for repeats. So would those of a second query: the function refuses to write for it. Without
+    ``query_id`` several queries may share the function.
 
     Raises SinkError in a session of Spark Connect.
     """
     refuse_connect()
     options = SinkOptions(bootstrap_servers, topic, tuple(sorted((client or {}).items())))
-    expected_batch_id: int | None = None
+    next_batches: dict[str, int] = {}
+    owner: str | None = None
 
     def write(batch: DataFrame, batch_id: int) -> None:
-        nonlocal expected_batch_id
+        nonlocal owner
+        stream = batch.sparkSession.sparkContext.getLocalProperty(QUERY_ID_PROPERTY)
+        if query_id and stream:
+            owner = owner or stream
+            if stream != owner:
+                raise progress.SinkError(
+                    f"another query writes with query_id={query_id!r}: the rows of one would be taken for repeats of "
+                    f"the other; give each its own function, with an id of its own or none"
+                )
+        name = query_id or stream or ""
         # Not the batch after the previous one, or one that failed: the query was restarted, and tasks of the earlier
         # run may still be alive.
-        fence_first = batch_id != expected_batch_id
-        expected_batch_id = None
-        write_batch(batch, batch_id, options, query_id=query_id, fence_first=fence_first)
-        expected_batch_id = batch_id + 1
+        fence_first = next_batches.pop(name, None) != batch_id
+        write_batch(batch, batch_id, options, query_id=name, fence_first=fence_first)
+        next_batches[name] = batch_id + 1
 
     return write
 

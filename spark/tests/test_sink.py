@@ -109,6 +109,57 @@ def test_a_batch_that_the_same_function_tries_again_fences_the_failed_run(
     assert Counter(kafka.values(bootstrap, topic)) == Counter({number: 3 for number in range(20)})
 
 
+@pytest.fixture
+def as_query(session: SparkSession) -> Iterator[Callable[[str], None]]:
+    """Lets the test write as a streaming query does."""
+    yield lambda query: session.sparkContext.setLocalProperty(foreach_batch.QUERY_ID_PROPERTY, query)
+    session.sparkContext.setLocalProperty(foreach_batch.QUERY_ID_PROPERTY, None)  # type: ignore[arg-type]
+
+
+def test_queries_that_share_a_function_each_fence_their_own_failed_run(
+    session: SparkSession, bootstrap: str, name: str, as_query: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The batch of one was taken for the one before that of the other, whose failed run was not fenced then."""
+    fenced: list[str] = []
+    fence = foreach_batch.fence
+
+    def noted(options: SinkOptions, query_id: str, tasks: Any) -> None:
+        fenced.append(query_id.removeprefix(name))
+        fence(options, query_id, tasks)
+
+    monkeypatch.setattr(foreach_batch, "fence", noted)
+    write = foreach_batch.exactly_once(bootstrap, topic=kafka.create(bootstrap, f"{name}out"))
+    rows = session.range(0, 20, numPartitions=2).selectExpr("cast(id as string) as value")
+    for query, batch_id in (("a", 0), ("b", 0), ("a", 1)):
+        as_query(name + query)
+        write(rows, batch_id)
+    assert fenced == ["a", "b"], "each query goes on where it was"
+    with pytest.raises(Exception, match="failing"):
+        write(rows.selectExpr("raise_error('failing') as value"), 2)
+    for query, batch_id in (("b", 1), ("a", 2)):
+        as_query(name + query)
+        write(rows, batch_id)
+    assert fenced == ["a", "b", "a"]
+
+
+def test_a_second_query_of_a_function_with_one_query_id_is_refused(
+    session: SparkSession, bootstrap: str, name: str, as_query: Callable[[str], None]
+) -> None:
+    """Its rows were taken for repeats of the first one's, or stopped the query with an error about changed rows."""
+    topic = kafka.create(bootstrap, f"{name}out")
+    write = foreach_batch.exactly_once(bootstrap, topic=topic, query_id=f"{name}query")
+    rows = session.range(0, 20, numPartitions=2).selectExpr("cast(id as string) as value")
+    for query, batch_id in (("a", 0), ("a", 1)):
+        as_query(name + query)
+        write(rows, batch_id)
+    as_query(f"{name}b")
+    with pytest.raises(progress.SinkError, match=f"another query writes with query_id='{name}query'"):
+        write(rows, 0)
+    as_query(f"{name}a")
+    write(rows, 2)
+    assert Counter(kafka.values(bootstrap, topic)) == Counter({number: 3 for number in range(20)})
+
+
 def test_rows_may_name_topic_partition_key_headers_and_time(session: SparkSession, bootstrap: str, name: str) -> None:
     topics = [kafka.create(bootstrap, f"{name}{number}") for number in range(2)]
     at = datetime(2025, 6, 15, 12, 0, 0, 123_000)
