@@ -13,6 +13,7 @@ from kafka_shim.compat.scenarios import Scenario, load
 from kafka_shim.compat.tests.compat.planted import Bug, PlantedShim
 from kafka_shim.compat.tests.compat.planted import load as load_bugs
 from kafka_shim.targets import make
+from kafka_shim.targets.waiting import PATIENCE_S
 
 # Most bugs show as an answer that never comes: it is waited for this much longer than the whole healthy scenario took.
 TIMES_HEALTHY = 3
@@ -32,9 +33,13 @@ def healthy(scenario: Scenario) -> runner.Outcome:
 
 
 def planted(bug: str, scenario: Scenario, right: Future[runner.Outcome]) -> Pair:
-    patience_s = max(LEAST_PATIENCE_S, TIMES_HEALTHY * right.result().seconds)
-    with PlantedShim(bug, scenario.settings) as target:
-        return right.result(), runner.run_one(scenario, target, NONCE, patience_s)
+    outcome = right.result()
+    for patience_s in (max(LEAST_PATIENCE_S, TIMES_HEALTHY * outcome.seconds), PATIENCE_S):
+        with PlantedShim(bug, scenario.settings) as target:
+            wrong = runner.run_one(scenario, target, NONCE, patience_s)
+        if BUGS[bug].says in what_it_says(outcome, wrong):
+            break  # else an answer may only have been late, on a busy machine
+    return outcome, wrong
 
 
 @pytest.fixture(scope="module")

@@ -34,7 +34,6 @@ SASL = {
 }
 ANY = {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1, "permission_type": 1}
 NAMED: dict[str, Any] = {"resource_name_filter": None, "principal_filter": None, "host_filter": None}
-SHOWN_SECONDS = 20.0
 
 
 @dataclass(frozen=True)

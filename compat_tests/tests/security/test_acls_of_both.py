@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from kafka_shim.targets import Target
 
-SHOWN_S = 10.0
+SHOWN_S = 60.0
 SETTINGS = {"authorizer.class.name": AUTHORIZER, "super.users": "User:ANONYMOUS"}
 
 

@@ -21,7 +21,7 @@ from kafka_shim.targets import Target
 # Closing a producer whose broker went away leaves sockets to the collector in the clients.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 
-READ_S = 20
+READ_S = 60
 
 
 class Confluent:
