@@ -10,7 +10,7 @@ never send it, and Kafka ignores it.
 
 from __future__ import annotations
 
-from kafka_shim.authorization import authorized, require, topics_described_by
+from kafka_shim.authorization import authorized_in_steps, require, topics_described_by
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.own_tags import EXPLAIN_TAG
 from kafka_shim.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
@@ -32,12 +32,14 @@ KEY, MIN, MAX = 65, 0, 0
 REQUEST, RESPONSE = DescribeTransactionsRequest, DescribeTransactionsResponse
 ABANDONABLE = True
 
+PARTITIONS_PER_STEP = 256
+
 
 def handle(context: Context, request: DescribeTransactionsRequest) -> Steps[DescribeTransactionsResponse]:
     transactions = context.broker.transactions
     states: list[TransactionState] = []
     for name in request.transactional_ids:
-        states.append(_describe(context, transactions, name))
+        states.append((yield from _describe(context, transactions, name)))
         yield
     if request.unknown_tags and EXPLAIN_TAG in request.unknown_tags:
         may_describe = topics_described_by(context)
@@ -53,18 +55,24 @@ def handle(context: Context, request: DescribeTransactionsRequest) -> Steps[Desc
     return DescribeTransactionsResponse(transaction_states=states)
 
 
-def _describe(context: Context, transactions: TransactionCoordinator, transactional_id: str) -> TransactionState:
+def _describe(context: Context, transactions: TransactionCoordinator, transactional_id: str) -> Steps[TransactionState]:
+    """The transaction is described as it is in the first step."""
     try:
         require(context, AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id)
         txn = transactions.describe(transactional_id)
     except KafkaError as error:
         return TransactionState(transactional_id=transactional_id, error_code=error.code)
-    described = authorized(context, AclOperation.DESCRIBE, ResourceType.TOPIC, {topic for topic, _ in txn.partitions})
-    topics: dict[str, list[int]] = {}
-    for topic, partition in sorted(txn.partitions):
-        if topic not in described:
-            continue
-        topics.setdefault(topic, []).append(partition)
+    by_topic: dict[str, list[int]] = {}
+    for number, (topic, partition) in enumerate(txn.partitions, 1):
+        by_topic.setdefault(topic, []).append(partition)
+        if number % PARTITIONS_PER_STEP == 0:
+            yield
+    described = yield from authorized_in_steps(context, AclOperation.DESCRIBE, ResourceType.TOPIC, by_topic)
+    topics: list[TopicData] = []
+    for topic in sorted(by_topic):
+        if topic in described:
+            topics.append(TopicData(topic=topic, partitions=sorted(by_topic[topic])))
+            yield
     return TransactionState(
         transactional_id=transactional_id,
         transaction_state=STATE_NAMES[txn.state],
@@ -72,5 +80,5 @@ def _describe(context: Context, transactions: TransactionCoordinator, transactio
         transaction_start_time_ms=txn.start_ms,
         producer_id=txn.producer_id,
         producer_epoch=txn.producer_epoch,
-        topics=[TopicData(topic=topic, partitions=partitions) for topic, partitions in topics.items()],
+        topics=topics,
     )

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from kafka_shim.api.k61_describe_producers import PRODUCERS_PER_STEP
+from kafka_shim.api.k65_describe_transactions import PARTITIONS_PER_STEP
 from kafka_shim.api.token_requests import ANONYMOUS
 from kafka_shim.embedded import Broker
+from kafka_shim.internal_topics import TRANSACTION_STATE_TOPIC
 from kafka_shim.targets.requests import make
 from kafka_shim.tests.turns.harness import answer_when, begun, producer, steps_of, topics
+from kafka_shim.txn.transaction import TV2
 from kafka_shim.wire_client import Connection
 
 MANY = 60
@@ -48,6 +51,27 @@ def test_transactions_are_listed_in_steps(broker: Broker) -> None:
             f"id-{number}" for number in range(MANY)
         )
         assert count >= MANY
+
+
+def test_the_partitions_of_a_transaction_are_described_in_steps(broker: Broker) -> None:
+    count = 3 * PARTITIONS_PER_STEP
+    asked = frozenset((f"t{number % 2}", number) for number in range(count))
+
+    def run(state: Any) -> tuple[dict[str, list[int]], int]:
+        state.metadata.ensure_internal_topic(TRANSACTION_STATE_TOPIC)
+        transactions = state.transactions
+        producer = transactions.init_producer_id("app", 60_000, None).response
+        transactions.add_partitions("app", *producer, asked, TV2)
+        steps = begun(state, make("DescribeTransactions", transactional_ids=["app"]), 0, 2)
+        transactions.decide("app", *producer, False, TV2)  # between two steps
+        answer, left = steps_of(steps)
+        (described,) = answer.transaction_states
+        assert described.transaction_state == "Ongoing"
+        return {topic.topic: topic.partitions for topic in described.topics}, left
+
+    described, left = broker.call(run, broker.state)
+    assert described == {"t0": [*range(0, count, 2)], "t1": [*range(1, count, 2)]}
+    assert left >= 2
 
 
 def test_the_producers_of_a_partition_are_described_in_steps(broker: Broker) -> None:
