@@ -32,11 +32,12 @@ class FrameEnd(Answering):
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Returns where the next read goes: the buffer that all connections share, more of it if the client's last
-        frame was larger than `memory_pool.PROBE_BYTES` and nothing of it waits, or what `_get_rest` says while a frame
-        is incomplete."""
+        frame was larger than `memory_pool.PROBE_BYTES`, nothing came behind it and nothing of it waits, or what
+        `_get_rest` says while a frame is incomplete."""
 
     def buffer_updated(self, nbytes: int) -> None:
-        """So many bytes were read into it: `_consume`, or `_rest_updated` while a frame is incomplete."""
+        """So many bytes were read into it: `_consume`, or `_rest_updated` while a frame is incomplete. Calls
+        `_let_others` if a read was filled by frames of which some are whole."""
 
     def _handle_now(self, frame: memoryview) -> None:
         """Have the dispatcher handle one frame, and send its answer. Calls `_failed` with what it raises, `_wait_for`
@@ -50,9 +51,10 @@ class FrameEnd(Answering):
     def _consume(self, data: memoryview, size_bytes: int) -> None:
         """Handle every complete frame of `data` and keep the rest: as `_handle_now` with each frame (`_handle` until
         the client has authenticated), `close` with what `_frame_refusal` says of a length that is refused, and `_keep`
-        with what is left, also while a request waits or a response is not sent. An answer that a whole request to
-        produce follows leaves with the answer to that one, up to 32 answers and 16 KB: a write for each would wake the
-        client for each. That of a short way may leave with those of other connections (`HeldAnswers`)."""
+        with what is left, also while a request waits or a response is not sent. Behind 32 frames `_let_others` is
+        called, and the others are left. An answer that a whole request to produce follows leaves with the answer to
+        that one, up to 16 KB of them: a write for each would wake the client for each. That of a short way may
+        leave with those of other connections (`HeldAnswers`)."""
 
     def send_held(self) -> None:
         """Send the answer that waits for those of others, unless the connection is closing. Calls `_failed` with what

@@ -17,9 +17,12 @@ from kafka_shim.cext.messages import EncodeError, LargeRequestError
 cdef enum:
     LENGTH_BYTES = 4
     API_KEY_BYTES = 2
-    PROBE_BYTES = 65536         # as memory_pool.PROBE_BYTES
-    # The most answers that wait for the next one, and their bytes.
-    MOST_ANSWERS = 32
+    # As in memory_pool.
+    PROBE_BYTES = 65536
+    WIDE_PROBE_BYTES = 4 * PROBE_BYTES
+    # The most requests of a connection that are served before the others have their turn.
+    MOST_REQUESTS = 32
+    # The bytes of the answers that wait for the next one.
     MOST_ANSWERS_BYTES = 16 * 1024
     DEBUG = 10                  # of `logging`
     PRODUCE = 0
@@ -65,10 +68,13 @@ cdef class FrameEnd(Answering):
         return self._memory.probe
 
     def buffer_updated(self, Py_ssize_t nbytes):
+        cdef bint is_full
         self.last_active_ms = self._clock.monotonic_ms()
         if self._frame is None and self._held is None:
-            self._is_wide = nbytes > PROBE_BYTES
-            self._cut(self._memory.wide_probe, nbytes)
+            is_full = nbytes == (WIDE_PROBE_BYTES if self._is_wide else PROBE_BYTES)
+            self._is_wide = False
+            if self._cut(self._memory.wide_probe, nbytes) and is_full:
+                self._let_others()  # libuv would read again at once
         else:
             self._rest_updated(nbytes)
 
@@ -203,7 +209,7 @@ cdef class FrameEnd(Answering):
             self._transport.write(answer)
             return 0
         self._answers_bytes += size_bytes
-        if not may_wait or len(self._answers) >= MOST_ANSWERS or self._answers_bytes >= MOST_ANSWERS_BYTES:
+        if not may_wait or self._answers_bytes >= MOST_ANSWERS_BYTES:
             self._send_answers()
         return 0
 
@@ -228,6 +234,8 @@ cdef class FrameEnd(Answering):
         self._cut(data, size_bytes)
 
     cdef int _cut(self, object data, Py_ssize_t size_bytes) except -1:
+        """Returns how many frames were handled."""
+        cdef int served = 0
         cdef Py_buffer view
         cdef Py_ssize_t at = 0
         cdef int64_t length
@@ -242,14 +250,20 @@ cdef class FrameEnd(Answering):
                 and not self._write_paused
                 and not self.is_closing
             ):
+                if served == MOST_REQUESTS:
+                    self._let_others()
+                    break
                 length = load_i32(<const uint8_t*>view.buf + at)
                 if not 0 <= length <= self._max_frame_bytes:
                     self.close(self._frame_refusal(data, at))
-                    return 0
+                    return served
                 if length > size_bytes - at - LENGTH_BYTES:
                     break
                 frame = data[at + LENGTH_BYTES:at + LENGTH_BYTES + length]
                 at += LENGTH_BYTES + length
+                served += 1
+                if length > PROBE_BYTES:
+                    self._is_wide = at == size_bytes
                 if self._must_log_in:
                     self._handle(frame)
                 else:
@@ -265,7 +279,7 @@ cdef class FrameEnd(Answering):
             self._send_answers()
             if at < size_bytes and not self.is_closing:
                 self._keep(data[at:size_bytes])
-            return 0
+            return served
         finally:
             PyBuffer_Release(&view)
 

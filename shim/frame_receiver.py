@@ -3,12 +3,13 @@
 Memory. An idle connection holds no buffer. All connections of a loop share one probe buffer for reads. Only a frame
 that did not arrive whole gets its own buffer, and the rest of the frame is read directly into it. That buffer grows
 with the bytes received, not with the value of the length field. A client whose frames are somewhat larger than the
-probe is read with more of it, so that they are copied no more than smaller ones.
+probe, and which sends one at a time, is read with more of it, so that they are copied no more than smaller ones.
 
 Turns. libuv reads a connection again, up to 32 times, as long as each read fills its buffer. A buffer in which the rest
 of a frame just fits would be filled by every frame, and a client that sends the next request at once would be
 served sixteen times while others wait. So there is room for a byte of the next frame, which a client that waits for its
-response has not sent.
+response has not sent. One that does not wait is read again on the next turn only, if its requests fill a read, if one
+begins where a larger one ends, or after 32 of them.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ class FrameReceiver(FrameEnd, asyncio.BufferedProtocol):
     Event-loop thread only."""
 
     __slots__ = (
+        "_awaits_turn",
         "_filled_bytes",
         "_frame_bytes",
         "_is_paused",
@@ -83,6 +85,8 @@ class FrameReceiver(FrameEnd, asyncio.BufferedProtocol):
         # Why the connection is closed once that request is answered; empty: the client sends nothing more.
         self._closing_reason = None
         self._write_paused = False
+        # Whether what was received waits for the next turn of the loop.
+        self._awaits_turn = False
         self._is_paused = False
         self.is_closing = False
         self.last_active_ms = 0
@@ -143,10 +147,10 @@ class FrameReceiver(FrameEnd, asyncio.BufferedProtocol):
         if frame is not None:
             self._filled_bytes += nbytes
             if self._filled_bytes >= self._frame_bytes:
-                if self._task is None and not self._write_paused:
-                    self._handle_whole(frame)
-                else:
+                if self._is_busy:
                     self._pause()
+                else:
+                    self._handle_whole(frame)
             elif self._filled_bytes == len(frame):
                 self._grow(frame)
             return
@@ -158,8 +162,8 @@ class FrameReceiver(FrameEnd, asyncio.BufferedProtocol):
     def _keep(self, rest: memoryview) -> None:
         is_login = self._registry.awaits_login(self)
         must_wait = self._memory.is_full and len(rest) >= LENGTH_BYTES and not is_login
-        if self._task is not None or self._write_paused or must_wait:
-            if self._task is None and not self._write_paused:
+        if self._is_busy or must_wait:
+            if not self._is_busy:
                 self._memory.waiting[self] = None
             self._held = bytearray(rest)
             self._pause()
@@ -212,14 +216,15 @@ class FrameReceiver(FrameEnd, asyncio.BufferedProtocol):
         self._frame = None
         is_uncounted = self._is_uncounted
         end = self._frame_bytes
-        self._is_wide = PROBE_BYTES < end < WIDE_PROBE_BYTES and not is_uncounted
         following = bytes(frame[end : self._filled_bytes]) if self._filled_bytes > end else b""
+        self._is_wide = PROBE_BYTES < end < WIDE_PROBE_BYTES and not is_uncounted and not following
         try:
             self._handle(frame[LENGTH_BYTES:end])
         finally:
             if not is_uncounted:
                 self._memory.give_back(frame)
         if following and not self.is_closing:
+            self._let_others()
             self._consume(memoryview(following), len(following))
 
     def _drop_frame(self) -> None:
@@ -231,6 +236,24 @@ class FrameReceiver(FrameEnd, asyncio.BufferedProtocol):
 
     # --- flow
 
+    @property
+    def _is_busy(self) -> bool:
+        """Whether no frame may be handled now."""
+        return self._task is not None or self._write_paused or self._awaits_turn
+
+    def _let_others(self) -> None:
+        """Read and handle no more in this turn of the loop: the client does not wait for its responses, and would be
+        served for as long as it sends."""
+        if self._awaits_turn or self.is_closing:
+            return
+        self._clock.soon()(self._take_turn)
+        self._awaits_turn = True
+        self._pause()
+
+    def _take_turn(self) -> None:
+        self._awaits_turn = False
+        self.proceed()
+
     def _pause(self) -> None:
         if not self._is_paused and not self.is_closing:
             self._is_paused = True
@@ -239,7 +262,7 @@ class FrameReceiver(FrameEnd, asyncio.BufferedProtocol):
     def proceed(self) -> None:
         """Handle the bytes that were received while this connection had to wait, then resume reading. If that fails,
         this connection is closed: who calls may be another one, that gives back the memory this one waits for."""
-        if not self._is_paused or self._task is not None or self._write_paused or self.is_closing:
+        if not self._is_paused or self._is_busy or self.is_closing:
             return
         try:
             self._handle_received()
@@ -251,10 +274,10 @@ class FrameReceiver(FrameEnd, asyncio.BufferedProtocol):
         if frame is not None and self._filled_bytes >= self._frame_bytes:
             self._handle_whole(frame)
         held = self._held
-        if held is not None and self._task is None and not self._write_paused:
+        if held is not None and not self._is_busy:
             self._held = None
             self._consume(memoryview(held), len(held))
-        if self._task is None and not self._write_paused and not self.is_closing and self not in self._memory.waiting:
+        if not self._is_busy and not self.is_closing and self not in self._memory.waiting:
             self._is_paused = False
             self._transport.resume_reading()
 

@@ -58,6 +58,9 @@ class Receiver(FrameEnd):
         self.session.muted_ms = 0
         self._task = "muted"
 
+    def _let_others(self) -> None:
+        self.done.append("others")
+
     def _keep(self, rest: memoryview) -> None:
         self.kept = bytes(rest)
 
@@ -134,11 +137,18 @@ def test_answers_leave_before_the_client_is_muted():
 
 def test_answers_that_wait_are_bounded():
     texts = [b"%03d" % number for number in range(70)]
-    assert [len(each) for each in Receiver().receive(*produces(*texts))] == [96, 96, 18]
     large = {text: text * 2000 for text in texts[:7]}
     assert [len(each) for each in Receiver(large).receive(*produces(*texts[:7]))] == [18_000, 18_000, 6_000]
     huge = {b"a": b"a" * 20_000}
     assert [len(each) for each in Receiver(huge).receive(*produces(b"a", b"b", b"c"))] == [20_000, 2]
+
+
+def test_so_many_requests_are_handled_before_others_have_their_turn():
+    texts = [b"%02d" % number for number in range(70)]
+    receiver = Receiver()
+    assert receiver.receive(*produces(*texts)) == ["others", b"".join(texts[:32])]
+    assert receiver.kept == b"".join(produces(*texts[32:]))
+    assert Receiver().receive(*produces(*texts[:32])) == [b"".join(texts[:32])]
 
 
 def test_answers_leave_although_the_connection_was_closed_meanwhile():

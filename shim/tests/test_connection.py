@@ -104,6 +104,63 @@ def test_many_requests_in_one_piece_are_answered_in_order(looped):
         assert [int.from_bytes(read_answer(sock)[:4]) for _ in range(count)] == list(range(count))
 
 
+def deliver(connection, data: bytes) -> list[int]:
+    """As the transport does, on the broker's loop, until the connection reads no more. Returns how much room there was
+    for each read."""
+    rooms = []
+    while data and not connection._is_paused:
+        buffer = connection.get_buffer(-1)
+        rooms.append(len(buffer))
+        piece, data = data[: len(buffer)], data[len(buffer) :]
+        buffer[: len(piece)] = piece
+        connection.buffer_updated(len(piece))
+    return rooms
+
+
+@pytest.mark.parametrize(
+    ("count", "size_bytes"),
+    [
+        pytest.param(2000, 0, id="many in one read"),
+        pytest.param(5, PROBE_BYTES // 4, id="a read that they fill"),
+        pytest.param(2, 100_000, id="the next one begins where a larger one ends"),
+    ],
+)
+def test_a_client_that_awaits_no_response_is_not_served_for_as_long_as_it_sends(looped, count, size_bytes):
+    """One held the event loop for as long as all requests of up to 32 reads took, of 64 KB or 256 KB each."""
+    with raw(looped) as sock:
+        sock.sendall(versions_frame())
+        read_answer(sock)
+        (connection,) = looped.call(lambda: list(looped._server._registry.connections))
+        requests = looped.state.metrics.requests
+        frames = []
+        for number in range(count):
+            frame = versions_frame(number)
+            # Nobody reads what is behind the last field.
+            frame = frame.ljust(size_bytes, b"\0")
+            frames.append((len(frame) - 4).to_bytes(4) + frame[4:])
+
+        def served() -> tuple[int, bool]:
+            before = requests[18]
+            deliver(connection, b"".join(frames))
+            return requests[18] - before, connection._is_paused
+
+        most = min(count - 1, 32)
+        assert looped.call(served) == (most, True)
+        if not size_bytes:
+            assert [int.from_bytes(read_answer(sock)[:4]) for _ in range(count)] == list(range(count))
+        else:  # what did not come is no part of the test
+            assert [int.from_bytes(read_answer(sock)[:4]) for _ in range(most)] == list(range(most))
+
+
+def test_a_client_that_has_sent_many_requests_and_no_more_has_all_answers(looped):
+    count = 5000
+    with raw(looped) as sock:
+        sock.sendall(b"".join(versions_frame(number) for number in range(count)))
+        sock.shutdown(socket.SHUT_WR)
+        assert [int.from_bytes(read_answer(sock)[:4]) for _ in range(count)] == list(range(count))
+        assert is_closed(sock)
+
+
 def test_requests_behind_one_that_waits_are_answered_after_it(looped):
     with Connection(looped.bootstrap_servers, timeout_s=PATIENCE_S) as client, raw(looped) as sock:
         make_topic(client, "t")
@@ -172,17 +229,6 @@ def test_a_client_of_larger_frames_is_read_with_more_of_the_probe(looped, monkey
         ReceiveMemory, "take", lambda self, size_bytes: taken.append(size_bytes) or take(self, size_bytes)
     )
 
-    def deliver(frame: bytes) -> list[int]:
-        """As the transport does. Returns how much room there was for each read."""
-        rooms = []
-        while frame:
-            buffer = connection.get_buffer(-1)
-            rooms.append(len(buffer))
-            piece, frame = frame[: len(buffer)], frame[len(buffer) :]
-            buffer[: len(piece)] = piece
-            connection.buffer_updated(len(piece))
-        return rooms
-
     with Connection(looped.bootstrap_servers, timeout_s=PATIENCE_S) as client:
         make_topic(client, "t")
         (connection,) = looped.call(lambda: list(looped._server._registry.connections))
@@ -190,7 +236,7 @@ def test_a_client_of_larger_frames_is_read_with_more_of_the_probe(looped, monkey
         def read(size_bytes: int) -> list[int]:
             frame = encode_request_frame(produce_request("t", 0, batch(bytes(size_bytes - 200))), 9, 1, "test")
             taken.clear()
-            rooms = looped.call(deliver, frame)
+            rooms = looped.call(deliver, connection, frame)
             assert int.from_bytes(client.receive_frame()[:4]) == 1
             return rooms
 
@@ -199,6 +245,14 @@ def test_a_client_of_larger_frames_is_read_with_more_of_the_probe(looped, monkey
         assert (read(200_000), taken) == ([WIDE_PROBE_BYTES], [])
         assert (read(50_000), taken) == ([WIDE_PROBE_BYTES], [])
         assert (read(50_000), taken) == ([PROBE_BYTES], [])
+        # Nor is one that sends more before it has its response.
+        assert read(100_000)[0] == PROBE_BYTES
+        assert read(50_000) == [WIDE_PROBE_BYTES]
+        assert read(100_000)[0] == PROBE_BYTES
+        two = versions_frame(1) + versions_frame(2)
+        looped.call(deliver, connection, two)
+        assert [int.from_bytes(client.receive_frame()[:4]) for _ in range(2)] == [1, 2]
+        assert read(50_000) == [PROBE_BYTES]
         assert (read(300_000)[0], len(taken)) == (PROBE_BYTES, 1)
         assert (read(300_000)[0], len(taken)) == (PROBE_BYTES, 1)
         # What comes while a request waits is held, whatever came before.
