@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from kafka_shim.context import Context
     from kafka_shim.metadata.store import MetadataStore
+    from kafka_shim.quota.request_throttle import MutationQuota
     from kafka_shim.turns import Steps
 
 KEY, MIN, MAX = 19, 2, 7
@@ -44,7 +45,14 @@ REQUEST, RESPONSE = CreateTopicsRequest, CreateTopicsResponse
 
 
 async def handle(context: Context, request: CreateTopicsRequest) -> CreateTopicsResponse:
-    response = await context.broker.turns.run(_create(context, request), context.throttle)
+    throttle = context.throttle
+    quota = None if throttle is None else throttle.mutation_quota(is_strict=context.api_version >= 6)
+    return await create(context, request, quota)
+
+
+async def create(context: Context, request: CreateTopicsRequest, quota: MutationQuota | None) -> CreateTopicsResponse:
+    """Create the topics, counted against this quota, with the rights of the client of any request."""
+    response = await context.broker.turns.run(_create(context, request, quota), context.throttle)
     if not request.validate_only:
         metadata = context.broker.metadata
         await metadata.await_log_changes()
@@ -52,7 +60,7 @@ async def handle(context: Context, request: CreateTopicsRequest) -> CreateTopics
     return response
 
 
-def _create(context: Context, request: CreateTopicsRequest) -> Steps[CreateTopicsResponse]:
+def _create(context: Context, request: CreateTopicsRequest, quota: MutationQuota | None) -> Steps[CreateTopicsResponse]:
     names = Counter(topic.name for topic in request.topics)
     accepted = [topic for topic in request.topics if names[topic.name] == 1 and topic.name != CLUSTER_METADATA_TOPIC]
     metadata = context.broker.metadata
@@ -69,7 +77,6 @@ def _create(context: Context, request: CreateTopicsRequest) -> Steps[CreateTopic
         raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, None)
     counts = [len(topic.assignments) or topic.num_partitions for topic in accepted]
     topics.check_request_size(counts, context.broker.config.num_partitions)
-    quota = None if context.throttle is None else context.throttle.mutation_quota(is_strict=context.api_version >= 6)
     counted: set[str] = set()
     answers: list[CreatableTopicResult] = []
     made: dict[str, bytes] = {}

@@ -3,7 +3,8 @@
 The only request of the streams protocol's membership (KIP-1071). Epoch 0 joins with the application's topology, a
 positive epoch is a heartbeat, -1 leaves. The response carries the member's tasks if they changed, statuses of the
 group, and where the application's instances answer queries. Internal topics that are missing are created with the
-client's rights; why one could not be created is part of the status for two heartbeat intervals. UNSUPPORTED_VERSION if
+client's rights; why one could not be created is part of the status for two heartbeat intervals. They count against the
+client's quota of partition mutations as in a CreateTopics, but do not throttle the heartbeat. UNSUPPORTED_VERSION if
 `group.coordinator.rebalance.protocols` does not include the protocol, or if streams.version is 0. As in 4.3.1, static
 members, source topics by expression, offsets of tasks and warm-up tasks of members are INVALID_REQUEST.
 """
@@ -43,6 +44,8 @@ REQUEST, RESPONSE = StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
 MOST_ERRORS = 3
 # Any that is not zero will do: nothing waits for it.
 TIMEOUT_MS = 30_000
+# Kafka's text of an error that has none in a CreateTopicsResponse.
+TEXTS = {ErrorCode.THROTTLING_QUOTA_EXCEEDED: "The throttling quota has been exceeded."}
 
 
 def handle(context: Context, request: StreamsGroupHeartbeatRequest) -> Answer | Coroutine[Any, Any, Answer]:
@@ -132,17 +135,19 @@ async def _with_topics(context: Context, group_id: str, topics: list[InternalTop
             for topic in topics
         ],
     )
+    quota = None if context.throttle is None else context.throttle.quota_of_topic_on_demand()
     try:
-        created = (await create_topics.handle(context, request)).topics
+        created = (await create_topics.create(context, request, quota)).topics
     except KafkaError as error:
         created = at_once(create_topics.failed(request, create_topics.MAX, error.code, error.message)).topics
     groups = context.broker.groups
     now_ms = context.broker.clock.now_ms()
     keep_ms = 2 * groups.image.streams_heartbeat_interval_ms(group_id)
-    reasons = {
-        result.name: result.error_message or ErrorCode(result.error_code).name
-        for result in created
-        if result.error_code
-    }
+    reasons = {result.name: result.error_message or _text(result.error_code) for result in created if result.error_code}
     groups.streams.topic_errors.put_all(reasons, now_ms, keep_ms)
     return outcome
+
+
+def _text(code: int) -> str:
+    error = ErrorCode(code)
+    return TEXTS.get(error, error.name)

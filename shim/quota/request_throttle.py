@@ -100,7 +100,8 @@ class RequestThrottle:
         return self._quotas.fetch.most_in_window(self._user, self._client_id)
 
     def quota_of_topic_on_demand(self) -> MutationQuota:
-        """Returns the strict quota for a topic that a Metadata request creates. It does not throttle that request."""
+        """Returns the strict quota for topics that a Metadata request or a StreamsGroupHeartbeat creates. It does not
+        throttle that request."""
         meter = self._quotas.controller_mutation.meter(self._user, self._client_id)
         return MutationQuota(self._quotas.clock, meter, is_strict=True)
 

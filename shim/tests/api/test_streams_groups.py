@@ -81,6 +81,27 @@ def test_why_a_topic_could_not_be_created_is_said(broker, client: Connection, to
     assert "log" not in broker.state.metadata.image.topics
 
 
+def test_internal_topics_count_as_mutations_and_throttle_no_heartbeat(broker, client: Connection, topic: str) -> None:
+    """Over quota the topics were made all the same, and the member's heartbeats were not read for the time that they
+    took: a large topology could cost it its session."""
+    quota = {"entity": [{"entity_type": "user", "entity_name": "ANONYMOUS"}]}
+    rate = {"key": "controller_mutation_rate", "value": 0.1, "remove": False}
+    answer: Any = client.request(make("AlterClientQuotas", entries=[{**quota, "ops": [rate]}]), 1)
+    assert [each.error_code for each in answer.entries] == [E.NONE]
+    assert join(client).throttle_time_ms == 0  # three partitions of a burst of 1.1
+    assert "log" in broker.state.metadata.image.topics
+    other = topology()
+    other["subtopologies"][0]["state_changelog_topics"] = [{"name": "second"}]
+    for detail in ("second", "second; Creation failed: second (The throttling quota has been exceeded.)."):
+        told = join(client, "h", shape=other)
+        assert (told.error_code, told.throttle_time_ms) == (E.NONE, 0)
+        assert f"Internal topics are missing: {detail}" in [each.status_detail for each in told.status]
+    assert "second" not in broker.state.metadata.image.topics
+    broker.clock.advance(30_000)
+    join(client, "h", shape=other)
+    assert "second" in broker.state.metadata.image.topics
+
+
 def test_errors_of_topics_are_forgotten() -> None:
     from kafka_shim.group.streams.requests import MOST_ERRORS, TopicErrors
 
