@@ -42,6 +42,8 @@ REQUEST, RESPONSE = StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
 
 # A status tells of at most so many topics that could not be created.
 MOST_ERRORS = 3
+# So much of a detail is told: no string may be longer than 32 KB, and a topology may have thousands of topics.
+MOST_DETAIL_CHARACTERS = 8000
 # Any that is not zero will do: nothing waits for it.
 TIMEOUT_MS = 30_000
 # Kafka's text of an error that has none in a CreateTopicsResponse.
@@ -115,6 +117,8 @@ def _invalid(reason: str) -> KafkaError:
 
 
 def _add_detail(response: StreamsGroupHeartbeatResponse, text: str) -> None:
+    if len(text) > MOST_DETAIL_CHARACTERS:
+        text = f"{text[:MOST_DETAIL_CHARACTERS]}..."
     for status in response.status or ():
         if status.status_code == MISSING_INTERNAL_TOPICS:
             status.status_detail += f"; {text}"

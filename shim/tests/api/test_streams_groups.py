@@ -126,6 +126,22 @@ def test_who_may_not_create_is_told_which_topics(broker, client: Connection, top
     assert "log" not in broker.state.metadata.image.topics
 
 
+def test_topics_that_no_string_can_name_are_told_in_part(broker, client: Connection, topic: str) -> None:
+    """The connection was closed at each heartbeat, with a traceback."""
+    shape = topology()
+    logs = [{"name": f"{number:03}".ljust(100, "x")} for number in range(400)]
+    shape["subtopologies"][0]["state_changelog_topics"] = logs
+    broker.state.authorizer = Denies(lambda operation, *_: operation is AclOperation.CREATE)
+    try:
+        told = join(client, shape=shape)
+    finally:
+        broker.state.authorizer = None
+    assert told.error_code == E.NONE
+    (detail,) = [each.status_detail for each in told.status if each.status_code == MISSING_INTERNAL]
+    assert "; Unauthorized to CREATE on topics " in detail
+    assert detail.endswith("...")
+
+
 @pytest.mark.parametrize(
     ("denied", "code"),
     [
