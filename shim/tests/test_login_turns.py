@@ -50,6 +50,41 @@ def test_a_turn_is_for_one_and_the_next_for_who_came_next():
     assert asyncio.run(main()) == ["a", "c", "late"]
 
 
+def test_turns_go_on_where_memory_ends_when_the_next_one_is_asked_for(monkeypatch: pytest.MonkeyPatch):
+    """A turn was taken for good then, and nobody could log in any more."""
+
+    async def main() -> list[str]:
+        turns, order = LoginTurns(), []
+        loop = asyncio.get_running_loop()
+        call_soon = loop.call_soon
+
+        def finds_none(callback, *arguments, **named):
+            if callback == turns._next:
+                raise MemoryError
+            return call_soon(callback, *arguments, **named)
+
+        async def wait(name: str) -> None:
+            await turns.next_turn()
+            order.append(name)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(loop, "call_soon", finds_none)
+            with pytest.raises(MemoryError):
+                turns.take()
+            with pytest.raises(MemoryError):
+                turns.next_turn()
+        assert turns.take()
+        tasks = [asyncio.create_task(wait(name)) for name in "abc"]
+        await asyncio.sleep(0)
+        with monkeypatch.context() as patch:
+            patch.setattr(loop, "call_soon", finds_none)
+            await asyncio.wait_for(asyncio.gather(*tasks), 60)
+        assert turns.take()
+        return order
+
+    assert asyncio.run(main()) == ["a", "b", "c"]
+
+
 def test_a_crowd_that_asks_at_once_is_handled_one_a_turn(monkeypatch: pytest.MonkeyPatch):
     turn, handled = 0, Counter[int]()
     handle = Dispatcher.handle
