@@ -23,6 +23,7 @@ def debugging_loop() -> asyncio.AbstractEventLoop:
     """asyncio's loop, watching for calls from wrong threads and coroutines that nobody awaits."""
     loop = asyncio.new_event_loop()
     loop.set_debug(True)
+    loop.slow_callback_duration = 1e9  # a slow callback is no fault, and its warning would be one where none may come
     return loop
 
 

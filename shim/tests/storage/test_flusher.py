@@ -182,7 +182,7 @@ def test_what_nobody_waits_for_is_done_though_there_is_always_something_that_is_
             flusher.run(removed.set)  # type: ignore[arg-type]
             assert removed.wait(20)
         else:
-            assert flusher.sync_later([str(path) for path in paths[2:]]).result(20) is None
+            assert flusher.sync_later([str(path) for path in paths[2:]]).result(60) is None
     finally:
         may_end.set()
 
@@ -227,7 +227,7 @@ def test_the_file_system_of_a_partition_that_is_a_link_is_synced_too(
             "kafka_shim.storage.flusher.sync_file_system", lambda directory: synced.append(os.stat(directory).st_dev)
         )
         paths = [str(tmp_path / f"t-{number % 3}" / f"{number}") for number in range(WHOLE_FROM_FILES)]
-        assert flusher.sync_all(paths, [str(tmp_path)]).result(20) is None
+        assert flusher.sync_all(paths, [str(tmp_path)]).result(60) is None
         assert synced == [os.stat(tmp_path).st_dev, os.stat(elsewhere).st_dev]
 
 

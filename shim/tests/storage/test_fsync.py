@@ -390,5 +390,5 @@ def test_the_event_loop_stands_still_for_one_fsync_whatever_others_wait_for(
     monkeypatch.setattr(flusher, "sync", let_go)
     log.flush()
     assert log.recovery_point == 1
-    others[-1].result(20)
+    others[-1].result(60)
     assert synced.index(log.active.path(names.LOG)) <= 1
