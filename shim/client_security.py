@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from kafka_shim.wire_client import Requests
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+INT32_MAX = (1 << 31) - 1
 HANDSHAKE_VERSION, AUTHENTICATE_VERSION = 1, 2
 
 
@@ -157,14 +158,15 @@ class ClientSecurity:
         nonce = base64.b64encode(Randomness().bytes_of(18)).decode()
         extension = ",tokenauth=true" if self._login.get("tokenauth", "").lower() == "true" else ""
         bare = f"n={name},r={nonce}{extension}"
-        server_first = self._send(connection, f"n,,{bare}".encode()).decode()
-        fields = dict(part.partition("=")[::2] for part in server_first.split(","))
+        answer = self._send(connection, f"n,,{bare}".encode())
         try:
+            server_first = answer.decode()
+            fields = dict(part.partition("=")[::2] for part in server_first.split(","))
             salt, iterations = base64.b64decode(fields["s"], validate=True), int(fields["i"])
             is_fresh = fields["r"].startswith(nonce) and len(fields["r"]) > len(nonce)
         except (KeyError, ValueError):
             is_fresh = False
-        if not is_fresh or iterations < 1:
+        if not is_fresh or not 1 <= iterations <= INT32_MAX:
             raise WireClientError(f"the broker's response is not a message of {self._mechanism}")
         salted = salted_password(self._mechanism, self._login["password"], salt, iterations)
         stored_key, server_key = keys_of(self._mechanism, salted)

@@ -182,6 +182,17 @@ class DisconnectError(Exception):
     an error of a Produce with acks=0, or a body that cannot be read."""
 
 
+def not_in_encoding(error: UnicodeError) -> str:
+    """Return what a line says of text that is not in its encoding. The rest of the text may be a secret."""
+    if isinstance(error, UnicodeEncodeError):
+        wrong = error.object[error.start : error.start + 1]
+        return (
+            f"{wrong!a}, character {error.start + 1} of a text, is not of {error.encoding.upper()}: is a word of the "
+            "command line in another encoding?"
+        )
+    return f"what was read is not text: {error}"
+
+
 def not_compiled(folder: str) -> str:
     """Return what to do where this Python finds no compiled modules in the package in `folder`."""
     import sys

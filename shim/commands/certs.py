@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from cryptography.x509 import Certificate
 
 BROKER = "broker"
+# What a common name has room for (RFC 5280: ub-common-name).
+MOST_CN = 64
 DEFAULT_DAYS = 30
 
 
@@ -51,6 +53,14 @@ def make(
         raise click.BadParameter(f"{strange[0]!r} cannot be the name of a file here", param_hint="--client")
     if not all(host.strip() for host in hosts):  # as of a variable that is not set
         raise click.BadParameter("a host has a name or an address, not ''", param_hint="--host")
+    long = [name for name in clients if len(name) > MOST_CN]
+    if long:
+        raise click.BadParameter(f"{long[0]!r} is longer than {MOST_CN} characters", param_hint="--client")
+    foreign = [host for host in hosts if not host.isascii()]
+    if foreign:
+        raise click.BadParameter(
+            f"{foreign[0]!r} is not of ASCII: give its A-label, as xn--mller-kva.example", param_hint="--host"
+        )
     names = ["ca", BROKER, *clients]
     paths = {name: directory / f"{name}.pem" for name in names}
     there = [path for path in paths.values() if path.exists()]

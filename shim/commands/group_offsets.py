@@ -56,7 +56,10 @@ Exit status: 0; 1 the broker refused or was not reached; 2 wrong or contradictin
 @click.option("--to-timestamp", type=click.IntRange(min=0), metavar="MS", help="as --to-datetime, in milliseconds")
 @click.option("--by-duration", metavar="DURATION", help="to the first record of the last P1DT2H, or 5m")
 @click.option(
-    "--from-file", type=click.File("r"), metavar="FILE", help="to the offsets in lines of topic,partition,offset"
+    "--from-file",
+    type=click.File("r", encoding="utf-8"),
+    metavar="FILE",
+    help="to the offsets in lines of topic,partition,offset",
 )
 @click.option("--dry-run", is_flag=True, help="only print; the default")
 @click.option("--execute", is_flag=True, help="do it")
@@ -124,7 +127,11 @@ def _check_contradictions(
 
 def _read_file(lines: Iterable[str]) -> Offsets:
     found: Offsets = {}
-    for number, row in enumerate(csv.reader(lines), start=1):
+    try:
+        rows = list(csv.reader(lines))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise click.BadParameter(f"it holds no lines of text: {error}", param_hint="--from-file") from None
+    for number, row in enumerate(rows, start=1):
         if not row:
             continue
         try:

@@ -11,6 +11,7 @@ from importlib import import_module
 import click
 
 from kafka_shim.commands.examples import epilog_of
+from kafka_shim.errors import not_in_encoding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ NOUNS = {
 }
 
 
+# The exit status of words that the command cannot use.
+USAGE = click.UsageError.exit_code
 HELP = {"help_option_names": ["-h", "--help"]}
 
 
@@ -158,6 +161,9 @@ def run(words: Sequence[str]) -> int:
         if isinstance(aborted.__cause__, KeyboardInterrupt):
             raise aborted.__cause__ from None
         return 1
+    except UnicodeError as error:
+        click.echo(f"error: {not_in_encoding(error)}", err=True)
+        return USAGE
     except OSError as error:
         if error.filename is not None:
             from kafka_shim.commands.directories import reason_of

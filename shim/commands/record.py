@@ -126,13 +126,18 @@ def record(
     try:
         outcome = asyncio.run(_record(where, to, second, capture, dial, dial_twin))
     except (OSError, _OutputError) as error:
-        kept = Path(capture)
-        if kept.is_file() and kept.stat().st_size == len(MAGIC):
-            kept.unlink()  # nothing was recorded
+        _remove_empty(capture)
         if isinstance(error, _OutputError):
             raise error.error from None
         raise click.ClickException(f"{error.filename or upstream}: {reason_of(error)}") from None
     return 0 if outcome is None else tell(outcome)
+
+
+def _remove_empty(capture: str) -> None:
+    """Remove a capture in which nothing was recorded."""
+    kept = Path(capture)
+    if kept.is_file() and kept.stat().st_size == len(MAGIC):
+        kept.unlink()
 
 
 async def _check_login(broker: tuple[str, int], dial: Dial) -> None:
@@ -206,15 +211,17 @@ def replay(target: str, keep: str | None, overwrite: bool, capture: str) -> int:
         raise click.ClickException(f"--keep {keep} is the capture that is replayed: name another file")
     if keep is not None and Path(keep).exists() and not overwrite:
         raise click.ClickException(f"{keep} exists: name another file, or give --overwrite")
-    with CaptureWriter(keep) if keep else contextlib.nullcontext() as writer:
-        try:
+    try:
+        with CaptureWriter(keep) if keep else contextlib.nullcontext() as writer:
             replayer = Replayer(to, writer=writer, dial=dialler(given_security()))
             outcome = asyncio.run(replayer.run(read_capture(capture)))
-        except CaptureError as error:
+    except (CaptureError, OSError) as error:
+        if keep is not None:
+            _remove_empty(keep)
+        if isinstance(error, CaptureError):
             raise click.ClickException(str(error)) from None
-        except OSError as error:
-            where = error.filename if error.filename is not None else target
-            raise click.ClickException(f"{where}: {reason_of(error)}") from None
+        where = error.filename if error.filename is not None else target
+        raise click.ClickException(f"{where}: {reason_of(error)}") from None
     return tell(outcome)
 
 

@@ -162,6 +162,9 @@ def upgrade_to_kafka(
     path = Path(config_file)
     if path.exists() and not force:
         fail(f"{config_file} exists: --force replaces it, --config-file FILE names another")
+    lost = [one for name in directories if "," in (one := str(Path(name).resolve())) or one != one.strip()]
+    if lost:
+        fail(f"log.dirs cannot name {lost[0]!r}, which has a comma or ends with a space: rename it first")
     reports = [_checked(name) for name in directories]
     damaged = [report.directory for report in reports if report.is_damaged]
     if damaged:
@@ -216,6 +219,9 @@ def _properties(directories: tuple[str, ...], listener: str, controller_listener
         fail(reason_of(err))
     if len({(meta.get("cluster.id"), meta.get("node.id")) for meta in metas.values()}) != 1:
         fail("the directories belong to different nodes")
+    unnamed = [directory for directory, meta in metas.items() if "node.id" not in meta]
+    if unnamed:
+        fail(f"{unnamed[0]}/{META_PROPERTIES} has no node.id: add the line node.id=NUMBER with the broker's own")
     if found is None:
         fail(f"none of the directories has {CLUSTER_METADATA_TOPIC}-0: name all of log.dirs")
     image, log = found

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 
 import click
 
@@ -13,6 +14,7 @@ _DURATION = re.compile(
 )
 _SHORT = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+EPOCH, MILLISECOND = datetime.fromtimestamp(0, UTC), timedelta(milliseconds=1)
 
 
 def now_ms() -> int:
@@ -55,7 +57,7 @@ def read_datetime(text: str) -> int:
         ) from None
     if found.tzinfo is None:
         found = found.replace(tzinfo=UTC)
-    return int(found.timestamp() * 1000)
+    return (found - EPOCH) // MILLISECOND
 
 
 def read_duration(text: str) -> int:
@@ -63,7 +65,7 @@ def read_duration(text: str) -> int:
     Raises click.BadParameter."""
     short = _SHORT.fullmatch(text)
     if short is not None:
-        return int(float(short[1]) * _UNITS_MS[short[2]])
+        return int(Decimal(short[1]) * _UNITS_MS[short[2]])
     found = _DURATION.fullmatch(text.upper())
     parts = (
         {} if found is None else {name: value for name, value in found.groupdict().items() if name != "sign" and value}
@@ -71,7 +73,7 @@ def read_duration(text: str) -> int:
     if found is None or not parts:
         raise click.BadParameter(f"{text!r} is not a duration: write P7D, PT1H30M, or 5m")
     units = {"days": 86_400_000, "hours": 3_600_000, "minutes": 60_000, "seconds": 1000}
-    total = int(sum(float(value) * units[name] for name, value in parts.items()))
+    total = int(sum(Decimal(value) * units[name] for name, value in parts.items()))
     return -total if found["sign"] else total
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 import time
 from dataclasses import dataclass
@@ -42,11 +43,19 @@ PAUSE_FACTOR = 10
 LEAST_NAME, GAP = 16, 2
 
 
+def _checked_number(context: click.Context, parameter: click.Parameter, seconds: float) -> float:
+    """click's range lets nan through, which is neither below nor above it."""
+    if math.isnan(seconds):
+        raise click.BadParameter(f"nan is not in the range {LEAST_REFRESH_S}<=x<={MOST_REFRESH_S}.", param=parameter)
+    return seconds
+
+
 @click.command(name="top", epilog=EPILOG, help="Watch throughput by topic, lag of groups and open transactions.")
 @bootstrap_option
 @click.option(
     "--refresh",
     type=click.FloatRange(LEAST_REFRESH_S, MOST_REFRESH_S),
+    callback=_checked_number,
     default=2.0,
     show_default=True,
     metavar="SECONDS",

@@ -132,9 +132,12 @@ def _password(path: str | None) -> str:
             raise click.UsageError(f"give the password with --password-file FILE or ${PASSWORD_VARIABLE}")
     else:
         try:
-            given = (sys.stdin.readline() if path == "-" else Path(path).read_text()).partition("\n")[0]
+            text = sys.stdin.readline() if path == "-" else Path(path).read_text(encoding="utf-8")
+            given = text.partition("\n")[0]
         except OSError as err:
             raise click.BadParameter(f"cannot read {path}: {err.strerror}", param_hint="--password-file") from None
+        except UnicodeDecodeError:
+            raise click.BadParameter(f"{path} is not text in UTF-8", param_hint="--password-file") from None
     if not given:
         raise click.UsageError("the password is empty")
     return given

@@ -192,6 +192,8 @@ SALT = base64.b64encode(b"salt").decode().encode()
         ((b"r=another,s=" + SALT + b",i=4096",), "is not a message of SCRAM-SHA-256"),
         ((b"r=NONCEmore,i=4096",), "is not a message of SCRAM-SHA-256"),
         ((b"e=other-error",), "is not a message of SCRAM-SHA-256"),
+        ((b"r=NONCEmore\xff,s=" + SALT + b",i=4096",), "is not a message of SCRAM-SHA-256"),
+        ((b"r=NONCEmore,s=" + SALT + b",i=99999999999",), "is not a message of SCRAM-SHA-256"),
     ],
 )
 def test_broker_must_prove_that_it_knows_the_credential(answers: tuple[bytes, ...], reason: str):

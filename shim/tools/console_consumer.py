@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import signal
 import sys
@@ -343,15 +344,15 @@ def _exists(cluster: Cluster, topic: str) -> bool:
 def _records(cluster: Cluster, source: Source, given: Given, settings: Settings) -> Iterator[Record]:
     """Records as they come: as many as asked for, until none came for the time that is given."""
     most, quiet_ms = given.number("max-messages"), given.number("timeout-ms")
-    left, last = -1 if most is None else most, time.monotonic()
-    while left:
+    left, last = math.inf if most in (None, -1) else most or 0, time.monotonic()
+    while left > 0:
         try:
             for record in _round(cluster, source, settings):
                 yield record
                 source.read((record.topic, record.partition), record.offset + 1)
                 last = time.monotonic()
                 left -= 1
-                if not left:
+                if left <= 0:
                     return
         except WireClientError as err:
             if not cluster.drop_lost(err):

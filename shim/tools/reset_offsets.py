@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import re
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 
 from kafka_shim.client.reading import EARLIEST, LATEST, list_offsets
@@ -34,6 +35,7 @@ SCENARIOS = (
 DURATION = re.compile(
     r"([-+]?)P(?:([-+]?\d+)D)?(?:T(?:([-+]?\d+)H)?(?:([-+]?\d+)M)?(?:([-+]?\d+(?:\.\d+)?)S)?)?", re.IGNORECASE
 )
+EPOCH, MILLISECOND = datetime.fromtimestamp(0, UTC), timedelta(milliseconds=1)
 DATE_FORMS = ("%Y-%m-%dT%H:%M:%S.%f%z", "%Y-%m-%dT%H:%M:%S%z")
 
 
@@ -144,10 +146,10 @@ def timestamp_of(text: str) -> int:
     zoned = text if re.search(r"(Z|[+-]\d\d:?\d\d)$", text) else f"{text}Z"
     for form in DATE_FORMS:
         try:
-            moment = datetime.strptime(zoned, form).astimezone(UTC)
+            moment = datetime.strptime(zoned, form)
         except ValueError:
             continue
-        return round(moment.timestamp() * 1000)
+        return (moment - EPOCH) // MILLISECOND
     raise InvalidArgument(f"{text} is no time of the form YYYY-MM-DDThh:mm:ss.sss")
 
 
@@ -157,22 +159,25 @@ def duration_ms(text: str) -> int:
     if match is None or not any(match.groups()[1:]):
         raise InvalidArgument(f"{text} is no duration of the form PnDTnHnMnS")
     days, hours, minutes = (int(match[at] or 0) for at in (2, 3, 4))
-    seconds = float(match[5] or 0) + 60 * (minutes + 60 * (hours + 24 * days))
-    return round(seconds * 1000) * (-1 if match[1] == "-" else 1)
+    seconds_ms = round(Decimal(match[5] or 0) * 1000)
+    return (seconds_ms + 60_000 * (minutes + 60 * (hours + 24 * days))) * (-1 if match[1] == "-" else 1)
 
 
 def _from_file(given: Given) -> dict[str, dict[TopicPartition, int]]:
     found: dict[str, dict[TopicPartition, int]] = {}
-    with Path(given.text("from-file")).open(encoding="utf-8", newline="") as file:
-        for row in csv.reader(file):
-            if not row:
-                continue
-            try:
-                topic, number, offset = row[-3:]
-                group = row[0] if len(row) == 4 else given.text("group")
-                found.setdefault(group, {})[topic, int(number)] = int(offset)
-            except ValueError:
-                raise InvalidArgument(f"{given.text('from-file')}: no [GROUP,]TOPIC,PARTITION,OFFSET: {row}") from None
+    path = given.text("from-file")
+    try:
+        with Path(path).open(encoding="utf-8", newline="") as file:
+            rows = [row for row in csv.reader(file) if row]
+    except (UnicodeDecodeError, csv.Error) as err:
+        raise InvalidArgument(f"{path}: no lines of text in UTF-8: {err}") from None
+    for row in rows:
+        try:
+            topic, number, offset = row[-3:]
+            group = row[0] if len(row) == 4 else given.text("group")
+            found.setdefault(group, {})[topic, int(number)] = int(offset)
+        except ValueError:
+            raise InvalidArgument(f"{path}: no [GROUP,]TOPIC,PARTITION,OFFSET: {row}") from None
     return found
 
 

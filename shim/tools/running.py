@@ -6,6 +6,7 @@ import errno
 import os
 import sys
 
+from kafka_shim.errors import not_in_encoding
 from kafka_shim.tools.options import Options, UsageError
 
 TYPE_CHECKING = False
@@ -43,7 +44,7 @@ def leave(main: Callable[[Sequence[str]], int]) -> None:
         status = 1
     except KeyboardInterrupt:
         status = INTERRUPTED
-    except (ConfigError, WireClientError, OSError) as err:
+    except (ConfigError, WireClientError, OSError, UnicodeError) as err:
         sys.stderr.write(f"{said(err)}\n")
         status = 1
     sys.exit(status)
@@ -51,6 +52,8 @@ def leave(main: Callable[[Sequence[str]], int]) -> None:
 
 def said(error: Exception) -> str:
     """The text of an error, without the number of one of the system."""
+    if isinstance(error, UnicodeError):
+        return not_in_encoding(error)
     if not isinstance(error, OSError) or not error.strerror:
         return str(error)
     if error.filename is not None:

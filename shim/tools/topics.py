@@ -164,7 +164,7 @@ def _configs(given: Given) -> dict[str, str]:
 def _assignment(text: str) -> list[list[int]]:
     found: list[list[int]] = []
     for number, part in enumerate(text.split(",") if text else ()):
-        brokers = [int(broker) for broker in part.split(":")]
+        brokers = [_broker(broker) for broker in part.split(":")]
         doubled = [str(broker) for broker in dict.fromkeys(brokers) if brokers.count(broker) > 1]
         if doubled:
             raise TopicError(f"Partition replica lists may not contain duplicate entries: {','.join(doubled)}")
@@ -172,6 +172,14 @@ def _assignment(text: str) -> list[list[int]]:
         if len(brokers) != len(found[0]):
             raise TopicError(f"Partition {number} has different replication factor: {brokers}")
     return found
+
+
+def _broker(text: str) -> int:
+    """The id of a broker. Raises TopicError with Java's message."""
+    try:
+        return int(text)
+    except ValueError:
+        raise TopicError(f'For input string: "{text}"') from None
 
 
 def list_topics(cluster: Cluster, given: Given) -> None:

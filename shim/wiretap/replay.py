@@ -111,11 +111,11 @@ class Replayer:
         return self.outcome
 
     async def _step(self, number: int, entry: Entry) -> None:
-        if entry.kind in (Kind.OPENED, Kind.CLOSED):
-            self._note(entry.kind, entry.connection)
         if entry.kind == Kind.OPENED:
             self._connections[entry.connection] = await _Connection.open(self._dial, self._target)
+            self._note(entry.kind, entry.connection)
         elif entry.kind == Kind.CLOSED:
+            self._note(entry.kind, entry.connection)
             connection = self._connections.pop(entry.connection, None)
             if connection is not None:
                 await connection.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -111,6 +112,12 @@ def test_a_name_that_is_no_utf_8_is_told(capsys: pytest.CaptureFixture[str]) -> 
         assert capsys.readouterr().err.startswith("error: the request cannot be written: a string has a lone surrogate")
 
 
+@pytest.mark.parametrize("words", [("--key", "\udcff"), ("-H", "a=\udcff"), ("--null-value", "\udcff")])
+def test_a_word_that_is_no_utf_8_is_told(words: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["produce", "t", *words]) == 2
+    assert re.fullmatch(r"error: '\\udcff', character 1 of a text, is not of UTF-8: .*\?\n", capsys.readouterr().err)
+
+
 def test_an_answer_that_nobody_waited_for_is_passed_over() -> None:
     """As Ctrl-C leaves it: the request is out, and its answer comes before that of the next."""
     with Broker() as broker:
@@ -190,6 +197,11 @@ def test_a_closed_output_is_no_error_of_python(words: tuple[str, ...]) -> None:
         reading = ["sh", "-c", '"$@" | true', "sh", *COMMAND, *words, "--bootstrap-server", broker.bootstrap_servers]
         done = subprocess.run(reading, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
         assert done.stderr == ""
+
+
+def test_a_pause_that_is_no_number_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["top", "--once", "--refresh", "nan"]) == 2
+    assert "nan is not in the range 0.5<=x<=60.0." in capsys.readouterr().err
 
 
 def drawn(width: int) -> list[str]:

@@ -253,6 +253,10 @@ def test_offsets_go_to_a_file_and_come_back(run, wire, tmp_path):
         file.write_text(text)
         status, _, err = run("groups", "reset-offsets", "g", "--from-file", str(file))
         assert (status, told in err) == (2, True)
+    for data, told in ((b"\xfe,0,1\n", "can't decode byte 0xfe"), (b"t" * 200_000, "field larger than field limit")):
+        file.write_bytes(data)
+        status, _, err = run("groups", "reset-offsets", "g", "--from-file", str(file))
+        assert (status, "it holds no lines of text: " in err, told in err) == (2, True, True)
 
 
 @pytest.mark.parametrize(

@@ -248,6 +248,19 @@ def test_replay_wants_a_broker(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "--target" in capsys.readouterr().err
 
 
+def test_a_replay_that_does_not_begin_keeps_nothing(
+    capture: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = tmp_path / "kept"
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        assert (
+            main(["replay", "--target", "{}:{}".format(*bound.getsockname()), "--keep", str(kept), str(capture)]) == 1
+        )
+    assert "the connection was refused" in capsys.readouterr().err
+    assert not kept.exists()
+
+
 def test_a_kept_replay_is_not_overwritten_unasked(
     capture: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -433,8 +433,11 @@ def test_times_are_shown_as_times():
         -1000,
         300_000,
     ]
+    assert [read_duration(one) for one in ("1.001s", f"{10**400}d")] == [1001, 86_400_000 * 10**400]
     assert read_when("1000") == 1000
     assert read_when("1970-01-01T00:00:01Z") == 1000
+    # As a number of seconds with a fraction it is a bit less.
+    assert read_when("2026-01-31T12:00:00.001Z") == 1_769_860_800_001
 
 
 def test_every_command_of_records_has_examples_and_statuses(run):

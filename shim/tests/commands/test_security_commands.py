@@ -67,6 +67,32 @@ def test_user_without_a_password_is_refused(
     assert reason in said(capsys, "users", "add", "alice", *words, status=2)
 
 
+@pytest.mark.parametrize(
+    ("words", "stdin", "variable", "reason"),
+    [
+        (["--password-file", "{binary}"], "", None, "binary is not text in UTF-8"),
+        (["--password-file", "-"], "se\udcffcret\n", None, r"'\udcff', character 3 of a text, is not of UTF-8"),
+        ([], "", "se\udcffcret", r"'\udcff', character 3 of a text, is not of UTF-8"),
+    ],
+)
+def test_a_password_that_is_no_text_is_told_without_it(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    words: list[str],
+    stdin: str,
+    variable: str | None,
+    reason: str,
+) -> None:
+    (tmp_path / "binary").write_bytes(b"\xfe\xffsecret")
+    monkeypatch.setattr("sys.stdin", io.StringIO(stdin))
+    if variable is not None:
+        monkeypatch.setenv("KAFKA_SHIM_PASSWORD", variable)
+    error = said(capsys, "users", "add", "alice", *(one.format(binary=tmp_path / "binary") for one in words), status=2)
+    assert reason in error
+    assert "cret" not in error
+
+
 # --- quotas
 
 
@@ -155,6 +181,21 @@ def test_a_listener_without_tls_is_told_once(capsys: pytest.CaptureFixture[str],
 def test_a_certificate_is_made_for_no_empty_host(capsys: pytest.CaptureFixture[str], tmp_path: Path, host: str) -> None:
     assert run(["certs", "make", str(tmp_path / "certs"), "--host", "localhost", "--host", host]) == 2
     assert "a host has a name or an address, not ''" in capsys.readouterr().err
+    assert not (tmp_path / "certs").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--client", "a" * 65], f"'{'a' * 65}' is longer than 64 characters"),
+        (["--host", "müller.example"], "'müller.example' is not of ASCII: give its A-label, as xn--"),
+        (["--client", "\udcff"], r"'\udcff', character 1 of a text, is not of UTF-8"),
+    ],
+)
+def test_a_name_that_no_certificate_holds_is_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, words: list[str], reason: str
+) -> None:
+    assert reason in said(capsys, "certs", "make", str(tmp_path / "certs"), *words, status=2)
     assert not (tmp_path / "certs").exists()
 
 

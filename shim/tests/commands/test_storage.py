@@ -442,6 +442,26 @@ def test_a_node_id_that_is_no_number_is_told_and_can_be_mended(tmp_path, capsys,
     assert meta.read_text() == before
 
 
+@pytest.mark.parametrize("name", ["a,b", "a "])
+def test_a_directory_that_log_dirs_cannot_name_is_not_handed_to_kafka(tmp_path, capsys, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    with opened(tmp_path / name) as store:
+        store.create_topic("t", 1)
+    assert main(["storage", "upgrade-to-kafka", name]) == 1
+    assert f"log.dirs cannot name {str(tmp_path / name)!r}" in capsys.readouterr().err
+    assert not Path("server.properties").exists()
+
+
+def test_a_directory_without_a_node_id_is_not_handed_to_kafka(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with opened(tmp_path / "d") as store:
+        store.create_topic("t", 1)
+    meta = tmp_path / "d" / "meta.properties"
+    meta.write_text(meta.read_text().replace("node.id=1\n", ""))
+    assert main(["storage", "upgrade-to-kafka", "d"]) == 1
+    assert "error: d/meta.properties has no node.id: add the line node.id=NUMBER" in capsys.readouterr().err
+
+
 def test_kafka_finds_a_directory_whose_name_is_not_ascii(tmp_path, monkeypatch):
     """Java reads a properties file as ISO 8859-1: `ü` in UTF-8 was another directory to it."""
     path = tmp_path / "dü\\😀"

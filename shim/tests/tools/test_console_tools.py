@@ -77,6 +77,16 @@ def test_a_consumer_goes_on_when_the_broker_is_started_again(broker, group):
         assert said(consumer) == (0, "after\n", "Processed a total of 2 messages\n")
 
 
+@pytest.mark.parametrize(("most", "printed"), [("-2", ""), ("0", ""), ("1", "a\n")])
+def test_a_consumer_prints_no_more_than_it_is_asked_for(broker, most, printed):
+    """Every negative number was no limit, as -1 is."""
+    broker.create_topic("t")
+    broker.produce("t", "a", "b")
+    words = ("--topic", "t", "--from-beginning", "--max-messages", most)
+    with tool("console_consumer", broker, *words) as consumer:
+        assert said(consumer)[:2] == (0, printed)
+
+
 def test_a_consumer_says_how_it_ended_when_the_broker_is_gone(broker):
     broker.create_topic("t")
     broker.produce("t", "a")

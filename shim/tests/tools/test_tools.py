@@ -61,6 +61,7 @@ def test_topics(run):
     assert run("topics --create --topic b --replica-assignment 1,1") == (0, "Created topic b.\n")
     assert run("topics --create --topic b --replica-assignment 1:1")[0] == 1
     assert run("topics --create --topic b --replica-assignment 1,1:2")[0] == 1
+    assert run("topics --create --topic b --replica-assignment 1:b") == (1, f'{failed}For input string: "b"\n')
     assert run("topics --create --topic b --partitions 0") == (1, f"{failed}The partitions must be greater than 0\n")
     assert run("topics --create --topic b --replication-factor 0")[0] == 1
     assert run("topics --create --topic b --config no=1") == (1, f"{failed}Unknown topic config name: no\n")
@@ -286,8 +287,9 @@ def test_a_plan_comes_from_a_file(run, tmp_path):
     assert run(f"{scope} --execute")[1].split()[-1] == "2"
     path.write_text("h,t,0,1\n")
     assert run(scope)[1].startswith("\nError: No reset plan for group g found")
-    path.write_text("nonsense\n")
-    assert run(scope) == (1, "")
+    for wrong in (b"nonsense\n", b"\xfe,0,1\n", b"t" * 200_000):
+        path.write_bytes(wrong)
+        assert run(scope) == (1, "")
 
 
 def test_versions_of_apis(run):
@@ -312,6 +314,13 @@ def test_how_a_tool_ends_is_its_status(raised, status, monkeypatch, capsys):
     assert ended.value.code == status
     if isinstance(raised, Exception):
         assert capsys.readouterr().err == f"{raised}\n"
+
+
+def test_a_word_that_is_no_utf_8_is_told(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["tool", "na\udcefve"])
+    with pytest.raises(SystemExit, match="1"):
+        leave(lambda words: words[0].encode())
+    assert capsys.readouterr().err.startswith(r"'\udcef', character 3 of a text, is not of UTF-8: ")
 
 
 @pytest.mark.parametrize(
@@ -395,7 +404,9 @@ def test_lines_become_records():
 def test_times_and_durations_are_javas():
     assert timestamp_of("1970-01-01T00:00:01.500") == 1500
     assert timestamp_of("1970-01-01T01:00:00+01:00") == 0
+    assert timestamp_of("0001-01-01T00:00:00+14:00") == -62_135_647_200_000
     assert duration_ms("P1DT2H3M4.5S") == 93_784_500
+    assert duration_ms(f"P{10**400}D") == 86_400_000 * 10**400
     assert duration_ms("-PT1S") == -1000
     for wrong in ("tomorrow", "2020-01-01"):
         with pytest.raises(InvalidArgument):
