@@ -147,6 +147,16 @@ class ErrorCode(IntEnum):
     STREAMS_TOPOLOGY_FENCED = 132
     SHARE_SESSION_LIMIT_REACHED = 133
 
+    @classmethod
+    def _missing_(cls, value: object) -> "ErrorCode | None":
+        """A code that a newer broker answers with, named by its number."""
+        if not isinstance(value, int):
+            return None
+        code = int.__new__(cls, value)
+        code._name_ = f"UNKNOWN_ERROR_{value}"
+        code._value_ = value
+        return code
+
 
 # Kafka's message for an INVALID_REQUEST that has no message of its own.
 MALFORMED_REQUEST = (

@@ -120,6 +120,18 @@ def parse_address(text: str, default_port: int = 9092) -> tuple[str, int]:
     return host.strip("[]"), port
 
 
+def read_answer(api_key: int, version: int, frame: bytes, wanted_id: int | None = None) -> tuple[int, Any]:
+    """Returns (correlation id, response) of a frame without its length, no response if another id is wanted. Raises
+    WireClientError for what is no answer to this API, as of a peer that is no broker."""
+    try:
+        correlation_id, start = parse_response_header(api_key, version, frame)
+        if wanted_id is not None and correlation_id != wanted_id:
+            return correlation_id, None
+        return correlation_id, decode(response_class(api_key), version, frame, start)
+    except ValueError as err:
+        raise WireClientError(f"the answer to {API_KEYS[api_key][0]} v{version} cannot be read: {err}") from err
+
+
 class Connection:
     """One connection to one broker; a context manager. Not thread-safe."""
 
@@ -192,9 +204,9 @@ class Connection:
         correlation_id = self.send(message, version)
         while True:
             frame = self.receive_frame()
-            answered, start = parse_response_header(message.API_KEY, version, frame)
+            answered, response = read_answer(message.API_KEY, version, frame, correlation_id)
             if answered == correlation_id:
-                return decode(response_class(message.API_KEY), version, frame, start)
+                return response
             # The answer to a request that was interrupted (Ctrl-C) may come before.
             if not 0 < answered < correlation_id:
                 raise WireClientError(f"the broker answered request {answered} instead of {correlation_id}")
@@ -211,9 +223,7 @@ class Connection:
 
     def receive(self, api_key: int, version: int) -> tuple[int, Any]:
         """Returns (correlation id, response) of the next response, which must belong to this API and version."""
-        frame = self.receive_frame()
-        correlation_id, start = parse_response_header(api_key, version, frame)
-        return correlation_id, decode(response_class(api_key), version, frame, start)
+        return read_answer(api_key, version, self.receive_frame())
 
     # --- bytes
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import ssl
 
-from kafka_shim.cext.messages import decode
-from kafka_shim.protocol.headers import encode_request_frame, parse_response_header, response_class
-from kafka_shim.wire_client import ConnectionLostError, WireClientError
+from kafka_shim.protocol.headers import encode_request_frame
+from kafka_shim.wire_client import ConnectionLostError, WireClientError, read_answer
 from kafka_shim.wiretap.recorder import close, read_frame
 
 TYPE_CHECKING = False
@@ -67,5 +66,4 @@ class _Requests:
         frame = await read_frame(self._reader)
         if frame is None:
             raise ConnectionLostError("the broker closed the connection during the login")
-        _, at = parse_response_header(message.API_KEY, version, frame)
-        return decode(response_class(message.API_KEY), version, frame, at)
+        return read_answer(message.API_KEY, version, frame)[1]

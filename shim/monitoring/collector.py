@@ -104,7 +104,7 @@ class Collector:
             total_ms.lines.append(times.total.written(f"{kafka}_totaltimems", names, _quantiles))
             local_ms.lines.append(times.local.written(f"{kafka}_localtimems", names, _quantiles))
             for code, count in sorted(times.errors.items()):
-                errors.add(count, _error(code), name)
+                errors.add(count, ErrorCode(code).name, name)
             total.lines.append(times.total.written("kafka_shim_request_seconds", (name,), _histogram))
             local.lines.append(times.local.written("kafka_shim_request_local_seconds", (name,), _histogram))
         yield from (requests, errors, answered, handled, total_ms, local_ms, total, local)
@@ -337,13 +337,6 @@ class _Lags:
             for state in ("PreparingRebalance", "CompletingRebalance", "Stable", "Empty", "Dead")
         ]
         return [groups, lags, gauge(f"{kafka}_numoffsets", "Committed offsets.", self._offsets), *classic]
-
-
-def _error(code: int) -> str:
-    try:
-        return ErrorCode(code).name
-    except ValueError:
-        return str(code)
 
 
 def _quantiles(name: str, requests: tuple[str, ...], histogram: Histogram) -> str:

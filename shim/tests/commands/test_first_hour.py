@@ -72,6 +72,21 @@ def test_a_server_of_another_protocol_is_recognised(
         assert error_of(address, capsys).startswith(f"{address} {said}")
 
 
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"", "the answer to ApiVersions v3 cannot be read: 2 bytes wanted, 0 left"),
+        (b"\0\0\x7f", "the answer to ApiVersions v3 cannot be read: api_keys claims 126 elements in 0 bytes"),
+        (b"\x01\x00\x01\0\0\0\0\0", "ApiVersions: UNKNOWN_ERROR_256"),
+    ],
+)
+def test_an_answer_that_no_broker_gives_is_told(body: bytes, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """As of another server, or of a newer Kafka: it ended with a traceback."""
+    frame = (1).to_bytes(4, "big") + body
+    with answering(len(frame).to_bytes(4, "big") + frame) as address:
+        assert error_of(address, capsys) == said
+
+
 def test_an_address_that_can_be_no_name_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     said = error_of("no..name:9092", capsys)
     assert said.startswith("cannot connect to no..name:9092: no host has such a name (is it running? name another with")
