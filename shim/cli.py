@@ -18,11 +18,16 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 
 
+def open_standard_streams() -> None:
+    """Replace each that who started this process has closed: its number would go to the next file."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123 until the process ends; pathlib costs a start
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `kafka-shim ARGUMENTS...` (default: this process's arguments). Returns the exit status."""
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:  # closed by who started this; its number would go to the next file
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123 until the process ends; pathlib costs a start
+    open_standard_streams()
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         return _run(words)

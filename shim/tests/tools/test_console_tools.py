@@ -77,6 +77,18 @@ def test_a_consumer_goes_on_when_the_broker_is_started_again(broker, group):
         assert said(consumer) == (0, "after\n", "Processed a total of 2 messages\n")
 
 
+@pytest.mark.parametrize("name", ["console_consumer", "console_producer"])
+def test_a_tool_runs_with_closed_streams(broker, name):
+    """As one that a daemon starts: what it reads is empty, and what it prints is nothing."""
+    broker.create_topic("t")
+    broker.produce("t", "a")
+    words = ["--topic", "t", "--bootstrap-server", broker.bootstrap_servers]
+    words += ["--from-beginning", "--max-messages", "1"] if name == "console_consumer" else []
+    closing = ["sh", "-c", 'exec "$@" <&- >&-', "sh", sys.executable, "-m", f"kafka_shim.tools.{name}", *words]
+    done = subprocess.run(closing, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False)
+
+
 @pytest.mark.parametrize(("most", "printed"), [("-2", ""), ("0", ""), ("1", "a\n")])
 def test_a_consumer_prints_no_more_than_it_is_asked_for(broker, most, printed):
     """Every negative number was no limit, as -1 is."""
