@@ -5,6 +5,7 @@ then.
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 
@@ -19,10 +20,13 @@ INTERRUPTED = 130
 
 
 def open_standard_streams() -> None:
-    """Replace each that who started this process has closed: its number would go to the next file."""
+    """Replace each that who started this process has closed: its number would go to the next file. Names of files are
+    printed as the bytes that they are, in every locale."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123 until the process ends; pathlib costs a start
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="surrogateescape")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from kafka_shim.cext.allocator import keep as keep_memory
 from kafka_shim.config import BrokerConfig, ConfigError
-from kafka_shim.errors import KafkaError
+from kafka_shim.errors import KafkaError, not_in_encoding
 from kafka_shim.faults import Faults
 from kafka_shim.garbage import Collector
 from kafka_shim.log_format import set_up_logging
@@ -273,9 +273,10 @@ async def _serve(
     try:
         sys.stdout.write(server.ready_line + "\n")
         sys.stdout.flush()
-    except OSError as error:
+    except (OSError, UnicodeError) as error:
         await server.stop()
-        raise ConfigError(f"cannot write the ready line to the standard output: {error.strerror}") from error
+        reason = not_in_encoding(error) if isinstance(error, UnicodeError) else error.strerror
+        raise ConfigError(f"cannot write the ready line to the standard output: {reason}") from error
     if on_started is not None:
         on_started(server)
     from kafka_shim.first_uses import import_in_slices

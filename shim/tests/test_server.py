@@ -203,6 +203,27 @@ def test_an_output_that_takes_no_ready_line_ends_the_start():
     assert f"error: {reason}\n" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("name", "encoding", "status"),
+    [(b"d\xff", "utf-8:strict", 0), ("dü".encode(), "ascii:strict", 1), (b"d\xff", "ascii:strict", 0)],
+)
+def test_a_directory_may_have_any_name_that_the_output_has(tmp_path: Path, name: bytes, encoding: str, status: int):
+    """The start was successful, and the process ended at its ready line, without a clean stop."""
+    path = bytes(tmp_path) + b"/" + name
+    with subprocess.Popen(
+        [sys.executable, "-m", "kafka_shim", "serve", "--listen", "127.0.0.1:0", "--data-dir", path],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONIOENCODING": encoding},
+    ) as child:
+        if child.stdout.readline().endswith(b" data=" + path + b"\n"):
+            child.terminate()
+        _, errors = child.communicate(timeout=60)
+    assert child.returncode == status
+    assert (b"cannot write the ready line to the standard output: '\\xfc', character " in errors) == bool(status)
+    assert Path(os.fsdecode(path), ".kafka_cleanshutdown").exists()
+
+
 def test_a_directory_in_use_and_a_port_in_use_are_refused(tmp_path: Path):
     with served("--listen", "127.0.0.1:0", "--data-dir", str(tmp_path)) as (ready, _):
         address = ready["listeners"].removeprefix("PLAINTEXT://")
