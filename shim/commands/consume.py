@@ -159,14 +159,12 @@ class Reader:
         """Print what a member of a group is assigned, from what is committed on, or from `where`."""
         positions: Positions = {}
         ends: Positions = {}
-        is_assigned = False
         try:
             while self._left != 0:
                 if member.beat():
-                    is_assigned = True
                     positions = self._of_member(member, where)
                     ends = {} if self._follow else self._end_offsets(positions)
-                if is_assigned and not self._follow and self._is_done(positions, ends):
+                if not member.is_new and not self._follow and self._is_done(positions, ends):
                     break
                 if not positions:
                     time.sleep(UNASSIGNED_S)

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from kafka_shim.cli import main
+from kafka_shim.client.consumer_membership import ConsumerMember
 from kafka_shim.client.lines import Lines
 from kafka_shim.client.reading import read_all
 from kafka_shim.client.requests import NAMES, make
@@ -333,6 +334,27 @@ def test_a_group_commits_only_what_was_printed(run, monkeypatch, kafka_shim_fact
         patch.setattr(Reader, "_end_offsets", then_more_comes)
         assert run("consume", "t", "--group", "g")[:2] == (0, "a\n")
     assert run("consume", "t", "--group", "g")[:2] == (0, "b\n")
+
+
+def test_a_group_whose_reader_paused_for_longer_than_its_session_reads_on(run, monkeypatch, kafka_shim_factory):
+    """As behind `less`: it ended with UNKNOWN_MEMBER_ID."""
+    broker = kafka_shim_factory(num_partitions=1)
+    monkeypatch.setenv("KAFKA_SHIM_BOOTSTRAP", broker.bootstrap_servers)
+    broker.produce("t", "a", "b")
+    commit = ConsumerMember.commit
+    pauses = [None]
+
+    def after_a_pause(member, offsets):
+        if pauses:
+            pauses.pop()
+            with broker.cluster() as cluster:
+                gone = make("ConsumerGroupHeartbeat", group_id="g", member_id=member._member_id, member_epoch=-1)
+                assert cluster.coordinator("g").request(gone).error_code == 0
+        commit(member, offsets)
+
+    monkeypatch.setattr(ConsumerMember, "commit", after_a_pause)
+    assert run("consume", "t", "--group", "g") == (0, "a\nb\na\nb\n", "")
+    assert run("consume", "t", "--group", "g") == (0, "", "")
 
 
 # --- cluster and top
