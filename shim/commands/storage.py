@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
     from kafka_shim.storage.data_dir import DataDir
 
+# As of the option node.id: with any other a directory cannot be served.
+NODE_ID = click.IntRange(0, (1 << 31) - 1)
+
 
 @click.group(
     name="storage", help="Prepare a data directory, say what is in one, check it, mend it, hand it to Apache Kafka."
@@ -42,7 +45,7 @@ group.add_command(upgrade_to_kafka)
     help="a server.properties: its directories, node id, controller listener and quorum",
 )
 @click.option("--cluster-id", "-t", metavar="ID", help="a base64 uuid  [default: a random one]")
-@click.option("--node-id", type=int, help="[default: what --config says, else 1]")
+@click.option("--node-id", type=NODE_ID, help="[default: what --config says, else 1]")
 @click.option("--ignore-formatted", "-g", is_flag=True, help="a formatted directory is no error")
 @click.option(
     "--release-version", "-r", metavar="RELEASE", help="the release whose features it gets, such as 3.9  [default: 4.3]"
@@ -164,7 +167,7 @@ def _described(data_dir: DataDir) -> dict[str, Any]:
 @click.option(
     "--cluster-id", "-t", metavar="ID", help="the id it had  [default: what another of them says, else a random one]"
 )
-@click.option("--node-id", type=int, help="[default: what another of them or the metadata log says]")
+@click.option("--node-id", type=NODE_ID, help="[default: what another of them or the metadata log says]")
 def mend(directories: tuple[str, ...], cluster_id: str | None, node_id: int | None) -> None:
     from kafka_shim.randomness import Randomness
     from kafka_shim.storage.data_dir import DataDir

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from kafka_shim.tools.feature_levels import print_dependencies, print_version_mapping
+from kafka_shim.tools.running import leave
 from kafka_shim.tools.subcommands import Parser, ToolError
 
 TYPE_CHECKING = False
@@ -164,10 +165,10 @@ def main(words: Sequence[str]) -> int:
     given = parser().parse_args(words)
     try:
         return COMMANDS[given.command](given)
-    except (ToolError, ConfigError, StorageError, OSError) as err:
+    except (ToolError, ConfigError, StorageError) as err:
         print(err, file=sys.stderr)
         return 1
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    leave(main)

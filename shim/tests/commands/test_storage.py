@@ -38,6 +38,14 @@ def test_a_directory_is_formatted_once(tmp_path, capsys):
     assert main([*words, "--ignore-formatted"]) == 0
 
 
+@pytest.mark.parametrize("command", ["format", "mend"])
+@pytest.mark.parametrize("node_id", ["-1", str(1 << 31)])
+def test_a_directory_gets_no_node_id_that_cannot_be_served(tmp_path, capsys, command, node_id):
+    assert main(["storage", command, str(tmp_path), "--node-id", node_id]) == 2
+    assert f"{node_id} is not in the range 0<=x<=2147483647." in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_formatted_directory_is_served(tmp_path, capsys):
     main(["storage", "format", str(tmp_path)])
     with opened(tmp_path) as store:

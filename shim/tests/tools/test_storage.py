@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -109,3 +111,16 @@ def test_wrong_words_end_with_one(capsys: pytest.CaptureFixture[str]) -> None:
         main(["format"])
     assert ended.value.code == 1
     assert capsys.readouterr().err.startswith("usage: kafka-storage format")
+
+
+def test_what_cannot_be_written_is_told_in_a_line(config: str) -> None:
+    """With the number of the error, and a cluster id that is not UTF-8 with a traceback."""
+    command = [sys.executable, "-m", "kafka_shim.tools.storage"]
+    line = ["format", "-c", config, "-t"]
+    Path(config).parent.joinpath("one").write_text("")
+    done = subprocess.run([*command, *line, CLUSTER_ID], stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (1, f"{Path(config).parent}/one: Not a directory\n")
+    Path(config).parent.joinpath("one").unlink()
+    done = subprocess.run([*command, *line, b"\xff"], stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+    assert done.returncode == 1
+    assert re.fullmatch(r"'\\udcff', character \d+ of a text, is not of UTF-8: .*\n", done.stderr)
