@@ -18,7 +18,7 @@ from pathlib import Path
 
 from kafka_shim.clock import RealClock, VirtualClock
 from kafka_shim.config import BrokerConfig
-from kafka_shim.embedded_client import EmbeddedClient, absolute_paths, class_name, option_name, text_of
+from kafka_shim.embedded_client import EmbeddedClient, absolute_path, absolute_paths, class_name, option_name, text_of
 from kafka_shim.embedded_control import ClockControl, OnLoop, call_on
 from kafka_shim.embedded_ports import KeptPorts, addresses_of
 from kafka_shim.embedded_records import FirstRecords
@@ -98,7 +98,7 @@ class Broker(EmbeddedClient):
         self._kept = KeptPorts()
         config = self._config()
         # None: data is in memory, in a directory that is removed at the stop.
-        self._given_dirs: tuple[str, ...] | None = None if data_dir is None else (str(Path(data_dir).absolute()),)
+        self._given_dirs: tuple[str, ...] | None = None if data_dir is None else (absolute_path(data_dir),)
         if not self._options.keys().isdisjoint(("log.dirs", "log.dir")):
             if data_dir is not None:
                 raise TypeError("data_dir and log_dirs (or log_dir) say the same: give one of them")

@@ -8,6 +8,7 @@ assert [record.text for record in broker.consume("orders", count=2)] == ["a", '{
 from __future__ import annotations
 
 import json
+import os
 import time
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from kafka_shim.client.cluster import Cluster
 from kafka_shim.client.reading import EARLIEST, fetch, is_data, list_offsets, read_all
 from kafka_shim.client.topics import create_topic, delete_topics
 from kafka_shim.client.writing import Producer
+from kafka_shim.config import ConfigError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -175,6 +177,14 @@ def text_of(value: object) -> str:
 def option_name(keyword: str) -> str:
     """Kafka's name of a keyword. One with a dot is Kafka's name already, such as `listener.name.sasl_ssl.`..."""
     return keyword if "." in keyword else keyword.replace("_", ".")
+
+
+def absolute_path(directory: str | os.PathLike[str]) -> str:
+    """Returns the directory of now. Raises ConfigError for none, as of a variable that is empty: it would be the
+    working directory."""
+    if not os.fspath(directory):
+        raise ConfigError("data_dir is the name of a directory, not ''")
+    return str(Path(directory).absolute())
 
 
 def absolute_paths(options: Mapping[str, str]) -> dict[str, str]:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import click
 
+from kafka_shim.commands.directories import Directory
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -31,7 +33,7 @@ def group() -> None:
     help="Write an authority's certificate (ca.pem), a broker's key and certificate (broker.pem) and those of clients "
     "(NAME.pem) into DIR. The authority's own key is kept nowhere: to add a client later, make all anew."
 )
-@click.argument("directory", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
+@click.argument("directory", metavar="DIR", type=Directory(file_okay=False, path_type=Path))
 @click.option(
     "--host",
     "hosts",

@@ -12,12 +12,21 @@ from kafka_shim.internal_topics import CLUSTER_METADATA_TOPIC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import NoReturn
+    from typing import Any, NoReturn
 
     from kafka_shim.metadata.image import Image
     from kafka_shim.metadata.log import MetadataLog
     from kafka_shim.storage.data_dir import DataDir
     from kafka_shim.storage.log import PartitionLog
+
+
+class Directory(click.Path):
+    """The name of a directory. An empty one, as of a variable that is not set, would be the working directory."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail("a directory has a name, not ''", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 def replayed(data_dir: DataDir, node_id: int) -> tuple[Image, MetadataLog]:

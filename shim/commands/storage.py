@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from kafka_shim.commands.directories import fail, opened, reason_of, replayed
+from kafka_shim.commands.directories import Directory, fail, opened, reason_of, replayed
 from kafka_shim.commands.storage_check import check, upgrade_to_kafka
 from kafka_shim.internal_topics import CLUSTER_METADATA_TOPIC
 
@@ -37,7 +37,7 @@ group.add_command(upgrade_to_kafka)
 @group.command(
     name="format", help="Make empty directories the data directories of a node. Optional: serve does it too."
 )
-@click.argument("directories", nargs=-1)
+@click.argument("directories", nargs=-1, type=Directory())
 @click.option(
     "--config",
     "-c",
@@ -104,7 +104,7 @@ def _warn(line: str) -> None:
 @group.command(
     help="Print identity, features and topics of a data directory that no broker has open; default: ./kafka-shim-data."
 )
-@click.argument("directory", default="./kafka-shim-data")
+@click.argument("directory", default="./kafka-shim-data", type=Directory())
 @click.option("--json", "as_json", is_flag=True, help="one JSON object")
 def info(directory: str, as_json: bool) -> None:
     from kafka_shim.metadata.bootstrap import FILE_NAME
@@ -163,7 +163,7 @@ def _described(data_dir: DataDir) -> dict[str, Any]:
 @group.command(
     help="Write the missing or damaged meta.properties of data directories that hold partitions. Name all of log.dirs."
 )
-@click.argument("directories", nargs=-1, required=True)
+@click.argument("directories", nargs=-1, required=True, type=Directory())
 @click.option(
     "--cluster-id", "-t", metavar="ID", help="the id it had  [default: what another of them says, else a random one]"
 )

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from kafka_shim.commands.directories import fail, opened, reason_of, replayed
+from kafka_shim.commands.directories import Directory, fail, opened, reason_of, replayed
 from kafka_shim.commands.options import counted
 from kafka_shim.config import escaped
 from kafka_shim.internal_topics import CLUSTER_METADATA_TOPIC
@@ -52,7 +52,7 @@ Examples:
     "snapshots, checkpoints; replay the metadata log. Changes nothing. Without a name: ./kafka-shim-data.",
     epilog=CHECK_EXAMPLES,
 )
-@click.argument("directories", nargs=-1)
+@click.argument("directories", nargs=-1, type=Directory())
 @click.option("--json", "as_json", is_flag=True, help="one JSON array, an object for each directory")
 def check(directories: tuple[str, ...], as_json: bool) -> None:
     reports = [_checked(name) for name in directories or (DEFAULT_DIRECTORY,)]
@@ -144,7 +144,7 @@ def _print(report: Report) -> None:
     "them. Name all of log.dirs.",
     epilog=UPGRADE_EXAMPLES,
 )
-@click.argument("directories", nargs=-1)
+@click.argument("directories", nargs=-1, type=Directory())
 @click.option("--config-file", default="./server.properties", show_default=True, metavar="FILE", help="what is written")
 @click.option("--listener", default="127.0.0.1:9092", show_default=True, metavar="HOST:PORT", help="for clients")
 @click.option("--controller-listener", default="127.0.0.1:9093", show_default=True, metavar="HOST:PORT")

@@ -148,6 +148,11 @@ def test_options_are_kafkas_with_underscores_and_plain_values():
         Broker(num_partitons=1)
 
 
+def test_an_empty_name_of_a_directory_is_not_the_working_directory():
+    with pytest.raises(ConfigError, match="data_dir is the name of a directory, not ''"):
+        Broker(data_dir="")
+
+
 def test_its_clock_moves_when_the_test_moves_it():
     with Broker(clock="virtual") as broker:
         before = broker.clock.now_ms()

@@ -38,6 +38,18 @@ def test_a_directory_is_formatted_once(tmp_path, capsys):
     assert main([*words, "--ignore-formatted"]) == 0
 
 
+@pytest.mark.parametrize(
+    "command",
+    ["storage format", "storage info", "storage mend", "storage check", "storage upgrade-to-kafka", "certs make"],
+)
+def test_a_directory_without_a_name_is_not_the_one_where_one_is(tmp_path, capsys, monkeypatch, command):
+    """As of a variable that is not set: the working directory became a data directory."""
+    monkeypatch.chdir(tmp_path)
+    assert main([*command.split(), ""]) == 2
+    assert "a directory has a name, not ''" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("command", ["format", "mend"])
 @pytest.mark.parametrize("node_id", ["-1", str(1 << 31)])
 def test_a_directory_gets_no_node_id_that_cannot_be_served(tmp_path, capsys, command, node_id):
