@@ -315,9 +315,9 @@ class Broker(EmbeddedClient):
     # --- in a thread
 
     def _config(self) -> BrokerConfig:
-        config = BrokerConfig.parse({name: text for name, text in self._options.items() if name not in DEFAULTS})
-        if "group.initial.rebalance.delay.ms" in self._options:
-            config.group_initial_rebalance_delay_ms = int(self._options["group.initial.rebalance.delay.ms"])
+        config = BrokerConfig.parse({name: text for name, text in self._options.items() if text != DEFAULTS.get(name)})
+        if self._options["group.initial.rebalance.delay.ms"] == "0":  # a start without options reads no table of them
+            config.group_initial_rebalance_delay_ms = 0
         if self._kept.listen:
             config.listeners = self._kept.listen
         elif "listeners" not in self._options:

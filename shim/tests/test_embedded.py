@@ -148,6 +148,15 @@ def test_options_are_kafkas_with_underscores_and_plain_values():
         Broker(num_partitons=1)
 
 
+@pytest.mark.parametrize("value", ["soon", 10**30])
+def test_the_option_with_a_default_of_its_own_is_checked_as_every_other(value: object):
+    with pytest.raises(ConfigError, match=r"group\.initial\.rebalance\.delay\.ms"):
+        Broker(group_initial_rebalance_delay_ms=value)
+    with Broker(group_initial_rebalance_delay_ms=5) as broker:
+        assert broker.state.config.group_initial_rebalance_delay_ms == 5
+        assert broker.state.config.given["group.initial.rebalance.delay.ms"] == "5"
+
+
 def test_an_empty_name_of_a_directory_is_not_the_working_directory():
     with pytest.raises(ConfigError, match="data_dir is the name of a directory, not ''"):
         Broker(data_dir="")
