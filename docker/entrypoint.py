@@ -65,14 +65,18 @@ def options(environment: Mapping[str, str]) -> dict[str, str]:
 
 def secrets(environment: Mapping[str, str], folder: str = SECRETS) -> dict[str, str]:
     """The options of TLS whose values are files of `folder`: stores by their names, passwords by the files that hold
-    them. Raises SetupError for a missing file, and for a TLS listener without a key."""
+    them. Raises SetupError for a file that is missing or no text, and for a TLS listener without a key."""
     found: dict[str, str] = {}
     for store in STORES:
         if name := environment.get(f"KAFKA_SSL_{store}_FILENAME"):
             found[f"ssl.{store.lower()}.location"] = str(_file(folder, name))
     for subject in (*STORES, "KEY"):
         if name := environment.get(f"KAFKA_SSL_{subject}_CREDENTIALS"):
-            found[f"ssl.{subject.lower()}.password"] = _file(folder, name).read_text(encoding="utf-8").rstrip("\r\n")
+            path = _file(folder, name)
+            try:
+                found[f"ssl.{subject.lower()}.password"] = path.read_text(encoding="utf-8").rstrip("\r\n")
+            except UnicodeDecodeError:
+                raise SetupError(f"{path} is not a password in UTF-8") from None
     has_key = found.keys() | options(environment).keys()
     if "SSL://" in environment.get("KAFKA_ADVERTISED_LISTENERS", "") and not {
         one for one in has_key if one.endswith(("ssl.keystore.location", "ssl.keystore.key"))
@@ -291,6 +295,7 @@ def main(words: list[str]) -> int:
         "launch": lambda rest: launch(rest[0], environment, rest[1:]),
     }
     from kafka_shim.config import ConfigError
+    from kafka_shim.errors import not_in_encoding
 
     # A volume may be used by other users later (--user UID:0): the group, root's, may write what the user may.
     os.umask(0o002)
@@ -298,6 +303,9 @@ def main(words: list[str]) -> int:
         return steps[words[0]](words[1:]) or 0
     except (SetupError, ConfigError, OSError) as err:
         print(f"error: {err}", file=sys.stderr)
+        return 1
+    except UnicodeError as err:  # of a variable
+        print(f"error: {not_in_encoding(err)}", file=sys.stderr)
         return 1
 
 

@@ -193,6 +193,21 @@ def test_stores_and_passwords_are_files_of_the_secrets(tmp_path: Path) -> None:
         written(tmp_path, {"KAFKA_SSL_KEYSTORE_FILENAME": "absent"})
 
 
+def test_what_is_no_text_is_told_without_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "word").write_bytes(b"secret\xff")
+    with pytest.raises(entrypoint.SetupError, match="word is not a password in UTF-8") as raised:
+        entrypoint.secrets({"KAFKA_SSL_KEY_CREDENTIALS": "word"}, str(tmp_path))
+    assert "secret" not in str(raised.value)
+    monkeypatch.setenv("KAFKA_SSL_KEY_PASSWORD", "secret\udcff")
+    monkeypatch.setattr("os.umask", lambda mode: mode)
+    assert entrypoint.main(["configure", str(tmp_path / "written")]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith(r"error: '\udcff', character ")
+    assert "secret" not in error
+
+
 def test_what_has_no_effect_is_said_in_a_line_each(tmp_path: Path) -> None:
     (tmp_path / "log4j2.yaml").touch()
     variables = {
