@@ -15,7 +15,8 @@ class FrameEnd(Answering):
     _dispatcher: Any
     _clock: Any
     _transport: Any
-    _memory: Any
+    _probe: memoryview
+    _wide_probe: memoryview
     _frame: memoryview | None
     _held: bytes | bytearray | None
     _task: Any

@@ -40,7 +40,8 @@ cdef class FrameEnd(Answering):
     cdef public object _dispatcher
     cdef public object _clock
     cdef public object _transport
-    cdef public object _memory
+    cdef public object _probe
+    cdef public object _wide_probe
     cdef public object _frame
     cdef public object _held
     cdef public object _task
@@ -64,8 +65,8 @@ cdef class FrameEnd(Answering):
         if self._frame is not None or self._held is not None:
             return self._get_rest()
         if self._is_wide and self._task is None and not self._write_paused:
-            return self._memory.wide_probe
-        return self._memory.probe
+            return self._wide_probe
+        return self._probe
 
     def buffer_updated(self, Py_ssize_t nbytes):
         cdef bint is_full
@@ -73,7 +74,7 @@ cdef class FrameEnd(Answering):
         if self._frame is None and self._held is None:
             is_full = nbytes == (WIDE_PROBE_BYTES if self._is_wide else PROBE_BYTES)
             self._is_wide = False
-            if self._cut(self._memory.wide_probe, nbytes) and is_full:
+            if self._cut(self._wide_probe, nbytes) and is_full:
                 self._let_others()  # libuv would read again at once
         else:
             self._rest_updated(nbytes)

@@ -48,6 +48,7 @@ class FrameReceiver(FrameEnd, asyncio.BufferedProtocol):
         "_is_paused",
         "_is_uncounted",
         "_listener",
+        "_memory",
         "_registry",
     )
 
@@ -60,7 +61,9 @@ class FrameReceiver(FrameEnd, asyncio.BufferedProtocol):
         self._clock: Clock = dispatcher.broker.clock
         self._held_answers = dispatcher.held_answers
         self._listener = listener
-        self._memory: ReceiveMemory = memory
+        self._memory = memory
+        self._probe = memory.probe
+        self._wide_probe = memory.wide_probe
         self._registry = registry
         # Lower until the client has authenticated.
         self._max_frame_bytes = dispatcher.broker.config.socket_request_max_bytes
@@ -137,7 +140,7 @@ class FrameReceiver(FrameEnd, asyncio.BufferedProtocol):
         held = self._held
         assert held is not None
         # A part of a length prefix. More bytes are held only while reading is paused.
-        probe: memoryview = self._memory.probe
+        probe = self._probe
         probe[: len(held)] = held
         return probe[len(held) :]
 
@@ -157,7 +160,7 @@ class FrameReceiver(FrameEnd, asyncio.BufferedProtocol):
         held = self._held
         assert held is not None
         self._held = None
-        self._consume(self._memory.probe, len(held) + nbytes)
+        self._consume(self._probe, len(held) + nbytes)
 
     def _keep(self, rest: memoryview) -> None:
         is_login = self._registry.awaits_login(self)
