@@ -173,7 +173,7 @@ def test_topics_are_decided_a_step_each_and_again_when_another_request_takes_a_n
     def run(state: Any) -> tuple[Any, int, int]:
         rows = [{"name": name, "num_partitions": 1, "replication_factor": 1} for name in names]
         request = make("CreateTopics", topics=rows, timeout_ms=1000)
-        steps = k19_create_topics._create(context_of(state, request, 5), request)
+        steps = k19_create_topics._create(context_of(state, request, 5), request, None)
         for _ in range(15):
             next(steps)
         state.metadata.create_topic("t3", 1)
@@ -254,7 +254,7 @@ def test_a_topic_of_many_partitions_is_made_few_of_them_a_step(
         metadata._partition_logs.create = create_some
         row = {"name": "wide", "num_partitions": count, "replication_factor": 1}
         request = make("CreateTopics", topics=[row], timeout_ms=60_000)
-        steps = k19_create_topics._create(context_of(state, request, 7), request)
+        steps = k19_create_topics._create(context_of(state, request, 7), request, None)
         most_at_once = 0
         while True:
             before = len(work), len(logs)
