@@ -71,7 +71,7 @@ def alter(
         return records
 
     records, prepared = yield from decide(metadata, decided)
-    if not accepted or request.validate_only:
+    if request.validate_only or not any(answer.error_code == ErrorCode.NONE for _, answer in accepted):
         return response
     if records:
         yield from metadata.alter_configs_in_steps(records, prepared)

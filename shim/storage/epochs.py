@@ -7,6 +7,10 @@ import os
 from kafka_shim.cext.log_end import EpochsEnd
 from kafka_shim.storage import checkpoint, names
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 UNKNOWN = (-1, -1)
 
 
@@ -69,6 +73,16 @@ class LeaderEpochs(EpochsEnd):
         except OSError:
             self.entries = before
             raise
+
+    def take_over(self, found: Iterable[tuple[int, int]]) -> None:
+        """Have those of these pairs, in the order of their offsets, whose epochs ascend. The file is replaced later: a
+        full disk must not keep what was stored from its readers."""
+        entries: list[tuple[int, int]] = []
+        for epoch, offset in found:
+            if epoch > (entries[-1][0] if entries else -1):
+                entries.append((epoch, offset))
+        self.entries = entries
+        self._is_saved = not entries
 
     def truncate_from_end(self, end_offset: int) -> None:
         """Remove epochs that start at or after `end_offset`. Raises OSError."""

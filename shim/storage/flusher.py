@@ -151,7 +151,7 @@ class Flusher:
         after: Callable[[], None] | None = None,
         failed: Callable[[OSError], None] | None = None,
     ) -> Future[None]:
-        """Request an fsync as `sync` does, after all that somebody waits for."""
+        """Request an fsync as `sync` does, after what somebody waits for, or between every few fsyncs of that."""
         request = Sync(paths, after, failed)
         self._put(request, BACKGROUND)
         return request.done
@@ -183,8 +183,8 @@ class Flusher:
                 raise error
 
     def run(self, task: Task) -> None:
-        """Run `task` in the thread, after all that somebody waits for, which also comes between two steps of the
-        iterator that it may return. Its exceptions are logged."""
+        """Run `task` in the thread, after what somebody waits for, or between every few fsyncs of that. What is waited
+        for also comes between two steps of the iterator that it may return. Its exceptions are logged."""
         self._put(task, BACKGROUND)
 
     def stop(self) -> None:

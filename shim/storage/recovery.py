@@ -132,9 +132,7 @@ class _Loader:
             if here:
                 found[:0] = here
                 later = here[0][0]
-        for epoch, offset in found:
-            if epoch > self.log.epochs.latest:
-                self.log.epochs.assign(epoch, offset)
+        self.log.epochs.take_over(found)
 
     def has_damaged_txn_index(self, number: int, segment: Segment, files: dict[str, int]) -> bool:
         """Whether a `.txnindex` lacks entries that it had, after a clean stop too: read_committed would show what was

@@ -50,6 +50,12 @@ def test_a_change_that_only_memory_has_is_not_told_as_stored_when_it_comes_again
     assert alter(client, TOPIC, "t", ("retention.ms", SET, "6")) == (0, None)
 
 
+def test_what_is_refused_has_its_own_error_though_the_disk_fails(broker, client):
+    broker.faults.arm("log.before_fsync", "oserror", "EIO")
+    assert alter(client, TOPIC, "t", ("retention.ms", SET, "6"))[0] == ErrorCode.KAFKA_STORAGE_ERROR
+    assert alter(client, TOPIC, "t", ("no.such", SET, "6"))[0] == ErrorCode.INVALID_CONFIG
+
+
 def test_values_are_appended_to_and_taken_from_lists(client):
     assert alter(client, TOPIC, "t", ("cleanup.policy", APPEND, "compact")) == (0, None)
     assert alter(client, TOPIC, "t", ("cleanup.policy", APPEND, ",")) == (0, None)

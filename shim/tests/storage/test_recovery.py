@@ -880,3 +880,23 @@ def test_lost_leader_epochs_are_read_from_the_batches(
     assert (log.earliest().leader_epoch, log.end_offset_for_epoch(1)) == (0, (1, 14))
     disk.stop()
     assert disk.open().epochs.entries == expected
+
+
+def test_a_full_disk_keeps_no_partition_from_its_readers_whose_leader_epochs_are_lost(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    disk = make_disk({"internal.segment.bytes": "400"})
+    log = disk.open()
+    for _ in range(20):
+        put(log, b"x" * 60)
+    disk.stop()
+    (disk.partition / EPOCHS).unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr("kafka_shim.storage.epochs.LeaderEpochs.save", refuse)
+        log = disk.open()
+        assert (log.log_end_offset, log.epochs.entries) == (20, [(0, 0)])
+    disk.stop()
+    assert (disk.partition / EPOCHS).exists()
