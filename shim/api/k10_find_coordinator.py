@@ -88,6 +88,8 @@ def _check(context: Context, key_type: int, key: str) -> None:
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.") from error
     if key_type == GROUP:
         partition = broker.groups.partition_for(key)
+    elif key_type == SHARE:
+        partition = broker.share_state.coordinator.partition_of(key)
     else:
         partition = internal_partition(key, len(topic.partitions))
     if broker.logs.is_offline(name, partition):

@@ -302,8 +302,10 @@ class OffsetRequests:
 
     def on_marker(self, log: PartitionLog, producer_id: int, producer_epoch: int, commit: bool, offset: int) -> None:
         """Hook of `logs.on_marker`: a marker in `__consumer_offsets` commits or aborts pending offsets. A later load of
-        the partition may also find the marker in the log; applying it twice has no further effect."""
-        self._runtime.loader.when_read(log.partition, partial(_complete, producer_id, commit))
+        the partition may also find the marker in the log; applying it twice has no further effect. A partition that
+        was added since the start holds no group, and is not read."""
+        if log.partition < self._runtime.partitions.count():
+            self._runtime.loader.when_read(log.partition, partial(_complete, producer_id, commit))
 
     # --- expiry
 

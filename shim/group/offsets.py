@@ -12,7 +12,7 @@ from kafka_shim.group.records import NO_PRODUCER_ID
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Container, Iterator
 
     from kafka_shim.cext.offset_records import Committed
     from kafka_shim.group.large_offsets import PreparedCommit
@@ -150,14 +150,18 @@ class Offsets:
             self._pending[producer_id].pop((group_id, topic, partition), None)
         self._close(group_id, topic, partition)
 
-    def leave_out(self, group_ids: Collection[str]) -> None:
-        """Forget all offsets of these groups, without tombstones."""
-        for group_id in group_ids:
-            self._by_group.pop(group_id, None)
-            self._open.pop(group_id, None)
-        gone = set(group_ids)
-        for producer_id, pending in self._pending.items():
-            self._pending[producer_id] = {key: kept for key, kept in pending.items() if key[0] not in gone}
+    def leave_out(self, group_id: str) -> None:
+        """Forget all offsets of the group, without tombstones; `leave_out_pending` has to follow."""
+        self._by_group.pop(group_id, None)
+        self._open.pop(group_id, None)
+
+    def leave_out_pending(self, group_ids: Container[str]) -> Iterator[None]:
+        """Forget the pending offsets of these groups, a producer in a step."""
+        for producer_id, pending in list(self._pending.items()):
+            left = {key: kept for key, kept in pending.items() if key[0] not in group_ids}
+            if len(left) < len(pending):
+                self._pending[producer_id] = left
+            yield
 
     def _close(self, group_id: str, topic: str, partition: int) -> None:
         by_partition = self._open.get(group_id)

@@ -9,7 +9,7 @@ from kafka_shim.java_hash import internal_partition
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterator
 
     from kafka_shim.config import BrokerConfig
     from kafka_shim.group.groups import Groups
@@ -53,18 +53,22 @@ class GroupPartitions:
     def leave_out_others(self, partition: int, groups: Groups) -> Generator[None, None, None]:
         """Leave out, in steps, what was read of groups that are in another partition since the topic has more: nobody
         finds them here, and what their timers and their expiry write would be of the groups of their ids there."""
-        is_there: dict[str, None] = dict.fromkeys(groups.by_id)
-        is_there.update(dict.fromkeys(groups.offsets.all_group_ids()))
-        others = []
-        for number, group_id in enumerate(is_there, 1):
+        others: set[str] = set()
+        for number, group_id in enumerate(_ids(groups), 1):
             if self.of(group_id) != partition:
-                others.append(group_id)
+                others.add(group_id)
+                groups.by_id.pop(group_id, None)
+                groups.offsets.leave_out(group_id)
             if number % LOOKS_PER_STEP == 0:
                 yield
         if not others:
             return
-        for group_id in others:
-            groups.by_id.pop(group_id, None)
-        groups.offsets.leave_out(others)
+        yield from groups.offsets.leave_out_pending(others)
         text = "%s-%d: left out the groups that are elsewhere since the topic has %d partitions: %d, such as %s"
-        logger.warning(text, GROUP_METADATA_TOPIC, partition, self.count(), len(others), others[0])
+        logger.warning(text, GROUP_METADATA_TOPIC, partition, self.count(), len(others), next(iter(others)))
+
+
+def _ids(groups: Groups) -> Iterator[str]:
+    """Yields the ids of groups, and then those of which there are offsets: some come twice."""
+    yield from list(groups.by_id)
+    yield from groups.offsets.all_group_ids()

@@ -156,7 +156,11 @@ class ShareCoordinator:
         """Returns the partition of `__share_group_state` that holds this share partition, also if the topic does not
         exist yet."""
         group_id, topic_id, partition = key
-        return internal_partition(f"{group_id}:{uuid_text(topic_id)}:{partition}", self._loader.partition_count())
+        return self.partition_of(f"{group_id}:{uuid_text(topic_id)}:{partition}")
+
+    def partition_of(self, text: str) -> int:
+        """As `partition_for`, of a key in the form of FindCoordinator."""
+        return internal_partition(text, self._loader.partition_count())
 
     # --- periodic work
 

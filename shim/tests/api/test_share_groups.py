@@ -11,6 +11,8 @@ from kafka_shim.api import k91_alter_share_group_offsets
 from kafka_shim.context import Context
 from kafka_shim.embedded import Broker
 from kafka_shim.errors import ErrorCode as E
+from kafka_shim.internal_topics import SHARE_GROUP_STATE_TOPIC
+from kafka_shim.java_hash import internal_partition
 from kafka_shim.session import Session
 from kafka_shim.targets.requests import make
 from kafka_shim.tests.produced import make_topic
@@ -175,6 +177,20 @@ def test_the_share_coordinator_is_found(client: Connection) -> None:
     keys = [f"g:{topic_id}:0", "g:x:0", f" :{topic_id}:0"]
     answer = ask(client, "FindCoordinator", key_type=2, coordinator_keys=keys)
     assert [found.error_code for found in answer.coordinators] == [E.NONE, E.INVALID_REQUEST, E.INVALID_REQUEST]
+
+
+def test_a_share_coordinator_is_offline_where_its_states_are(broker: Any, client: Connection) -> None:
+    """Also after its topic was given partitions, which hold none before the next start."""
+    key = "g:" + "A" * 21 + "Q:0"
+    ask(client, "FindCoordinator", key_type=2, coordinator_keys=[key])
+    state = broker.state
+    partition = broker.call(lambda: state.share_state.coordinator.partition_of(key))
+    count = len(state.metadata.image.topics[SHARE_GROUP_STATE_TOPIC].partitions)
+    later = next(one for one in range(count + 1, count + 50) if internal_partition(key, one) != partition)
+    broker.call(lambda: state.metadata.create_partitions(SHARE_GROUP_STATE_TOPIC, later))
+    broker.call(lambda: state.logs.get(SHARE_GROUP_STATE_TOPIC, partition).fail(OSError(5, "the disk")))
+    (found,) = ask(client, "FindCoordinator", key_type=2, coordinator_keys=[key]).coordinators
+    assert found.error_code == E.COORDINATOR_NOT_AVAILABLE
 
 
 @pytest.mark.parametrize("deleted", ["few", "many"])
