@@ -13,7 +13,7 @@ from kafka_shim.share.state import StateBatch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Container, Iterable, Sequence
 
     from kafka_shim.outcome import Flushes
     from kafka_shim.share.in_flight_batch import InFlightBatch, InFlightState
@@ -191,16 +191,16 @@ def _invalid_state(message: str) -> KafkaError:
 # --- releases
 
 
-def release_member(share: SharePartition, member_id: str) -> Flushes:
-    """The member's share session is over: release what it has acquired. Returns the fsyncs that must finish before the
-    response. Raises the errors of the share coordinator; the records are then released when their locks end."""
+def release_members(share: SharePartition, member_ids: Container[str]) -> Flushes:
+    """The members' share sessions are over: release what they have acquired. Returns the fsyncs that must finish before
+    the responses. Raises the errors of the share coordinator; the records are then released when their locks end."""
     plan = _Plan(share)
     for batch in share.batches:
         state = batch.state
-        if state is not None and state.member_id == member_id and share.begins_within(batch):
+        if state is not None and state.member_id in member_ids and share.begins_within(batch):
             batch.split()
         for first_offset, last_offset, one in batch.pieces(batch.first_offset, batch.last_offset):
-            if one.state is RecordState.ACQUIRED and one.member_id == member_id:
+            if one.state is RecordState.ACQUIRED and one.member_id in member_ids:
                 plan.add(first_offset, last_offset, one, RecordEvent.RELEASE)
     return plan.carry_out()
 

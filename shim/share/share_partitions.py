@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from functools import partial
 
 from kafka_shim.errors import ErrorCode, KafkaError
@@ -12,7 +13,7 @@ from kafka_shim.scheduler import Scheduler, Slice, take_one
 from kafka_shim.share.client_errors import RETRIABLE
 from kafka_shim.share.ended_locks import EndedLocks
 from kafka_shim.share.share_partition import PartitionState, SharePartition
-from kafka_shim.share.share_partition_acknowledge import acknowledge, release_member
+from kafka_shim.share.share_partition_acknowledge import acknowledge, release_members
 from kafka_shim.share.share_sessions import ShareSessions
 
 TYPE_CHECKING = False
@@ -68,6 +69,8 @@ class SharePartitions:
         # Share partitions with records of sessions that have ended, which are released in slices, or earlier by whoever
         # uses the share partition: by member, with where the fsyncs go that a response waits for.
         self._ending: dict[SharePartitionKey, dict[str, list[Flush]]] = {}
+        # Of connections with several sessions those after the first, whose share partitions are looked at later.
+        self._others: deque[tuple[str, list[SharePartitionKey]]] = deque()
         self._ended = 0
 
     def start(self) -> None:
@@ -97,6 +100,7 @@ class SharePartitions:
         """Share groups were disabled (`share.version` 0)."""
         self.sessions.clear()
         self._ending.clear()
+        self._others.clear()
         for group_id in list(self._by_group):
             self._group_emptied(group_id)
 
@@ -175,18 +179,27 @@ class SharePartitions:
         return flushes if released is None else _when_done(released, flushes)
 
     def _session_ended(self, session: ShareSession, is_first: bool) -> None:
-        self._release_all(session, [], at_once=is_first)
+        if is_first:
+            self._release_all(session, [])
+        elif keys := self._begin_end(session, []):
+            self._others.append((session.key[0], keys))
+            if not self._scheduler.is_scheduled("end others"):
+                self._scheduler.after("end others", 0, self._scheduler.in_slices, "end others", self._release_others())
 
-    def _release_all(
-        self, session: ShareSession, flushes: list[Flush], *, at_once: bool = True
-    ) -> asyncio.Future[None] | None:
+    def _release_others(self) -> Generator[None, None, None]:
+        part = Slice(self._clock, MOST_RELEASED_AT_ONCE)
+        while self._others:
+            yield from self._release_each(*self._others.popleft(), [])
+            if part.is_over():
+                yield
+                part.begin()
+
+    def _release_all(self, session: ShareSession, flushes: list[Flush]) -> asyncio.Future[None] | None:
         """Release what the member of a session has acquired, now, or in slices if that is much. Returns what is then
         done at their end."""
         ended: list[asyncio.Future[None]] = []
-        keys = self._begin_end(session, flushes)
-        slices = self._release_each(session.key[0], keys, ended)
-        is_over = not take_one(slices) if at_once else not keys
-        if is_over:
+        slices = self._release_each(session.key[0], self._begin_end(session, flushes), ended)
+        if not take_one(slices):
             return None
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         ended.append(done)
@@ -227,11 +240,17 @@ class SharePartitions:
                     done.set_result(None)
 
     def _release(self, key: SharePartitionKey) -> None:
-        for member_id, flushes in self._ending.pop(key, {}).items():
-            try:
-                flushes.extend(self._change(key, partial(release_member, member_id=member_id)))
-            except KafkaError as error:
-                logger.info("records of member %s of group %s stay locked: %s", member_id, key[0], error)
+        ending = self._ending.pop(key, None)
+        if not ending:
+            return
+        # All at once: a client that spoke for thousands of members may have left, and each looks at all of the window.
+        try:
+            released = self._change(key, partial(release_members, member_ids=ending.keys()))
+        except KafkaError as error:
+            logger.info("records of members %s of group %s stay locked: %s", ", ".join(ending), key[0], error)
+            return
+        for flushes in ending.values():
+            flushes.extend(released)
 
     def _change(self, key: SharePartitionKey, change: Callable[[SharePartition], Flushes]) -> Flushes:
         share = self.find(key)
@@ -247,7 +266,7 @@ class SharePartitions:
             raise
 
     def _group_emptied(self, group_id: str) -> None:
-        if self._ending and any(key[0] == group_id for key in self._ending):
+        if not self._ending.keys().isdisjoint(self._by_group.get(group_id, {}).keys()):
             return  # `_release_each` is not through
         fenced = list(self._by_group.pop(group_id, {}).values())
         for share in fenced:

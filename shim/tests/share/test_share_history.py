@@ -18,7 +18,7 @@ from kafka_shim.share import share_partition_acknowledge
 from kafka_shim.share.in_flight_batch import InFlightState
 from kafka_shim.share.persister import ShareStatePersister
 from kafka_shim.share.record_state import RecordState
-from kafka_shim.share.share_partition_acknowledge import release_member
+from kafka_shim.share.share_partition_acknowledge import release_members
 from kafka_shim.share.state import StateBatch
 from kafka_shim.tests.share.share_node import ShareNode
 
@@ -103,7 +103,7 @@ class Chaos:
 
     def leave(self, member: str) -> None:
         self.history.append(ShareOperation("close", "ok", self.now(), member=member, life=self.life))
-        release_member(self.node.share, member)
+        release_members(self.node.share, {member})
         del self.held[member]
         self.join()
 

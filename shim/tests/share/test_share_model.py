@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from kafka_shim import memory_dir
 from kafka_shim.errors import ErrorCode
 from kafka_shim.share.record_state import RecordState
-from kafka_shim.share.share_partition_acknowledge import release_member
+from kafka_shim.share.share_partition_acknowledge import release_members
 from kafka_shim.tests.share.share_node import ShareNode
 
 MEMBERS = ("ann", "bob")
@@ -40,6 +40,10 @@ class Offset:
         self.stored_count = self.count
         self.state = DONE if self.count >= LIMIT else AVAILABLE
         self.member = ""
+
+
+def release_member(share, member):
+    release_members(share, {member})
 
 
 class Machine(RuleBasedStateMachine):

@@ -54,13 +54,13 @@ def test_the_end_of_a_large_session_looks_at_what_is_in_flight_alone_and_frees_t
     parts = {key[1:]: CachedSharePartition(key[1], key[2], None) for key in keys}
     node.shares.sessions.open((GROUP, "m"), parts, "connection")
     released: list[Any] = []
-    release = share_partitions.release_member
+    release = share_partitions.release_members
 
-    def counted(share: SharePartition, member_id: str) -> Any:
+    def counted(share: SharePartition, member_ids: Any) -> Any:
         released.append(share.key)
-        return release(share, member_id)
+        return release(share, member_ids)
 
-    monkeypatch.setattr(share_partitions, "release_member", counted)
+    monkeypatch.setattr(share_partitions, "release_members", counted)
 
     async def main() -> None:
         node.shares.sessions.connection_closed("connection")
@@ -77,6 +77,38 @@ def test_the_end_of_a_large_session_looks_at_what_is_in_flight_alone_and_frees_t
 
     asyncio.run(main())
     assert node.acquire("later")
+    node.stop()
+
+
+def test_a_share_partition_is_looked_at_once_for_all_members_of_a_connection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """2,000 members with a record each held the event loop for more than a second."""
+    node = ShareNode(tmp_path, share_coordinator_state_topic_num_partitions=1)
+    node.shares.get(node.key, "t")
+    members = [f"m{number}" for number in range(5)]
+    part = CachedSharePartition(node.key[1], node.key[2], "t")
+    for member in members:
+        node.produce(1)
+        assert node.acquire(member)
+        node.shares.sessions.open((GROUP, member), {part.key: part}, "connection")
+    looked: list[set[str]] = []
+    release = share_partitions.release_members
+
+    def counted(share: SharePartition, member_ids: Any) -> Any:
+        looked.append(set(member_ids))
+        return release(share, member_ids)
+
+    monkeypatch.setattr(share_partitions, "release_members", counted)
+
+    async def main() -> None:
+        node.shares.sessions.connection_closed("connection")
+        await node.clock.advance_and_drain(0)
+
+    asyncio.run(main())
+    assert looked == [{members[0]}, set(members[1:])]
+    *_, stored = node.state.read_state(*node.key, 0)
+    assert [(one.first_offset, one.last_offset, one.delivery_count) for one in stored] == [(0, 4, 1)]
     node.stop()
 
 
