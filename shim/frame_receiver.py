@@ -160,7 +160,10 @@ class FrameReceiver(FrameEnd, asyncio.BufferedProtocol):
         held = self._held
         assert held is not None
         self._held = None
-        self._consume(self._probe, len(held) + nbytes)
+        size_bytes = len(held) + nbytes
+        self._consume(self._probe, size_bytes)
+        if size_bytes == PROBE_BYTES:
+            self._let_others()  # as in `buffer_updated`
 
     def _keep(self, rest: memoryview) -> None:
         is_login = self._registry.awaits_login(self)

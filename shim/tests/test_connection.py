@@ -152,6 +152,28 @@ def test_a_client_that_awaits_no_response_is_not_served_for_as_long_as_it_sends(
             assert [int.from_bytes(read_answer(sock)[:4]) for _ in range(most)] == list(range(most))
 
 
+def test_reads_that_each_end_in_a_length_are_not_served_one_after_the_other(looped):
+    """Of 480 requests as large as these 32 reads with one byte of the next length each were served in one turn."""
+    size_bytes, count = 4369, 15  # so many and a byte are a read
+    frame = versions_frame().ljust(size_bytes, b"\0")
+    frame = (size_bytes - 4).to_bytes(4) + frame[4:]
+    with raw(looped) as sock:
+        sock.sendall(versions_frame())
+        read_answer(sock)
+        (connection,) = looped.call(lambda: list(looped._server._registry.connections))
+        requests = looped.state.metrics.requests
+
+        def served() -> int:
+            before = requests[18]
+            deliver(connection, frame[:1])
+            deliver(connection, frame[1:] + frame * (3 * count))
+            return requests[18] - before
+
+        assert looped.call(served) == count
+        for _ in range(count):  # what did not come is no part of the test
+            read_answer(sock)
+
+
 def test_a_client_that_has_sent_many_requests_and_no_more_has_all_answers(looped):
     count = 5000
     with raw(looped) as sock:
