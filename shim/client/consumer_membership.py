@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from kafka_shim.client.cluster import Cluster, TopicPartition
 
 LEAVES = -1
-# The group does not know the member by this epoch any more.
-REJOIN = frozenset({ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID})
+# The group does not know the member by this epoch any more, or was removed, as one that is empty and has no offsets.
+REJOIN = frozenset({ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.GROUP_ID_NOT_FOUND})
 INTERVAL_S, UNASSIGNED_S = 5.0, 0.2
 REBALANCE_TIMEOUT_MS = 60_000
 

@@ -61,6 +61,26 @@ def test_it_commits_nothing_that_others_may_have_read_meanwhile(cluster: Cluster
     member.leave()
 
 
+def test_a_member_whose_group_was_removed_joins_again(cluster: Cluster) -> None:
+    """As one whose output nobody read for ten minutes before it had committed: an empty group without offsets goes."""
+    member = ConsumerMember(cluster, GROUP, ["t"])
+
+    def remove() -> None:
+        forget(cluster, member)
+        answer = cluster.coordinator(GROUP).request(make("DeleteGroups", groups_names=[GROUP]))
+        assert [one.error_code for one in answer.results] == [0]
+
+    await_partitions(member)
+    remove()
+    await_partitions(member)
+    remove()
+    member.commit({PARTITION: 1})
+    assert member.is_new
+    await_partitions(member)
+    remove()
+    member.leave()
+
+
 def test_any_other_error_is_told(cluster: Cluster) -> None:
     member = ConsumerMember(cluster, "", ["t"])
     with pytest.raises(RequestError, match="INVALID_REQUEST"):
