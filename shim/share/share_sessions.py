@@ -136,13 +136,16 @@ class ShareSessions:
 
     def connection_closed(self, connection: object) -> None:
         """End the sessions of a connection: one, but for a client that speaks for several members."""
-        is_first = True
+        ended: dict[str, list[ShareSession]] = {}
         for group_id, members in self._by_connection.pop(connection, {}).items():
-            for member_id in members:
-                session = self.remove((group_id, member_id))
-                if session is not None:
-                    self.on_end(session, is_first)
-                    is_first = False
+            removed = (self.remove((group_id, member_id)) for member_id in members)
+            ended[group_id] = [session for session in removed if session is not None]
+        # All are removed by now, also where memory ends in what follows: their locks end by themselves.
+        is_first = True
+        for group_id, sessions in ended.items():
+            for session in sessions:
+                self.on_end(session, is_first)
+                is_first = False
             if not self._members.get(group_id):
                 self._members.pop(group_id, None)
                 self.on_group_empty(group_id)
