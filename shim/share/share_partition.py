@@ -335,6 +335,8 @@ class SharePartition:
         self.start_offset = log_start_offset
         self.delivery_complete_count -= done
         self.end_offset = max(self.end_offset, self.start_offset)
+        if self.gap_start_offset < log_start_offset:
+            self.move_gap(log_start_offset)  # reading before it would find nothing, for ever
 
     def archive(self, first_offset: int, end_offset: int, batches: Sequence[InFlightBatch], only: RecordState) -> int:
         """Archive the records before `end_offset` that are in the state `only`. Returns how many there were."""
@@ -382,14 +384,9 @@ class SharePartition:
         """Store what becomes of these records; `done_count` of them become terminal. Returns the fsyncs that must
         finish before the response. Raises KafkaError with the code for the client: nothing was stored."""
         try:
-            return self._persister.write_state(
-                *self.key,
-                self.state_epoch,
-                self.leader_epoch,
-                self.start_offset,
-                self.delivery_complete_count + done_count,
-                batches,
-            )
+            epochs = self.state_epoch, self.leader_epoch
+            complete_count = self.delivery_complete_count + done_count
+            return self._persister.write_state(*self.key, *epochs, self.start_offset, complete_count, batches)
         except KafkaError as error:
             text = "the state of share partition %s of group %s cannot be written: %s"
             self._persister.refusals.write(text, self.log.name, self.group_id, error)

@@ -239,6 +239,19 @@ def test_what_was_deleted_is_not_delivered_once_all_before_it_is_done(node: Shar
     assert node.acquire("b") == [(8, 13, 1)]
 
 
+def test_a_gap_before_the_start_of_the_log_holds_up_no_member(node: ShareNode):
+    """What a member had when the broker was killed is looked for again; by then it was deleted."""
+    node.produce(3)
+    assert node.acquire("a") == [(0, 2, 1)]
+    node.share.log.delete_records_before(1)
+    assert node.acknowledge("a", (1, 1, [1])) is ErrorCode.NONE
+    node.crash()
+    assert node.acquire("b") == []  # it has learnt where the log begins
+    assert node.acquire("b") == [(2, 2, 1)]
+    node.produce(1)
+    assert node.acquire("b") == [(3, 3, 1)]
+
+
 def test_what_happens_alike_to_offsets_of_a_batch_that_was_split_is_stored_as_one_piece(
     node: ShareNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
