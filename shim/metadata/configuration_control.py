@@ -5,11 +5,10 @@ ConfigurationControlManager). `configs` decides them.
 from __future__ import annotations
 
 from collections import deque
+from functools import partial
 
-from kafka_shim.metadata.after_commit import Rest
-from kafka_shim.metadata.announcements import warn_of_idle
 from kafka_shim.metadata.image import RESOURCE_BROKER, RESOURCE_TOPIC, Image
-from kafka_shim.metadata.prepared_changes import announced
+from kafka_shim.metadata.prepared_changes import commit_in_steps
 from kafka_shim.protocol.records.config_record import ConfigRecord
 from kafka_shim.turns import at_once
 
@@ -59,16 +58,8 @@ class ConfigurationControl:
         for `commit`."""
         options = [record for record in records if isinstance(record, ConfigRecord)]
         changed = deque(dict.fromkeys((record.resource_type, record.resource_name) for record in options))
-        rest = Rest(lambda: at_once(self._options_changed(changed)))
-        try:
-            self.commit(records, prepared)
-            yield
-            yield from announced(prepared)
-            warn_of_idle(options)
-            yield from self._options_changed(changed)
-        except MemoryError:
-            self._after.leave(rest)
-            raise
+        commit, follow = partial(self.commit, records, prepared), partial(self._options_changed, changed)
+        return commit_in_steps(commit, self._after, prepared, follow, options)
 
     def _options_changed(self, changed: deque[tuple[int, str]]) -> Steps[None]:
         """Apply the options of these resources, and take them from `changed`. After a MemoryError, again."""

@@ -3,7 +3,8 @@ lines of the log. It holds while nobody else changes the metadata (`large_change
 
 from __future__ import annotations
 
-from kafka_shim.metadata.announcements import announce
+from kafka_shim.metadata.after_commit import Rest
+from kafka_shim.metadata.announcements import announce, warn_of_idle
 from kafka_shim.metadata.image import RESOURCE_TOPIC, Image
 from kafka_shim.metadata.replay import APPLY, entity_of
 from kafka_shim.metadata.replay_topics import partition_of
@@ -12,12 +13,14 @@ from kafka_shim.protocol.records.config_record import ConfigRecord
 from kafka_shim.protocol.records.partition_record import PartitionRecord
 from kafka_shim.protocol.records.topic_record import TopicRecord
 from kafka_shim.protocol.records.user_scram_credential_record import UserScramCredentialRecord
+from kafka_shim.turns import at_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
+    from kafka_shim.metadata.after_commit import AfterCommit
     from kafka_shim.turns import Steps
 
 LINES_PER_STEP = 16
@@ -71,6 +74,28 @@ def _is_added(made: Image, record: PartitionRecord, present: int) -> bool:
     partitions.append(partition_of(record))
     made.partition_count += 1
     return True
+
+
+def commit_in_steps(
+    commit: Callable[[], object],
+    after: AfterCommit,
+    prepared: PreparedChange | None,
+    follow: Callable[[], Steps[None]],
+    options: Sequence[Any] = (),
+) -> Steps[None]:
+    """Commit in the first step, and then do what `follow` does, which can be begun again behind any of its steps. If
+    memory ends on the way it is left to `after`. `options` are records whose options may have no effect. Callers
+    return this generator and have none around it: memory may end where one is resumed."""
+    rest = Rest(lambda: at_once(follow()))
+    try:
+        commit()
+        yield
+        yield from announced(prepared)
+        warn_of_idle(options)
+        yield from follow()
+    except MemoryError:
+        after.leave(rest)
+        raise
 
 
 def announced(prepared: PreparedChange | None) -> Steps[None]:

@@ -11,10 +11,9 @@ from functools import partial
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.internal_topics import INTERNAL_TOPICS
 from kafka_shim.metadata import topics
-from kafka_shim.metadata.after_commit import Rest
 from kafka_shim.metadata.announcements import warn_of_idle
 from kafka_shim.metadata.image import RESOURCE_TOPIC, Image, Topic
-from kafka_shim.metadata.prepared_changes import announced
+from kafka_shim.metadata.prepared_changes import commit_in_steps
 from kafka_shim.protocol.records.config_record import ConfigRecord
 from kafka_shim.protocol.records.remove_topic_record import RemoveTopicRecord
 from kafka_shim.turns import at_once
@@ -174,17 +173,8 @@ class ReplicationControl:
     ) -> Steps[None]:
         """Commit the `creation_records` of these topics in one batch in the first step, then have their logs created
         later: the caller awaits `await_log_changes`. As in Kafka the topics are known before their logs are."""
-        left = deque(names)
-        rest = Rest(lambda: at_once(self._topics_created(left)))
-        try:
-            self.commit(records, prepared)
-            yield
-            yield from announced(prepared)
-            warn_of_idle(records)
-            yield from self._topics_created(left)
-        except MemoryError:
-            self._after.leave(rest)
-            raise
+        commit, follow = partial(self.commit, records, prepared), partial(self._topics_created, deque(names))
+        return commit_in_steps(commit, self._after, prepared, follow, records)
 
     def _topics_created(self, names: deque[str]) -> Steps[None]:
         """As `_topic_created` with `later` of each, which is taken from `names`. After a MemoryError, again."""
@@ -271,16 +261,8 @@ class ReplicationControl:
     ) -> Steps[None]:
         """Commit the `growth_records` of these topics, with the first new partition of each, as
         `commit_topics_in_steps` does."""
-        left = deque(grown)
-        rest = Rest(lambda: at_once(self._topics_grown(left)))
-        try:
-            self.commit(records, prepared)
-            yield
-            yield from announced(prepared)
-            yield from self._topics_grown(left)
-        except MemoryError:
-            self._after.leave(rest)
-            raise
+        commit, follow = partial(self.commit, records, prepared), partial(self._topics_grown, deque(grown))
+        return commit_in_steps(commit, self._after, prepared, follow)
 
     def _topics_grown(self, grown: deque[tuple[Topic, int]]) -> Steps[None]:
         """Have the logs of new partitions created later, and take their topics from `grown`. After a MemoryError,
