@@ -93,7 +93,7 @@ class CoordinatorRuntime:
         self._too_large = LineLimit(logger, clock)
         self._image: CoordinatorMetadataImage | None = None
         # Which partition of `__consumer_offsets` holds a group, and the groups that were loaded from it.
-        self.partitions = GroupPartitions(config, metadata)
+        self.partitions = GroupPartitions(metadata, GROUP_METADATA_TOPIC, config.offsets_topic_num_partitions)
         self.partition_for = self.partitions.of
         self.loader = CoordinatorLoader(clock, logs, GROUP_METADATA_TOPIC, self._resume)
         self.loader.on_dropped = self._forget

@@ -12,7 +12,6 @@ from contextlib import suppress
 from kafka_shim.cext import records as cext_records
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.internal_topics import SHARE_GROUP_STATE_TOPIC
-from kafka_shim.java_hash import internal_partition
 from kafka_shim.scheduler import Scheduler, Slice
 from kafka_shim.share.client_errors import NotAppliedError
 from kafka_shim.share.shard_loader import ShardLoader
@@ -160,7 +159,7 @@ class ShareCoordinator:
 
     def partition_of(self, text: str) -> int:
         """As `partition_for`, of a key in the form of FindCoordinator."""
-        return internal_partition(text, self._loader.partition_count())
+        return self._loader.partitions.of(text)
 
     # --- periodic work
 

@@ -13,6 +13,7 @@ from kafka_shim.cext import records as cext_records
 from kafka_shim.cext.batch import BatchError
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.internal_topics import SHARE_GROUP_STATE_TOPIC
+from kafka_shim.metadata.partition_count import PartitionCount
 from kafka_shim.scheduler import take_one
 from kafka_shim.share.records import RecordError, decode
 from kafka_shim.share.shard import ShareStateShard
@@ -59,8 +60,10 @@ class ShardLoader:
         self._scheduler = scheduler
         self._on_loaded = on_loaded
         self._shards: dict[int, ShareStateShard] = {}
-        # The topic's partition count when it was first asked for; 0: nobody asked while the topic existed.
-        self._count = 0
+        # Which partition holds a share partition's state.
+        self.partitions = PartitionCount(
+            metadata, SHARE_GROUP_STATE_TOPIC, config.share_coordinator_state_topic_num_partitions
+        )
         # The partitions that are being loaded.
         self._loading: dict[int, Generator[None, None, None]] = {}
 
@@ -72,19 +75,9 @@ class ShardLoader:
     def forget_all(self) -> None:
         """The topic was deleted."""
         self._scheduler.cancel("load")
-        self._count = 0
+        self.partitions.forget()
         self._shards.clear()
         self._loading.clear()
-
-    def partition_count(self) -> int:
-        """Returns among how many partitions of the topic states are divided, also if it does not exist yet. Those that
-        are added hold none before the next start, as in Kafka: all states would be elsewhere at once."""
-        if not self._count:
-            topic = self._metadata.image.topics.get(SHARE_GROUP_STATE_TOPIC)
-            if topic is None:
-                return self._config.share_coordinator_state_topic_num_partitions
-            self._count = len(topic.partitions)
-        return self._count
 
     def loaded(self, partition: int) -> ShareStateShard | None:
         """Returns the shard if it is loaded and current; loads nothing."""
@@ -150,7 +143,7 @@ class ShardLoader:
 
     def _load_all(self) -> Generator[None, None, None]:
         """Load the partitions that requests wait for, then all others."""
-        for partition in range(self.partition_count()):
+        for partition in range(self.partitions.count()):
             yield from self._load_asked()
             if partition in self._shards:
                 continue
