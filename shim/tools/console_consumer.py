@@ -344,7 +344,7 @@ def _exists(cluster: Cluster, topic: str) -> bool:
 def _records(cluster: Cluster, source: Source, given: Given, settings: Settings) -> Iterator[Record]:
     """Records as they come: as many as asked for, until none came for the time that is given."""
     most, quiet_ms = given.number("max-messages"), given.number("timeout-ms")
-    left, last = math.inf if most in (None, -1) else most or 0, time.monotonic()
+    left, last = math.inf if most is None or most == -1 else most, time.monotonic()
     while left > 0:
         try:
             for record in _round(cluster, source, settings):

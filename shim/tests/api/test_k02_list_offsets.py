@@ -80,17 +80,22 @@ def test_an_isolation_level_that_does_not_exist_fails_every_partition(client):
     assert client.request(ListOffsetsRequest(replica_id=-1, isolation_level=9), 11).topics == []
 
 
+def restart_with_segments(broker: Broker) -> None:
+    """Start anew with sixty segments of one record, a second after each other, of which none was read."""
+    with Connection(broker.bootstrap_servers) as client:
+        make_topic(client, "t", 1, internal_segment_bytes="200", retention_ms="-1")
+        for number in range(60):
+            produce(client, "t", 0, batch(b"a" * 50, timestamp_ms=START_MS + number * 1000))
+    broker.restart()
+
+
 @pytest.mark.parametrize(("timestamp", "least", "offset"), [(START_MS + 50_000, 51, 50), (NEWEST, 60, 59)])
 def test_after_a_restart_each_segment_is_a_step(tmp_path: Path, timestamp: int, least: int, offset: int):
     """Its index is read then: 2,000 segments held the event loop for a third of a second."""
     asked = [ListOffsetsPartition(partition_index=0, timestamp=timestamp)]
     request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=asked)])
     with Broker(data_dir=tmp_path) as broker:
-        with Connection(broker.bootstrap_servers) as client:
-            make_topic(client, "t", 1, internal_segment_bytes="200", retention_ms="-1")
-            for number in range(60):
-                produce(client, "t", 0, batch(b"a" * 50, timestamp_ms=START_MS + number * 1000))
-        broker.restart()
+        restart_with_segments(broker)
         answer, steps = broker.call(lambda state: steps_of(begun(state, request, 11, 0)), broker.state)
         (told,) = answer.topics[0].partitions
         assert (told.error_code, told.offset) == (0, offset)
@@ -110,11 +115,7 @@ def test_a_segment_that_is_deleted_between_two_steps_is_not_read(tmp_path: Path)
         return log.is_offline, steps_of(steps)[0]
 
     with Broker(data_dir=tmp_path) as broker:
-        with Connection(broker.bootstrap_servers) as client:
-            make_topic(client, "t", 1, internal_segment_bytes="200", retention_ms="-1")
-            for number in range(60):
-                produce(client, "t", 0, batch(b"a" * 50, timestamp_ms=START_MS + number * 1000))
-        broker.restart()
+        restart_with_segments(broker)
         is_offline, answer = broker.call(look_up, broker.state)
     (told,) = answer.topics[0].partitions
     assert (is_offline, told.error_code, told.offset) == (False, 0, 55)
