@@ -247,7 +247,7 @@ class SharePartitions:
         try:
             released = self._change(key, partial(release_members, member_ids=ending.keys()))
         except KafkaError as error:
-            logger.info("records of members %s of group %s stay locked: %s", ", ".join(ending), key[0], error)
+            logger.info("records of %d members of group %s stay locked: %s", len(ending), key[0], error)
             return
         for flushes in ending.values():
             flushes.extend(released)
