@@ -13,14 +13,15 @@ from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.line_limit import LineLimit
 from kafka_shim.scheduler import Rest, Scheduler, Slice
 from kafka_shim.storage import names, recovery
-from kafka_shim.storage.data_dir import PARTITION_METADATA, read_topic_id, remove_tree
+from kafka_shim.storage.data_dir import read_topic_id, remove_tree
+from kafka_shim.storage.directory_maker import DirectoryMaker, remove_empty
 from kafka_shim.storage.log import PartitionLog
 from kafka_shim.storage.partitions import SLICE, Deleted
 from kafka_shim.uuids import uuid_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
     from concurrent.futures import Future
 
     from kafka_shim.config import TopicConfig
@@ -58,6 +59,7 @@ class PartitionDirectories:
         self._loader = loader
         self._checkpoints = checkpoints
         self._scheduler = Scheduler(services.clock)
+        self._maker = DirectoryMaker(services.clock)
         self._refusals = LineLimit(logger, services.clock)
         # The log that has the deletions; None without metadata.
         self.metadata_log: PartitionLog | None = None
@@ -79,13 +81,16 @@ class PartitionDirectories:
         path = data_dir.partition_path(topic, partition)
         log = PartitionLog(self._services, path, topic, topic_id, partition, config)
         log.leader_epoch = leader_epoch
+        is_made = self._maker.take(key)
         try:
-            self._make_way(data_dir, key, topic_id)
+            if not is_made:
+                self._make_way(data_dir, key, topic_id)
             try:
-                data_dir.make_partition(topic, partition, topic_id)
+                if not is_made:
+                    data_dir.make_partition(topic, partition, topic_id)
                 recovery.load(log, self._services, recovery.Start(clean=True))
             except OSError:
-                _remove_empty(path)
+                remove_empty(path)
                 raise
         except OSError as err:
             error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{log.name} cannot be created: {err}")
@@ -147,6 +152,7 @@ class PartitionDirectories:
         facts = partitions.lookup(*key) if partitions.lookup is not None else None
         if facts is None:
             del partitions.to_create[key]
+            self._maker.undo(key)
             return None
         return self.create(key, *facts)
 
@@ -159,11 +165,33 @@ class PartitionDirectories:
         Raises what `flushed` does."""
         partitions = self._partitions
         new = [one for one, failed in partitions.to_create.items() if failed is None]
-        await self._in_slices(self.create_now, new)
+        for number in range(0, len(new), SLICE):
+            some = new[number : number + SLICE]
+            places = self._new_places(some) if len(new) > SLICE else None
+            if places:
+                self._maker.begin(places)
+            await self._maker.wait(some)
+            await self._in_slices(self.create_now, some)
         if flushed is None or not partitions.to_retire:
             return
         await flushed()
         await self._in_slices(self.retire, list(partitions.to_retire))
+
+    def _new_places(self, keys: Sequence[Partition]) -> list[tuple[Partition, str, bytes]]:
+        """Return the partitions whose directory can be made ahead: there is one place for it, and nothing of an older
+        topic of its name is in the way."""
+        partitions = self._partitions
+        if len(self._log_dirs.live) > 1 or partitions.lookup is None:
+            return []
+        (data_dir,) = self._log_dirs.live
+        places = []
+        for key in keys:
+            is_new = key in partitions.to_create and partitions.to_create[key] is None and not self._maker.has(key)
+            if is_new and key not in partitions.to_retire and not self._checkpoints.has_older(key):
+                facts = partitions.lookup(*key)
+                if facts is not None:
+                    places.append((key, data_dir.partition_path(*key), facts[0]))
+        return places
 
     async def _in_slices(self, step: Callable[[Partition], object], some: Iterable[Partition]) -> None:
         part, rest = Slice(self._services.clock, SLICE), Rest(self._services.clock)
@@ -184,6 +212,7 @@ class PartitionDirectories:
         self.deleted(key)
         partitions.absent.discard(key)
         partitions.to_create.pop(key, None)
+        self._maker.undo(key)
         partitions.not_loaded.pop(key, None)
         partitions.damaged.discard(key)
         log = partitions.loaded.get(key)
@@ -270,6 +299,7 @@ class PartitionDirectories:
 
     def retire_all(self) -> None:
         """Rename the directories of all deleted partitions, at a stop, when everything that can be is on the disk."""
+        self._maker.stop()
         for key in list(self._partitions.to_retire):
             self.retire(key)
         self._scheduler.stop()
@@ -282,13 +312,3 @@ def _nothing(key: Partition) -> None:
 
 def _partition_count(data_dir: DataDir) -> int:
     return len(data_dir.partitions)
-
-
-def _remove_empty(path: str) -> None:
-    """Remove the directory of a partition that could not be created, whose `partition.metadata` is this partition's
-    own. A directory with other files stays, without that one. Needs no file descriptor."""
-    for name in (PARTITION_METADATA, f"{PARTITION_METADATA}.tmp"):
-        with suppress(OSError):
-            os.unlink(f"{path}/{name}")
-    with suppress(OSError):
-        os.rmdir(path)

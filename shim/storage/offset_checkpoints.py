@@ -142,6 +142,11 @@ class OffsetCheckpoints:
         for log in logs:
             logger.info("%s: log start offset is %d after DeleteRecords", log.name, log.log_start_offset)
 
+    def has_older(self, key: Partition) -> bool:
+        """Whether `forget_older` would have to write for the partition."""
+        files = (checkpoint.LOG_START_OFFSETS, checkpoint.CLEANER_OFFSETS)
+        return any(data_dir.has_entry(name, key) for data_dir in self._log_dirs.live for name in files)
+
     def forget_older(self, key: Partition) -> None:
         """Remove the checkpoint entries of an older topic with this name before the new directory is created.
         Otherwise, after a crash, they would be read as the new partition's start offset or cleaner offset. (A recovery

@@ -63,6 +63,7 @@ THREADS = {
     "response_sender.py": "tells the clock of its work",
     "large_requests.py": "tells the clock of its work",
     "storage/batch_checks.py": "tells the clock of its work",
+    "storage/directory_maker.py": "tells the clock of its work",
     "tls_handshakes.py": "tells the clock of its work",
     "embedded.py": "runs the loop of the broker itself",
     "embedded_process.py": "reads the stderr of a child process, beside no broker",
