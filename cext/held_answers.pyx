@@ -34,6 +34,7 @@ cdef class HeldAnswers:
 
     cdef bint _begin(self, Answering connection) except -1:
         """Have `_end` called when this turn is over, if it is to be counted."""
+        cdef bint will_end = False
         if self._clock is None:
             return False
         if not self._is_crowded and not self._is_at_start:
@@ -45,8 +46,10 @@ cdef class HeldAnswers:
                 return False
         try:
             self._clock.soon()(self._end)
+            will_end = True
         except MemoryError:
             self._is_crowded = self._is_at_start = False
+        if not will_end:
             return False
         self._begun_us = self._clock.monotonic_us()
         self._changes = 0
@@ -68,7 +71,6 @@ cdef class HeldAnswers:
             self._connections.append(connection)
         except MemoryError:
             connection._send_held()
-            return 0
         if len(self._connections) >= MOST_HELD:
             self.flush()
         return 0

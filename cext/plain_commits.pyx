@@ -209,6 +209,7 @@ cdef class PlainCommit(PlainApi):
         cdef Py_ssize_t partition_count
         cdef Commit commit
         cdef dict topics
+        cdef object failure = None
         try:
             image = broker.metadata.image
             topics = image.topics
@@ -239,7 +240,9 @@ cdef class PlainCommit(PlainApi):
             if appended is not None:
                 groups.commit_all(commit.group_id, changes, now_ms, appended.base_offset)
         except Exception as error:
-            return self._fail(broker, groups, log, None if appended is not None else base_offset, error)
+            failure = self._fail(broker, groups, log, None if appended is not None else base_offset, error)
+        if failure is not None:
+            return failure
         groups.is_current = True
         if appended is None:
             return None
@@ -247,7 +250,9 @@ cdef class PlainCommit(PlainApi):
             try:
                 broker.groups.move_timers(moves)
             except Exception as error:
-                return error
+                failure = error
+            if failure is not None:
+                return failure
         self.answered = request.count
         return answer
 

@@ -86,12 +86,15 @@ cdef class FrameEnd(Answering):
         """With a successor, a request that is surely handled next, the answer may wait for that one's. `may_hold`: that
         of a short way may wait for those of other connections."""
         cdef Reply reply
+        cdef bint has_failed = False
         self._send_held()
         try:
             reply = self._dispatcher.handle(self.session, frame)
         except Exception as error:
+            has_failed = True
             self._send_answers()
             self._failed(error)
+        if has_failed:
             return 0
         if reply is not None:
             if reply.parts is None:
@@ -196,6 +199,7 @@ cdef class FrameEnd(Answering):
 
     cdef int _answer(self, object answer, bint may_wait) except -1:
         cdef Py_ssize_t size_bytes = len(answer)
+        cdef bint is_kept = False
         if self._answers is None:
             if not may_wait or size_bytes > MOST_ANSWERS_BYTES:
                 self._transport.write(answer)
@@ -205,9 +209,11 @@ cdef class FrameEnd(Answering):
             if self._answers is None:
                 self._answers = []
             self._answers.append(answer)
+            is_kept = True
         except MemoryError:
             self._send_answers()
             self._transport.write(answer)
+        if not is_kept:
             return 0
         self._answers_bytes += size_bytes
         if not may_wait or self._answers_bytes >= MOST_ANSWERS_BYTES:
@@ -216,6 +222,7 @@ cdef class FrameEnd(Answering):
 
     cdef int _send_answers(self) except -1:
         cdef list answers = self._answers
+        cdef bytes joined = None
         if answers is None:
             return 0
         self._answers = None
@@ -224,8 +231,8 @@ cdef class FrameEnd(Answering):
         except MemoryError:
             for answer in answers:
                 self._transport.write(answer)
-            return 0
-        self._transport.write(joined)
+        if joined is not None:
+            self._transport.write(joined)
         return 0
 
     def send_held(self):
@@ -559,9 +566,10 @@ cdef class DispatcherEnd:
         except ValueError as error:
             raise self._cannot_read(api, header.api_version, error) from error
         except LargeRequestError:
-            context.received_ms = self._clock.now_ms()
-            return self._begin_large(context, api, frame, header.body_at, is_admitted)
+            request = None
         context.received_ms = self._clock.now_ms()
+        if request is None:
+            return self._begin_large(context, api, frame, header.body_at, is_admitted)
         context.is_large = self._goes_in_steps(header.api_key, len(frame))
         self._note(context, api, request, len(frame))
         if not is_admitted:
@@ -648,12 +656,13 @@ cdef class DispatcherEnd:
 
     def completed(self, DelayedEnd delayed not None):
         cdef Context context = delayed._context
-        cdef Outcome outcome
+        cdef Outcome outcome = None
         cdef object response
         try:
             outcome = delayed.result()
         except Exception as error:
             response = self._refuse(context, delayed._api, delayed._request, error)
+        if outcome is None:
             return _reply(self._encoded(context, response), None)
         if outcome.flushes:
             return Reply(None, waiting=self._complete_flushed(context, delayed._api, delayed._request, outcome))
@@ -681,6 +690,7 @@ cdef class DispatcherEnd:
         if self._faults.armed:
             self._faults.reach(READY, api_key=context.api_key, client_id=context.client_id)
         try:
-            return encode_response_frame(context.correlation_id, response, context.api_version)
+            parts = encode_response_frame(context.correlation_id, response, context.api_version)
         except EncodeError as error:
-            return self._encode_shortened(context, response, error)
+            parts = self._encode_shortened(context, response, error)
+        return parts
