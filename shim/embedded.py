@@ -374,7 +374,7 @@ class Broker(EmbeddedClient):
         self._ready = server.ready_line
         started.set_result(None)
         await asked.wait()
-        await server.stop()
+        await server.end()
 
     # --- in a process
 

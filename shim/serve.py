@@ -285,7 +285,7 @@ async def _serve(
     await asked.wait()
     collector.stop()
     imports.stop()
-    await server.stop()
+    await server.end()
     if os.environ.get(STOP_WITH_STDIN) == REMOVE and not signals:
         from kafka_shim.memory_dir import remove
 

@@ -311,6 +311,19 @@ class Server:
         state = "all logs are closed" if _is_clean(broker.logs) else "the next start recovers the logs named above"
         logger.info("stopped in %.0f ms, %s", (time.monotonic_ns() - started_ns) / 1e6, state)
 
+    async def end(self) -> None:
+        """As `stop`, on a loop that nobody else uses. Memory may have ended when a task was to be woken: nothing wakes
+        that one any more, and the loop would wait for its end for ever."""
+        await self.stop()
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        if left:
+            _, lost = await asyncio.wait(left, timeout=FLUSH_SECONDS)
+            for task in lost:
+                logger.warning("left behind at the stop: %r", task)
+                asyncio.tasks._unregister_task(task)
+
     async def _drain(self) -> None:
         connections = self._registry.connections
         # Delayed joins and syncs, which the coordinator has ended, are answered on this turn.
