@@ -126,12 +126,18 @@ class Connection(ResponseSender):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.is_closing = True
-        self._memory.waiting.pop(self, None)
-        self._drop_frame()
         self._held = None
         self._network_send = None
-        self._account(0)
-        self._registry.remove(self)
+        try:
+            self._memory.waiting.pop(self, None)
+            self._account(0)
+            self._drop_frame()
+        finally:
+            self._registry.remove(self)
+            if self.session is not None:  # else memory ended before it had one
+                self._leave_session()
+
+    def _leave_session(self) -> None:
         if self.session.authenticator is not None:
             self.session.authenticator.forget_connection()
         self.session.is_closed = True
@@ -217,13 +223,16 @@ class Connection(ResponseSender):
 
     def _failed(self, error: Exception) -> None:
         """A frame was not handled."""
-        if isinstance(error, DisconnectError):
-            self.close(str(error) or None)
-            return
-        # A bug: not even an error response could be made. It must affect no other connection.
-        self._dispatcher.broker.metrics.errors_unexpected += 1
-        logger.error("closing %s", self, exc_info=error)
-        self.close()
+        try:
+            if isinstance(error, DisconnectError):
+                self.close(str(error) or None)
+                return
+            # A bug: not even an error response could be made. It must affect no other connection.
+            self._dispatcher.broker.metrics.errors_unexpected += 1
+            logger.error("closing %s", self, exc_info=error)
+            self.close()
+        except Exception:  # no memory is left to say so: who calls may be a timer, or another connection
+            self.abort()
 
     def _wait_for(self, reply: Reply) -> None:
         assert reply.waiting is not None
@@ -269,8 +278,10 @@ class Connection(ResponseSender):
         try:
             if not broker.stopping:
                 await pause(broker.clock, broker.parked, muted_ms)
+            self.last_active_ms = broker.clock.monotonic_ms()
+        except Exception as error:
+            self._failed(error)  # it would be muted for ever
         finally:
             self.is_muted = False
             self._task = None
-        self.last_active_ms = broker.clock.monotonic_ms()
         self.proceed()

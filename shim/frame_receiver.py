@@ -212,19 +212,20 @@ class FrameReceiver(FrameEnd, asyncio.BufferedProtocol):
         return uncounted(size_bytes) if self._is_uncounted else self._memory.take(size_bytes)
 
     def _grow(self, frame: memoryview) -> None:
-        larger = self._take(min(self._frame_bytes + NEXT_BYTES, 4 * len(frame)))
-        larger[: self._filled_bytes] = frame[: self._filled_bytes]
-        self._frame = larger
-        if not self._is_uncounted:
-            self._memory.give_back(frame)
+        self._frame = larger = self._take(min(self._frame_bytes + NEXT_BYTES, 4 * len(frame)))
+        try:
+            larger[: self._filled_bytes] = frame[: self._filled_bytes]
+        finally:
+            if not self._is_uncounted:
+                self._memory.give_back(frame)
 
     def _handle_whole(self, frame: memoryview) -> None:
         self._frame = None
         is_uncounted = self._is_uncounted
-        end = self._frame_bytes
-        following = bytes(frame[end : self._filled_bytes]) if self._filled_bytes > end else b""
-        self._is_wide = PROBE_BYTES < end < WIDE_PROBE_BYTES and not is_uncounted and not following
         try:
+            end = self._frame_bytes
+            following = bytes(frame[end : self._filled_bytes]) if self._filled_bytes > end else b""
+            self._is_wide = PROBE_BYTES < end < WIDE_PROBE_BYTES and not is_uncounted and not following
             self._handle(frame[LENGTH_BYTES:end])
         finally:
             if not is_uncounted:

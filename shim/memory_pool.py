@@ -77,9 +77,11 @@ class ReceiveMemory:
 
     def give_back(self, buffer: memoryview) -> None:
         """Release a buffer. Waiting connections continue while there is memory."""
-        if len(buffer) == LARGE_BYTES and len(self._free) < LARGE_KEPT:
-            self._free.append(buffer)
-        self.drop(buffer)
+        try:
+            if len(buffer) == LARGE_BYTES and len(self._free) < LARGE_KEPT:
+                self._free.append(buffer)
+        finally:
+            self.drop(buffer)
 
     def drop(self, buffer: memoryview) -> None:
         """As `give_back`, of a buffer that a thread may still read: it is not used again."""

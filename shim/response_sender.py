@@ -121,7 +121,10 @@ class ResponseSender(FrameReceiver):
     def _end_soon(end: Callable[[], None]) -> None:
         """End the transport on a later turn of the loop: asyncio's loses the connection twice if it is ended while it
         calls `resume_writing`."""
-        asyncio.get_running_loop().call_soon(end)
+        try:
+            asyncio.get_running_loop().call_soon(end)
+        except MemoryError:
+            end()
 
     def _sendfile_fd(self) -> int:
         """Returns the descriptor of the socket, or -1 if stored bytes must go through the transport: because of TLS, or
@@ -166,8 +169,13 @@ class ResponseSender(FrameReceiver):
 
     def resume_writing(self) -> None:
         """The transport has no unsent bytes any more."""
-        self.last_active_ms = self._clock.monotonic_ms()
-        self._account(0)
+        try:
+            self.last_active_ms = self._clock.monotonic_ms()
+            self._account(0)
+        except MemoryError:  # the transport says it once: nothing would be sent any more
+            self.is_closing = True
+            self._end_soon(self._transport.abort)
+            return
         self._write_paused = self._network_send is not None
         self._send_more()
         self.proceed()

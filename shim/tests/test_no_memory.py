@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from kafka_shim import server
+from kafka_shim import connection, server
 from kafka_shim.embedded import Broker
+from kafka_shim.memory_pool import LARGE_BYTES, ReceiveMemory
+from kafka_shim.registry import Registry
+from kafka_shim.targets.waiting import wait_until
 from kafka_shim.tests.no_memory import no_memory_left
-from kafka_shim.tests.produced import fetch_request, make_topic
+from kafka_shim.tests.produced import fetch_request, make_topic, metadata
 from kafka_shim.wire_client import Connection, ConnectionLostError
+
+
+def only_connection(broker: Broker) -> connection.Connection:
+    (found,) = registry(broker).connections
+    return found
+
+
+def registry(broker: Broker) -> Registry:
+    assert broker._server is not None
+    return broker._server._registry
 
 
 def test_a_request_whose_waking_finds_no_memory_does_not_hold_up_the_stop(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -18,6 +34,7 @@ def test_a_request_whose_waking_finds_no_memory_does_not_hold_up_the_stop(monkey
 
     def lose(broker: Broker) -> None:
         (waiter,) = broker.state.parked
+        only_connection(broker).task._log_destroy_pending = False  # of the task that is left behind
         with monkeypatch.context() as patch:
             patch.setattr(asyncio.get_running_loop(), "call_soon", no_memory_left)
             with pytest.raises(MemoryError):
@@ -33,3 +50,79 @@ def test_a_request_whose_waking_finds_no_memory_does_not_hold_up_the_stop(monkey
         broker.stop()
         with pytest.raises(ConnectionLostError):
             client.receive(1, 12)
+
+
+# --- a connection
+
+
+class Frame:
+    """A received frame of which no part can be taken."""
+
+    def __len__(self) -> int:
+        return LARGE_BYTES
+
+    __getitem__ = no_memory_left
+
+
+def answer_is_taken(one: connection.Connection) -> None:
+    one._clock = SimpleNamespace(monotonic_ms=no_memory_left)
+    one.resume_writing()
+
+
+def frame_is_not_handled(one: connection.Connection) -> None:
+    one._failed(RuntimeError("a bug"))
+
+
+def throttle_time_begins(one: connection.Connection) -> None:
+    one.session.muted_ms = 10
+    one._mute()
+
+
+@pytest.mark.parametrize("happens", [answer_is_taken, frame_is_not_handled, throttle_time_begins])
+def test_a_connection_that_finds_no_memory_to_go_on_is_closed(
+    loop_factory: Any, monkeypatch: pytest.MonkeyPatch, happens: Callable[[connection.Connection], None]
+) -> None:
+    """The loop may tell it only once, or tell nobody of the error: its client would wait for ever."""
+    with Broker(loop_factory=loop_factory) as broker, Connection(broker.bootstrap_servers, timeout_s=60) as client:
+        metadata(client)
+        monkeypatch.setattr(connection.logger, "error", no_memory_left)
+        monkeypatch.setattr(connection, "pause", no_memory_left)
+        broker.call(lambda: happens(only_connection(broker)))
+        with pytest.raises(ConnectionLostError):
+            client.receive(3, 12)
+        wait_until(lambda: not registry(broker).connections, "the connection is forgotten")
+
+
+def test_a_lost_connection_leaves_the_registry_although_memory_ends_before() -> None:
+    with Broker() as broker:
+        with Connection(broker.bootstrap_servers, timeout_s=60) as client:
+            metadata(client)
+            one = broker.call(only_connection, broker)
+            one._memory = SimpleNamespace(waiting=SimpleNamespace(pop=no_memory_left))
+        wait_until(lambda: not registry(broker).connections, "the connection is forgotten")
+        assert not registry(broker).per_ip
+        assert one.session.is_closed
+
+
+def test_memory_of_frames_is_given_back_although_it_ends_while_they_are_handled(broker: Broker) -> None:
+    with Connection(broker.bootstrap_servers, timeout_s=60) as client:
+        metadata(client)
+        one, memory = broker.call(only_connection, broker), broker.state.receive_memory
+        for step in (one._grow, one._handle_whole):
+            one._frame_bytes, one._filled_bytes = 3 * LARGE_BYTES, 3 * LARGE_BYTES + 1
+            memory.used_bytes += LARGE_BYTES
+            with pytest.raises(MemoryError):
+                broker.call(step, Frame())
+            broker.call(one._drop_frame)
+            assert memory.used_bytes == 0
+
+
+def test_a_buffer_is_given_back_although_there_is_no_memory_to_keep_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = ReceiveMemory()
+    buffer = memory.take(LARGE_BYTES)
+    monkeypatch.setattr(memory, "_free", Frame())
+    monkeypatch.setattr(Frame, "append", no_memory_left, raising=False)
+    monkeypatch.setattr(Frame, "__len__", lambda _: 0)
+    with pytest.raises(MemoryError):
+        memory.give_back(buffer)
+    assert memory.used_bytes == 0
