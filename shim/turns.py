@@ -93,8 +93,8 @@ class Turns:
         result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._under_way.append((steps, result, throttle))
         if not self._has_turn:
-            self._rest.begin(SHARE_US)
             try:
+                self._rest.begin(SHARE_US)
                 self._ask_for_turn()
             except MemoryError:
                 self._under_way.pop()
@@ -107,16 +107,15 @@ class Turns:
 
     def _take_turn(self) -> None:
         self._has_turn = False
-        wait_ms = self._rest.wait_ms()
-        if wait_ms >= 0:
-            try:
-                self._ask_for_turn(wait_ms)
-            except MemoryError:
-                pass  # below, without another turn
-            else:
-                return
-        began_us = self._clock.monotonic_us()
         try:
+            wait_ms = self._rest.wait_ms()
+            if wait_ms >= 0:
+                self._ask_for_turn(wait_ms)
+                return
+        except MemoryError:
+            pass  # below, without a rest
+        try:
+            began_us = self._clock.monotonic_us()
             self._take_next()
             self._rest.begin(self._clock.monotonic_us() - began_us)
         finally:

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from kafka_shim import connection, server
+from kafka_shim.clock import RealClock
 from kafka_shim.embedded import Broker
 from kafka_shim.memory_pool import LARGE_BYTES, ReceiveMemory
 from kafka_shim.registry import Registry
 from kafka_shim.targets.waiting import wait_until
 from kafka_shim.tests.no_memory import no_memory_left
 from kafka_shim.tests.produced import fetch_request, make_topic, metadata
+from kafka_shim.turns import MOST_LOOKS, STEPS_BETWEEN_LOOKS, Turns
 from kafka_shim.wire_client import Connection, ConnectionLostError
+
+# That something comes to its end at all, however slow the machine is.
+PATIENCE_S = 60
 
 
 def only_connection(broker: Broker) -> connection.Connection:
@@ -126,3 +132,38 @@ def test_a_buffer_is_given_back_although_there_is_no_memory_to_keep_it(monkeypat
     with pytest.raises(MemoryError):
         memory.give_back(buffer)
     assert memory.used_bytes == 0
+
+
+# --- steps
+
+
+def steps_of(count: int) -> Iterator[None]:
+    for _ in range(count):
+        yield
+
+
+class Clock(RealClock):
+    """The look of this number finds no memory, of those between two shares."""
+
+    failing = 0
+
+    def monotonic_us(self) -> int:
+        self.failing -= sys._getframe(1).f_code.co_name != "_take_share"
+        if self.failing == 0:
+            self.failing = -1
+            raise MemoryError
+        return super().monotonic_us()
+
+
+@pytest.mark.parametrize("failing", range(1, 8))
+def test_requests_in_steps_end_although_there_was_no_memory_to_look_at_the_clock(failing: int) -> None:
+    count = STEPS_BETWEEN_LOOKS * MOST_LOOKS * 2
+
+    async def run() -> list[Any]:
+        clock = Clock()
+        turns = Turns(clock)
+        clock.failing = failing
+        waiting = [asyncio.ensure_future(turns.run(steps_of(count), None)) for _ in range(2)]  # type: ignore[arg-type]
+        return await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), PATIENCE_S)
+
+    assert {type(one) for one in asyncio.run(run())} <= {type(None), MemoryError}
