@@ -246,6 +246,9 @@ class _Acquisition:
         for _, _, state in batch.pieces(first_offset, got_offset):
             state.acquire(self.member_id, until_ms)
         batch.most_delivered = 1
+        # What the log does not have any more would be looked for again and again, and nothing behind it.
+        for _, _, state in batch.pieces(got_offset + 1, share.start_offset - 1):
+            state.enter(RecordState.ARCHIVED)
         share.add(batch)
         share.found_available(got_offset + 1)
         self.result.append(acquired_records(first_offset, got_offset, 1))

@@ -239,6 +239,21 @@ def test_what_was_deleted_is_not_delivered_once_all_before_it_is_done(node: Shar
     assert node.acquire("b") == [(8, 13, 1)]
 
 
+def test_deleted_records_of_a_batch_that_is_delivered_in_parts_hold_up_no_member(node: ShareNode):
+    """The stored batch begins before the start of the log, and an older record is still with a member."""
+    node.produce(2)
+    assert node.acquire("a") == [(0, 1, 1)]
+    node.produce(4)
+    node.share.log.delete_records_before(4)
+    assert node.acquire("b", 1, strict=True) == []  # it has learnt where the log begins
+    assert node.acquire("b", 1, strict=True) == [(2, 2, 1)]
+    assert node.acquire("b", 1, strict=True) == [(4, 4, 1)]
+    assert node.acquire("b", 1, strict=True) == [(5, 5, 1)]
+    assert node.acknowledge("b", (4, 5, [1])) is ErrorCode.NONE
+    node.clock.advance(30_000)
+    assert (node.share.start_offset, node.share.batches) == (6, [])
+
+
 def test_a_gap_before_the_start_of_the_log_holds_up_no_member(node: ShareNode):
     """What a member had when the broker was killed is looked for again; by then it was deleted."""
     node.produce(3)
