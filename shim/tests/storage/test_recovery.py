@@ -445,6 +445,31 @@ def test_bad_snapshots_are_dropped_and_the_state_replayed(make_disk: Callable[..
     assert state_of(disk) == before
 
 
+@pytest.mark.parametrize("lives", [1, 2])
+def test_snapshot_of_batches_that_a_power_cut_has_taken_is_not_used(make_disk: Callable[..., Disk], lives: int) -> None:
+    disk = make_disk()
+    log = disk.open()
+    put(log, b"aborted", pid=6, seq=0, txn=True)
+    put(log, b"a", pid=5, seq=0)
+    log.flush()
+    disk.checkpoint()
+    whole_bytes = log.active.size_bytes
+    put(log, b"b", pid=5, seq=1)
+    end(log, 6, 0, commit=False)
+    log.roll(NOW_MS)
+    for _ in range(lives):
+        disk.crash()
+        os.truncate(disk.partition / f"{0:020d}.log", whole_bytes)
+        log = disk.open()
+        log.flush()
+        disk.checkpoint()
+    assert (log.log_end_offset, log.last_stable_offset) == (4, 0)
+    again = put(log, b"b", pid=5, seq=1)
+    assert (again.duplicate, again.base_offset) == (False, 4)
+    end(log, 6, 0, commit=False)
+    assert [value for _, value in records(log, isolation=1)] == [b"a", b"b"]
+
+
 def test_snapshots_ahead_of_the_log_are_dropped(make_disk: Callable[..., Disk]) -> None:
     disk = make_disk()
     log = disk.open()
