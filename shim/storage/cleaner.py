@@ -236,10 +236,12 @@ class Cleaner:
         config = self._services.config
         self._throttle = Throttle(config.log_cleaner_io_max_bytes_per_second, self._services.clock)
         log = candidate.log
+        is_on_disk = log.recovery_point >= candidate.uncleanable_offset
         return Round(
             log,
             candidate.first_dirty_offset,
             candidate.uncleanable_offset,
+            flushed=None if is_on_disk else log.request_flush(),
             now_ms=self._services.clock.now_ms(),
             map_bytes=min(config.log_cleaner_dedupe_buffer_size, MOST_MAP_BYTES),
             # Kafka allows every value. With 1.0 and more no slot stays free, and a search would not end; with 0 and

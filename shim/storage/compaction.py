@@ -35,6 +35,7 @@ from kafka_shim.storage.txn_index import TxnIndex
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from concurrent.futures import Future
 
     from kafka_shim.cext.batch import Batch
     from kafka_shim.config import TopicConfig
@@ -87,8 +88,8 @@ class Group:
 
 
 class Round:
-    """One compaction of one partition. Created on the event loop; `run` runs in a thread. `groups` and `end_offset` are
-    the result."""
+    """One compaction of one partition. Created on the event loop; `run` runs in a thread. It begins when what it cleans
+    is on the disk, once `flushed` is done. `groups` and `end_offset` are the result."""
 
     def __init__(
         self,
@@ -96,6 +97,7 @@ class Round:
         first_dirty_offset: int,
         uncleanable_offset: int,
         *,
+        flushed: Future[None] | None,
         now_ms: int,
         map_bytes: int,
         load_factor: float,
@@ -106,6 +108,7 @@ class Round:
         self.first_dirty_offset = first_dirty_offset
         self.uncleanable_offset = uncleanable_offset
         self.now_ms = now_ms
+        self._flushed = flushed
         self._throttle = throttle
         self._is_cancelled = is_cancelled
         # a copy of the state that the thread needs
@@ -133,6 +136,9 @@ class Round:
     def run(self) -> None:
         """Write the new segments. Raises Cancelled, OSError, or BatchError if the log is corrupt. `.cleaned` files may
         then remain; `discard` and the next start remove them."""
+        if self._flushed is not None:
+            # The first segments are swapped in alone: a power cut must not take the records for which theirs went.
+            self._flushed.result()
         self._aborted = sorted(self._read_aborted(), key=_first_offset)
         self._build_map()
         self.end_offset = max(self._map.latest_offset + 1, self.first_dirty_offset)

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from kafka_shim.cext.records import iterate
+from kafka_shim.storage import names
 from kafka_shim.storage.candidates import examine
 from kafka_shim.storage.cleaner import swap
 from kafka_shim.storage.log import PartitionLog
 from kafka_shim.tests.storage.compacted import COMPACT, DAY_MS, clean, keyed, latest, stored
-from kafka_shim.tests.storage.conftest import NOW_MS, Disk, end
+from kafka_shim.tests.storage.conftest import NOW_MS, Disk, end, note_syncs
 from kafka_shim.turns import at_once
 
 
@@ -29,6 +30,29 @@ def test_readers_keep_their_views_through_a_swap(make_disk: Callable[..., Disk])
     disk.clock.advance(DAY_MS)
     disk.logs.services.flusher.stop()
     assert next(iterate(view)).value == b"x" * 6_000_000
+
+
+def test_power_cut_between_two_groups_takes_no_value_for_which_an_older_one_went(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = make_disk({**COMPACT, "segment.bytes": "4000"})
+    log = disk.open()
+    synced = note_syncs(disk)
+    monkeypatch.setattr(disk.logs.services.flusher, "sync_later", lambda *_: None)  # a slow disk does not come to it
+    keyed(log, (b"a", b"old"), (b"b", b"x" * 3000))
+    log.flush()
+    log.roll(NOW_MS)
+    keyed(log, (b"a", b"new"), (b"c", b"x" * 3000))
+    newer = log.active.path(names.LOG)
+    log.roll(NOW_MS)
+    work = disk.logs.cleaner.begin(examine(log, None, NOW_MS))
+    work.run()
+    assert len(work.groups) == 2
+    assert swap(log, work.groups[0], disk.logs.services)
+    disk.crash()
+    if newer not in synced:
+        os.truncate(newer, 0)
+    assert latest(disk.open())[b"a"] == b"new"
 
 
 def crash_states(disk: Disk, log: PartitionLog, tmp: Any) -> list[Any]:
