@@ -244,9 +244,7 @@ class LocalLog(LogEnd):
         paths = [path for segment in rolled for path in segment.sync_paths()]
         if rolled and self.producers.snapshot_offset >= begin_offset:
             paths.append(f"{self.directory}/{names.file_name(self.producers.snapshot_offset, names.SNAPSHOT)}")
-        paths.append(active.path(names.LOG))
-        if active.base_offset >= begin_offset:
-            paths.append(self.directory)
+        paths += active.flush_paths(begin_offset)
         sync_round = self.sync_round
         flushed = self._services.flusher.sync(
             paths,

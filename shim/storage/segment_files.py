@@ -203,3 +203,16 @@ class SegmentFiles(SegmentEnd):
     def sync_paths(self) -> list[str]:
         """Return the paths of the files that an fsync must cover."""
         return [self.path(name) for name in names.SEGMENT_SUFFIXES]
+
+    def flush_paths(self, begin_offset: int) -> list[str]:
+        """Return the paths that the fsync of what was appended from `begin_offset` on must cover, without the indexes,
+        which the next start builds anew after a crash."""
+        paths = [self.path(names.LOG)]
+        aborted = self._txn_index
+        if aborted is not None and len(aborted) and aborted.last_offsets[-1] >= begin_offset:
+            # Where the next segment begins behind it, that start takes what there is of this index for all.
+            paths.append(self.path(names.TXN_INDEX))
+        elif self.base_offset < begin_offset:
+            return paths
+        paths.append(self.directory)
+        return paths

@@ -244,6 +244,25 @@ def test_flush_after_a_roll_syncs_the_indexes_of_a_segment_whose_records_were_fl
     assert {index, str(disk.partition / names.file_name(2, names.SNAPSHOT))} <= set(synced)
 
 
+def test_power_cut_as_a_flushed_segment_is_rolled_shows_no_aborted_record(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = make_disk({"flush.messages": "1"})
+    log = disk.open()
+    synced = note_syncs(disk)
+    put(log, b"aborted", pid=6, seq=0, txn=True)
+    end(log, 6, 0, commit=False)
+    log.flush()
+    disk.checkpoint()
+    index = log.active.path(names.TXN_INDEX)
+    monkeypatch.setattr(disk.logs.services.flusher, "sync_later", lambda *_: None)  # the disk is slow
+    log.roll(NOW_MS)
+    disk.crash()
+    if not {index, os.path.dirname(index)} <= set(synced):
+        os.unlink(index)
+    assert records(disk.open(), isolation=1) == []
+
+
 def test_roll_syncs_the_closed_segment_off_the_loop(make_disk: Callable[..., Disk]) -> None:
     disk = make_disk({"segment.bytes": "1048576"})
     log = disk.open()
