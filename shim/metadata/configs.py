@@ -7,9 +7,7 @@ Kafka 4.3.1. Error messages are those that Kafka's clients see.
 
 from __future__ import annotations
 
-from kafka_shim.config import (
-    BROKER_OPTIONS,
-)
+from kafka_shim.config import BROKER_OPTIONS, usable
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.metadata.config_checks import (
     bad_request,
@@ -74,7 +72,8 @@ def decide_incremental(
         _check_broker_name(metadata, name)
     elif kind == RESOURCE_BROKER:
         _check_node(metadata, name)
-        wanted = dict(stored)
+        # What is stored and has no effect (a controller stores it) is no reason to refuse other changes.
+        wanted, _ = usable(stored, metadata.config.given, is_default=not name)
         for option, operation, value in changes:
             _apply_to_broker(wanted, option, operation, value)
         check_broker(metadata, wanted, is_default=not name)

@@ -612,6 +612,26 @@ def test_the_controller_leaves_a_brokers_options_to_the_broker(node: Broker, con
         assert [code for code, _ in alter(client, "9", "no.such", "x")] == [ErrorCode.INVALID_REQUEST] * 2
 
 
+@pytest.mark.parametrize("name", ["", "1"])
+@pytest.mark.parametrize("unusable", [("max.connections", "abc"), ("ssl.keystore.location", "a.jks")])
+def test_a_stored_option_without_effect_is_no_reason_to_refuse_another(node: Broker, controller, name, unusable):
+    """The controller stores it. What a broker leaves out of its options it leaves out of what it checks, as Kafka's."""
+
+    def change(connection: Connection, option: str, value: str) -> tuple[int, str | None]:
+        configs = [{"name": option, "config_operation": 0, "value": value}]
+        resource = {"resource_type": 4, "resource_name": name, "configs": configs}
+        (told,) = connection.request(make("IncrementalAlterConfigs", resources=[resource]), 1).responses
+        return told.error_code, told.error_message
+
+    assert change(controller, *unusable) == (0, None)
+    with Connection(node.bootstrap_servers, timeout_s=60) as client:
+        assert change(client, "background.threads", "11") == (0, None)
+        assert change(client, *unusable)[0] == ErrorCode.INVALID_REQUEST
+    option, value = unusable
+    stored = node.state.metadata.image.config_of(4, name)
+    assert (stored[option], stored["background.threads"]) == (value, "11")
+
+
 def test_eligible_leader_replicas_need_the_clusters_min_insync_replicas(node: Broker, controller: Connection):
     def finalise(level: int, kind: int):
         updates = [{"feature": "eligible.leader.replicas.version", "max_version_level": level, "upgrade_type": kind}]
