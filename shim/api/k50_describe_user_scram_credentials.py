@@ -25,4 +25,4 @@ def handle(
 ) -> Steps[DescribeUserScramCredentialsResponse]:
     users = None if request.users is None else [user.name for user in request.users]
     results = yield from describe(context.broker.metadata.image.scram, users)
-    return DescribeUserScramCredentialsResponse(error_message=None, results=results)
+    return DescribeUserScramCredentialsResponse(results=results)

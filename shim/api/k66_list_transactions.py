@@ -27,7 +27,8 @@ ABANDONABLE = True
 
 
 def handle(context: Context, request: ListTransactionsRequest) -> Steps[ListTransactionsResponse]:
-    states = {STATES_BY_NAME[name] for name in request.state_filters if name in STATES_BY_NAME}
+    filters = dict.fromkeys(request.state_filters)
+    states = {STATES_BY_NAME[name] for name in filters if name in STATES_BY_NAME}
     producer_ids = set(request.producer_id_filters)
     least_ms = request.duration_filter
     matches = _matcher(request.transactional_id_pattern)
@@ -35,14 +36,12 @@ def handle(context: Context, request: ListTransactionsRequest) -> Steps[ListTran
     names = (txn.transactional_id for txn in transactions)
     described = yield from authorized_in_steps(context, AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, names)
     now_ms = context.broker.clock.now_ms()
-    response = ListTransactionsResponse(
-        unknown_state_filters=[name for name in request.state_filters if name not in STATES_BY_NAME]
-    )
+    response = ListTransactionsResponse(unknown_state_filters=[name for name in filters if name not in STATES_BY_NAME])
     for txn in transactions:
         if (
             txn.transactional_id in described
             and (not producer_ids or txn.producer_id in producer_ids)
-            and (not request.state_filters or txn.state in states)
+            and (not filters or txn.state in states)
             and (least_ms < 0 or now_ms - txn.start_ms > least_ms)
             and matches(txn.transactional_id)
         ):

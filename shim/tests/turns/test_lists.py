@@ -128,6 +128,7 @@ def test_credentials_are_listed_in_steps(broker: Broker) -> None:
         answer, count = broker.call(lambda: steps_of(begun(broker.state, request, 0, 0)))
         assert [one.user for one in answer.results] == [one["name"] for one in upsertions]
         assert all(len(one.credential_infos) == 1 for one in answer.results)
+        assert answer.error_message == "", "as Kafka, which sets none"
         assert count >= MANY
 
 
