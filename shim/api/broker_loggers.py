@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.metadata.config_checks import node_id_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,10 +92,12 @@ def _level_name(level: int) -> str:
 
 def alter(node_id: int, name: str, changes: Sequence[tuple[str, int, str | None]], *, validate_only: bool) -> None:
     """Set levels of loggers. `changes` are (logger, operation, level). Raises KafkaError, and then changes none."""
-    if not name.lstrip("-").isdecimal():
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
-    if int(name) != node_id:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unexpected node id. Expected {node_id}, but received {name}")
+    try:
+        requested = node_id_of(name)
+    except ValueError:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}") from None
+    if requested != node_id:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unexpected node id. Expected {node_id}, but received {requested}")
     for logger, operation, level in changes:
         if operation not in (SET, DELETE):
             word = "APPEND" if operation == 2 else "SUBTRACT"

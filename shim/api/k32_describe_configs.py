@@ -12,6 +12,7 @@ from kafka_shim.api.broker_loggers import levels
 from kafka_shim.authorization import require, require_on_cluster
 from kafka_shim.errors import MALFORMED_REQUEST, ErrorCode, KafkaError
 from kafka_shim.metadata import config_entries
+from kafka_shim.metadata.config_checks import node_id_of
 from kafka_shim.metadata.config_entries import FROM_LOGGER, Entry
 from kafka_shim.metadata.image import (
     RESOURCE_BROKER,
@@ -128,7 +129,7 @@ def _entries(context: Context, kind: int, name: str) -> Iterable[Entry]:
 
 def _check_node(context: Context, name: str, alternative: str) -> None:
     try:
-        node_id = int(name)
+        node_id = node_id_of(name)
     except ValueError:
         reason = f"Broker id must be an integer, but it is: {name}"
         raise KafkaError(ErrorCode.INVALID_REQUEST, reason) from None

@@ -261,8 +261,7 @@ class Option:
 
     def _throttled(self, text: str, value: tuple[str, ...]) -> None:
         for part in value if value != ("*",) else ():
-            partition, colon, broker = part.partition(":")
-            if part and not (colon and partition.isdigit() and broker.isdigit()):
+            if part and _REPLICA.fullmatch(part) is None:
                 raise self._error(
                     f"[{', '.join(value)}]",
                     f"{self.name} must be the literal '*' or a list of replicas in the following format: {self.check}",
@@ -291,6 +290,7 @@ _SETS = frozenset(
 # Those that Kafka refuses without a value, and that may change while the broker runs.
 _NOT_EMPTY = frozenset({"listeners"})
 _INT = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_REPLICA = re.compile(r"[0-9]+:[0-9]+")
 _RANGES = {
     "SHORT": (-(2**15), 2**15 - 1),
     "INT": (-(2**31), 2**31 - 1),

@@ -5,6 +5,8 @@ Source: LogConfig, DynamicBrokerConfig, GroupConfig and ClientMetricsConfigs of 
 
 from __future__ import annotations
 
+import re
+
 from kafka_shim.config import (
     BROKER_OPTIONS,
     CLIENT_METRICS_OPTIONS,
@@ -35,6 +37,17 @@ if TYPE_CHECKING:
 
     from kafka_shim.config import Option
     from kafka_shim.metadata.store import MetadataStore
+
+
+_INTEGER = re.compile(r"[+-]?\d{1,100}")
+
+
+def node_id_of(name: str) -> int:
+    """Return the node id that a resource's name says, as Java's Integer.parseInt reads it: no space, no underscore.
+    Raises ValueError."""
+    if _INTEGER.fullmatch(name) is None or not -(2**31) <= (node_id := int(name)) < 2**31:
+        raise ValueError(name)
+    return node_id
 
 
 def check_topic(metadata: MetadataStore, options: Mapping[str, str]) -> None:

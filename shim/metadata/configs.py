@@ -16,6 +16,7 @@ from kafka_shim.metadata.config_checks import (
     check_group,
     check_topic,
     invalid,
+    node_id_of,
 )
 from kafka_shim.metadata.features import ELR_VERSION
 from kafka_shim.metadata.idle_options import TABLES
@@ -231,7 +232,7 @@ def _check_node(metadata: MetadataStore, name: str) -> None:
     if not name:
         return
     try:
-        node_id = int(name)
+        node_id = node_id_of(name)
     except ValueError:
         raise bad_request(f"Node id must be an integer, but it is: {name}") from None
     if node_id != metadata.node_id:
@@ -241,7 +242,7 @@ def _check_node(metadata: MetadataStore, name: str) -> None:
 def _check_broker_name(metadata: MetadataStore, name: str) -> None:
     """The controller stores options of any registered node (ControllerConfigurationValidator)."""
     try:
-        broker_id = int(name or 0)
+        broker_id = node_id_of(name or "0")
     except ValueError:
         raise bad_request("Unable to parse broker name as a base 10 number.") from None
     if broker_id < 0:

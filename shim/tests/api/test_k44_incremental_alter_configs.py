@@ -18,6 +18,7 @@ from kafka_shim.tests.api.admin import (
     TOPIC,
     alter,
     create,
+    describe,
     new_topic,
     option,
     replace,
@@ -155,13 +156,26 @@ def test_validation_changes_nothing(client):
         (METRICS, "m", ("match", SET, "nonsense"), ErrorCode.INVALID_CONFIG),
         (GROUP, "g", ("consumer.session.timeout.ms", SET, "1"), ErrorCode.INVALID_CONFIG),
         (GROUP, "g", ("share.auto.offset.reset", SET, "by_duration:soon"), ErrorCode.INVALID_CONFIG),
-        *[(TOPIC, "t", (THROTTLED, SET, text), ErrorCode.INVALID_CONFIG) for text in ("*,0:1", "0:1,*", "*,*")],
+        *[(TOPIC, "t", (THROTTLED, SET, text), ErrorCode.INVALID_CONFIG) for text in ("*,0:1", "0:1,*", "*,*", "²:1")],
         (GROUP, "g", ("share.auto.offset.reset", SET, "BY_DURATION:PT1H"), ErrorCode.INVALID_CONFIG),
         (3, "x", ("a", SET, "b"), ErrorCode.INVALID_REQUEST),
     ],
 )
 def test_what_cannot_be_changed_says_why(client, kind, name, change, code):
     assert alter(client, kind, name, change)[0] == code
+
+
+@pytest.mark.parametrize("kind", [BROKER, LOGGER])
+def test_the_name_of_a_broker_is_an_integer_as_java_reads_it(client, kind):
+    """A name that Java does not read was stored, and had no effect; `--1` of a logger ended with a traceback."""
+    change = ("log.retention.ms" if kind == BROKER else "kafka_shim.request", DELETE, None)
+    for name in (" 1", "1_0", "--1", "1" * 5000, str(2**32 + 1), "x"):
+        reason = f"Node id must be an integer, but it is: {name}"
+        assert alter(client, kind, name, change) == (ErrorCode.INVALID_REQUEST, reason)
+        assert describe(client, kind, name).error_code == ErrorCode.INVALID_REQUEST
+    for name in ("+1", "01", "1"):
+        assert alter(client, kind, name, change) == (0, None)
+        assert describe(client, kind, name).error_code == 0
 
 
 def test_all_replicas_are_throttled_by_one_star(client):
