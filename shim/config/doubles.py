@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-_BLANKS = "".join(map(chr, range(0x21)))  # what String.trim takes off
+BLANKS = "".join(map(chr, range(0x21)))  # what String.trim takes off
 # Possessive: of digits that end wrongly none is read twice.
 _DECIMAL = re.compile(r"([+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?)[fFdD]?")
 _HEXADECIMAL = re.compile(r"([+-]?0[xX](?:[0-9a-fA-F]++(?:\.[0-9a-fA-F]*+)?|\.[0-9a-fA-F]++)[pP][+-]?[0-9]++)[fFdD]?")
@@ -14,7 +14,7 @@ _SPECIAL = re.compile(r"[+-]?(?:NaN|Infinity)")
 
 def parse_double(text: str) -> float:
     """Return the number as Java's Double.parseDouble reads it. Raises ValueError."""
-    text = text.strip(_BLANKS)
+    text = text.strip(BLANKS)
     if found := _DECIMAL.fullmatch(text):
         return float(found[1])
     if found := _HEXADECIMAL.fullmatch(text):

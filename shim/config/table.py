@@ -12,7 +12,7 @@ import re
 from kafka_shim.config import effects, generated_rows
 from kafka_shim.config.defaults import BrokerDefaults, ConfigError
 from kafka_shim.config.docs import DOCS
-from kafka_shim.config.doubles import double_text, parse_double
+from kafka_shim.config.doubles import BLANKS, double_text, parse_double
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -170,25 +170,22 @@ class Option:
 
     def parse(self, text: str) -> Value:
         """Return the typed value; lists become tuples. Raises ConfigError with Kafka's message."""
-        text = text.strip()
+        given, text = text, text.strip(BLANKS)
         value: Value
         if self.kind == "BOOLEAN":
             if text.lower() not in ("true", "false"):
-                raise self._error(text, "Expected value to be either true or false")
+                raise self._error(given, "Expected value to be either true or false")
             value = text.lower() == "true"
         elif self.kind in _RANGES:
             lowest, highest = _RANGES[self.kind]
-            try:
-                value = int(text)
-            except ValueError:
-                value = highest + 1
-            if not lowest <= value <= highest or text != text.replace("_", ""):
-                raise self._error(text, f"Not a number of type {self.kind}")
+            value = int(text) if _NUMBER.fullmatch(text) else highest + 1
+            if not lowest <= value <= highest:
+                raise self._error(given, f"Not a number of type {self.kind}")
         elif self.kind == "DOUBLE":
             try:
                 value = parse_double(text)
             except ValueError:
-                raise self._error(text, "Not a number of type DOUBLE") from None
+                raise self._error(given, "Not a number of type DOUBLE") from None
         elif self.kind == "LIST":
             value = tuple(part.strip() for part in text.split(",")) if text else ()
             if not value and self.name in _NOT_EMPTY:
@@ -290,6 +287,7 @@ _SETS = frozenset(
 # Those that Kafka refuses without a value, and that may change while the broker runs.
 _NOT_EMPTY = frozenset({"listeners"})
 _INT = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_NUMBER = re.compile(r"[+-]?\d{1,1000}")  # digits of any script, as in Java
 _REPLICA = re.compile(r"[0-9]+:[0-9]+")
 _RANGES = {
     "SHORT": (-(2**15), 2**15 - 1),
