@@ -112,11 +112,16 @@ def _canonical(option: Option, text: str) -> str | None:
 def effective_topic_value(config: BrokerConfig, name: str) -> str | None:
     """Return the value of a topic option that the topic does not set: from the broker's options in force, else its
     default."""
-    option = TOPIC_OPTIONS[name]
-    attribute = name.replace(".", "_")
-    if name in SYNONYMS and attribute in TopicConfig.__slots__:
-        return text_of(getattr(TopicConfig(config), attribute))
-    return option.default
+    return _inherited(config, TopicConfig(config), TOPIC_OPTIONS[name])
+
+
+def _inherited(config: BrokerConfig, effective: TopicConfig, option: Option) -> str | None:
+    if option.name not in SYNONYMS:
+        return option.default
+    attribute = option.name.replace(".", "_")
+    if attribute in TopicConfig.__slots__:
+        return text_of(getattr(effective, attribute))
+    return static_broker_value(config, SYNONYMS[option.name][0][0])
 
 
 def static_broker_value(config: BrokerConfig, name: str) -> str | None:
@@ -196,9 +201,7 @@ def topic_entries(metadata: MetadataStore, name: str) -> Iterable[Entry]:
         if option.name in overrides:
             value = _canonical(option, overrides[option.name])
         else:
-            attribute = option.name.replace(".", "_")
-            inherits = option.name in SYNONYMS and attribute in TopicConfig.__slots__
-            value = text_of(getattr(config, attribute)) if inherits else option.default
+            value = _inherited(metadata.config, config, option)
         synonyms = _broker_synonyms(metadata, SYNONYMS[option.name][0][0]) if option.name in SYNONYMS else []
         if option.name in overrides:
             synonyms.insert(0, Synonym(option.name, value, FROM_TOPIC))

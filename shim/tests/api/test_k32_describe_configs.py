@@ -42,6 +42,25 @@ def test_a_number_that_is_none_is_described_as_java_writes_it(client, text):
     assert alter(client, BROKER, "", (rate, DELETE, None)) == (0, None)
 
 
+@pytest.mark.parametrize(
+    ("of_topics", "of_brokers", "text"),
+    [
+        ("min.insync.replicas", "min.insync.replicas", "2"),
+        ("preallocate", "log.preallocate", "true"),
+        ("unclean.leader.election.enable", "unclean.leader.election.enable", "true"),
+        ("local.retention.ms", "log.local.retention.ms", "5"),
+        ("local.retention.bytes", "log.local.retention.bytes", "6"),
+    ],
+)
+def test_a_topic_shows_the_brokers_option_where_it_has_none(client, of_topics, of_brokers, text):
+    """Also of options that nothing here is decided by. The value was the default, the source that of the broker's."""
+    create(client, new_topic("t"))
+    assert alter(client, BROKER, "", (of_brokers, SET, text)) == (0, None)
+    (entry,) = describe(client, TOPIC, "t", [of_topics]).configs
+    assert (entry.value, entry.config_source) == (text, 3)
+    assert (entry.synonyms[0].name, entry.synonyms[0].value) == (of_brokers, text)
+
+
 def test_named_options_only_and_words_on_request(client):
     create(client, new_topic("t"))
     (entry,) = describe(client, TOPIC, "t", ["retention.ms", "nothing"], documentation=True, synonyms=False).configs
