@@ -43,6 +43,14 @@ def handle(context: Context, request: DescribeLogDirsRequest) -> Steps[Coroutine
     return _describe_all(context, wanted)
 
 
+def failed(
+    request: DescribeLogDirsRequest, version: int, code: ErrorCode, message: str | None
+) -> DescribeLogDirsResponse:
+    """Returns the error, and no directory. Versions below 3 have no place for it: clients take an answer without
+    directories for a refusal."""
+    return DescribeLogDirsResponse(error_code=code)
+
+
 async def _describe_all(context: Context, wanted: set[tuple[str, int]] | None) -> DescribeLogDirsResponse:
     logs = context.broker.logs
     shows_cordoned = context.broker.metadata.feature(METADATA_VERSION) >= CORDONED_DIRECTORIES
