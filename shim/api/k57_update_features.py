@@ -1,6 +1,6 @@
 """UpdateFeatures (key 57), versions 0-2.
 
-Finalises levels of features: all or none. v0 has `allow_downgrade`, v1 the type of upgrade and `validate_only`. The v2
+Finalises levels of features: all or none. v0 upgrades only, v1 has the type of upgrade and `validate_only`. The v2
 response has no results per feature. A level that cannot be set is INVALID_UPDATE_VERSION for the whole request.
 kraft.version 1 makes the quorum of this node a dynamic one (KIP-853).
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.metadata.elr import elr_safety_records
-from kafka_shim.metadata.features import ELR_VERSION, KRAFT_VERSION, SAFE_DOWNGRADE, UPGRADE, decide_update
+from kafka_shim.metadata.features import ELR_VERSION, KRAFT_VERSION, decide_update
 from kafka_shim.protocol.messages.update_features_request import UpdateFeaturesRequest
 from kafka_shim.protocol.messages.update_features_response import UpdatableFeatureResult, UpdateFeaturesResponse
 
@@ -26,10 +26,8 @@ async def handle(context: Context, request: UpdateFeaturesRequest) -> UpdateFeat
     metadata = context.broker.metadata
     updates = {}
     for update in request.feature_updates:
-        upgrade_type = update.upgrade_type
-        if context.api_version == 0:
-            upgrade_type = SAFE_DOWNGRADE if update.allow_downgrade else UPGRADE
-        updates[update.feature] = (update.max_version_level, upgrade_type)
+        # In v0 always that of an upgrade: as in Kafka's controller `allow_downgrade` does not count.
+        updates[update.feature] = (update.max_version_level, update.upgrade_type)
     try:
         records = decide_update(
             metadata.image.features, updates, context.node_id, metadata.kraft_version, metadata.supported

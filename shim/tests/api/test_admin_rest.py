@@ -116,19 +116,28 @@ def finalised(client):
     return {one.name: one.max_version_level for one in answer.finalized_features}
 
 
-@pytest.mark.parametrize("version", range(3))
+@pytest.mark.parametrize("version", [1, 2])
 def test_a_feature_goes_down_and_up_again(client, version):
     assert finalised(client)["transaction.version"] == 2
     for level, kind in ((1, 2), (2, 1)):
-        key = FeatureUpdateKey(feature="transaction.version", max_version_level=level)
-        if version == 0:
-            key.allow_downgrade = kind == 2
-        else:
-            key.upgrade_type = kind
+        key = FeatureUpdateKey(feature="transaction.version", max_version_level=level, upgrade_type=kind)
         answer = client.request(UpdateFeaturesRequest(feature_updates=[key]), version)
         results = [(one.feature, one.error_code, one.error_message) for one in answer.results]
         assert (answer.error_code, results) == (0, [("transaction.version", 0, "NONE")] if version < 2 else [])
         assert finalised(client)["transaction.version"] == level
+
+
+@pytest.mark.parametrize("allow_downgrade", [False, True])
+def test_version_0_goes_up_only(client, allow_downgrade):
+    """Kafka's controller reads the type of upgrade alone, which version 0 does not have."""
+    down = FeatureUpdateKey(feature="transaction.version", max_version_level=1, allow_downgrade=allow_downgrade)
+    answer = client.request(UpdateFeaturesRequest(feature_updates=[down]), 0)
+    assert (answer.error_code, finalised(client)["transaction.version"]) == (ErrorCode.INVALID_UPDATE_VERSION, 2)
+    down = FeatureUpdateKey(feature="transaction.version", max_version_level=1, upgrade_type=2)
+    assert client.request(UpdateFeaturesRequest(feature_updates=[down]), 1).error_code == 0
+    up = FeatureUpdateKey(feature="transaction.version", max_version_level=2, allow_downgrade=allow_downgrade)
+    assert client.request(UpdateFeaturesRequest(feature_updates=[up]), 0).error_code == 0
+    assert finalised(client)["transaction.version"] == 2
 
 
 @pytest.mark.parametrize("version", [1, 2])
