@@ -73,3 +73,15 @@ def test_deletion_may_be_forbidden():
         assert delete(client, "t", version=2) == [("t", ErrorCode.INVALID_REQUEST)]
         late = client.request(DeleteTopicsRequest(topics=[DeleteTopicState(name="t")], timeout_ms=0), 6).responses
         assert [(one.error_code, one.error_message) for one in late] == [(ErrorCode.TOPIC_DELETION_DISABLED, None)]
+
+
+def test_a_topic_that_may_not_be_deleted_is_late_too(broker: Broker, client: Connection):
+    """Kafka's controller is asked for the ids of all named topics, denied ones too, before any is refused."""
+    create(client, new_topic("t"))
+    broker.state.authorizer = Recorder(lambda *_: True)
+    try:
+        for topics in ([DeleteTopicState(name="t")], [DeleteTopicState(name="t"), DeleteTopicState(name="nope")]):
+            late = client.request(DeleteTopicsRequest(topics=topics, timeout_ms=0), 6).responses
+            assert [one.error_code for one in late] == [ErrorCode.REQUEST_TIMED_OUT] * len(topics)
+    finally:
+        broker.state.authorizer = None
