@@ -26,6 +26,8 @@ async def handle(context: Context, request: CreateDelegationTokenRequest) -> Cre
     version = context.api_version
     requester = owner = context.principal
     if request.owner_principal_name:
+        if request.owner_principal_type is None:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as in Kafka, whose principals have a type
         owner = f"{request.owner_principal_type}:{request.owner_principal_name}"
     if refused := _refusal(context, owner, requester, request):
         return _response(version, owner, requester, refused, NO_TIMESTAMP)

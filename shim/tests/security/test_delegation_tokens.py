@@ -226,6 +226,15 @@ def test_a_token_for_another_owner_needs_an_acl_on_that_user(clients: Clients):
     assert expire(clients["alice"], token)[0] == ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH
 
 
+def test_an_owner_without_a_type_gets_no_token(clients: Clients):
+    """It was an owner of the type `None`."""
+    clients.allow("alice", AclOperation.CREATE_TOKENS, ResourceType.USER, "None:bob")
+    request = CreateDelegationTokenRequest(owner_principal_type=None, owner_principal_name="bob")
+    answer = clients["alice"].request(request, 3)
+    assert (answer.error_code, answer.principal_name) == (ErrorCode.UNKNOWN_SERVER_ERROR, "ANONYMOUS")
+    assert clients.stored() == []
+
+
 def test_tokens_of_others_are_described_by_an_acl_on_the_token_or_its_owner(clients: Clients):
     first, second, third = (
         create(clients[user], renewers=renewers).token_id
