@@ -128,7 +128,10 @@ def _converted(group: ClassicGroup, image: CoordinatorMetadataImage) -> Consumer
             for name, partitions in by_name.items():
                 topic = image.metadata.topics.get(name)
                 if topic is not None:
-                    assigned[topic.topic_id] = partitions
+                    # Others, of a topic that was deleted and made anew with fewer, would count towards the member's
+                    # share, so that some would have no owner.
+                    count = len(topic.partitions)
+                    assigned[topic.topic_id] = [each for each in partitions if 0 <= each < count]
         if any(
             converted.owner_epoch(topic_id, partition) != -1
             for topic_id, partitions in assigned.items()

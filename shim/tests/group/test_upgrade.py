@@ -1,4 +1,6 @@
-"""A classic group whose upgrade to the consumer protocol does not succeed: who waits is answered, and it stays."""
+"""A classic group whose upgrade to the consumer protocol does not succeed: who waits is answered, and it stays. And
+what an upgrade takes over.
+"""
 
 from __future__ import annotations
 
@@ -143,3 +145,17 @@ def test_a_group_whose_members_share_a_partition_is_not_upgraded(
         assert refusal(node) is E.UNKNOWN_SERVER_ERROR
         assert waiting.response.error_code == E.REBALANCE_IN_PROGRESS
         assert node.groups.find("g").TYPE == "classic"
+
+
+@pytest.mark.parametrize("topics", [["four"], ["four", "two"]], ids=["the same topics", "other topics"])
+def test_an_upgrade_leaves_out_partitions_that_a_topic_has_no_longer(node: Node, topics: list[str]) -> None:
+    """The topic was deleted since the leader's assignment, and is there again with fewer partitions."""
+    node.topic("two", 2)
+    first = node.join("g", **PATIENT)
+    node.sync("g", first, {first.member_id: write_assignment({"four": [4, 5, -1]}, 0)})
+    joined = node.modern("g", "new", subscribed_topic_names=topics)
+    group = node.groups.find("g")
+    four = node.metadata.image.topics["four"].topic_id
+    assert joined.error_code == E.NONE
+    owned = sorted(each for target in group.target.values() for each in target.get(four, ()))
+    assert owned == [0, 1, 2, 3], group.target
