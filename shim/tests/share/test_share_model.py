@@ -1,5 +1,5 @@
 """A share partition over real logs against a small model: any interleaving of appends, fetches, acknowledgements, ends
-of locks and sessions, deleted records, crashes.
+of locks and sessions, deleted records, snapshots, stops, crashes.
 
 The model knows for each offset its state, its delivery count, who has it and until when, and the delivery count that
 was stored. From these follows who may get which offset, and which acknowledgement fails.
@@ -21,6 +21,7 @@ MEMBERS = ("ann", "bob")
 LIMIT = 3
 LOCK_MS = 15_000
 MOST_LOCKS = 100
+SNAPSHOT_INTERVAL_MS = 300_000
 AVAILABLE, ACQUIRED, DONE = "available", "acquired", "done"
 
 members = st.sampled_from(MEMBERS)
@@ -58,6 +59,8 @@ class Machine(RuleBasedStateMachine):
             group_share_record_lock_duration_ms=LOCK_MS,
             group_share_partition_max_record_locks=MOST_LOCKS,
             share_coordinator_state_topic_num_partitions=1,
+            share_coordinator_snapshot_update_records_per_snapshot=2,
+            share_coordinator_cold_partition_snapshot_interval_ms=SNAPSHOT_INTERVAL_MS,
         )
 
     def teardown(self) -> None:
@@ -167,8 +170,24 @@ class Machine(RuleBasedStateMachine):
             self.log_start = offset
 
     @rule()
-    def crash(self) -> None:
-        self.node.crash()
+    def leave_together(self) -> None:
+        release_members(self.node.share, set(MEMBERS))
+        for record in self.offsets:
+            if record.member:
+                record.release()
+
+    @rule()
+    def snapshot_and_prune(self) -> None:
+        self.wait(SNAPSHOT_INTERVAL_MS)
+        self.node.state.coordinator.snapshot_cold()
+        self.node.state.coordinator.prune()
+
+    @rule(is_clean=st.booleans())
+    def restart(self, is_clean: bool) -> None:
+        if is_clean:
+            self.node.restart()
+        else:
+            self.node.crash()
         for record in self.offsets:
             if record.state == ACQUIRED:
                 record.state, record.member, record.count = AVAILABLE, "", record.stored_count
