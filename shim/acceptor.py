@@ -16,6 +16,7 @@ from contextlib import suppress
 
 from kafka_shim.java_address import java_address
 from kafka_shim.listeners import printable
+from kafka_shim.ports import stop_listening
 from kafka_shim.storage.open_files import (
     FEWEST_CONNECTIONS,
     OUT_OF_RESOURCES,
@@ -158,6 +159,7 @@ class Acceptor:
         while self._accepted:
             self._accepted.popleft().close()
         self._loop.remove_reader(self._socket.fileno())
+        stop_listening(self._socket)
         self._socket.close()
         if self._spare >= 0:
             os.close(self._spare)

@@ -54,6 +54,7 @@ class BrokerProcess:
         with _properties_file(secrets) as path:
             if secrets:
                 command += ["--config", path]
+            self._parent = os.getpid()
             self.popen = child = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
@@ -127,7 +128,9 @@ class BrokerProcess:
             raise TimeoutError(f"the broker's process {self.popen.pid} still runs after {timeout_s} s") from None
 
     def stop(self) -> None:
-        """End the child cleanly, or by SIGKILL if it does not."""
+        """End the child cleanly, or by SIGKILL if it does not. It is not that of a process forked from this one."""
+        if os.getpid() != self._parent:
+            return
         self.popen.terminate()
         try:
             self.popen.wait(STOP_SECONDS)

@@ -49,10 +49,10 @@ def make() -> Path:
 
 
 def remove(directory: Path) -> None:
-    """Remove the directory and its contents."""
-    shutil.rmtree(directory, ignore_errors=True)
+    """Remove the directory and its contents, if it is this process's: a forked child has its parent's name of it."""
     owner = _owned.pop(directory, None)
     if owner is not None:
+        shutil.rmtree(directory, ignore_errors=True)
         os.close(owner)
 
 

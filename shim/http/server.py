@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from kafka_shim.http.bugs import Bugs
 from kafka_shim.http.heads import Head
-from kafka_shim.ports import HIGHEST_PORT, parse_port
+from kafka_shim.ports import HIGHEST_PORT, parse_port, stop_listening
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -147,6 +147,7 @@ class HttpServer:
 
     def stop(self) -> None:
         """Serve no more, and close the port."""
+        stop_listening(self._server.socket)  # wakes the thread, too, which looks for its end but twice in a second
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -155,8 +156,7 @@ class HttpServer:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
-    # A page asks for its parts at once.
-    request_queue_size = 64
+    request_queue_size = 64  # a page asks for its parts at once
 
     def __init__(
         self, address: tuple[str, int], handle: Handle, most_requests: int, tls: ssl.SSLContext | None

@@ -242,3 +242,16 @@ def test_those_that_still_wait_are_closed_with_their_listener() -> None:
             one.close()
         for one in clients[:OPENS_PER_TURN]:
             one.close()
+
+
+def test_a_process_forked_meanwhile_neither_keeps_the_port_nor_listens_there() -> None:
+    with Broker() as broker:
+        port = broker.port
+        inherited = broker._server._socket_server._acceptors["PLAINTEXT"]._socket.dup()
+        broker.restart()
+        assert broker.port == port
+        inherited.close()
+        inherited = broker._server._socket_server._acceptors["PLAINTEXT"]._socket.dup()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port), timeout=60)
+    inherited.close()

@@ -115,6 +115,24 @@ print("ready", flush=True)
     assert list(place.iterdir()) == []
 
 
+@pytest.mark.parametrize("process", [False, True])
+def test_a_forked_child_that_leaves_the_block_of_a_broker_leaves_the_broker_to_its_parent(place, process):
+    code = f"""
+import os, sys
+with Broker(process={process}) as broker:
+    broker.produce("orders", "one")
+    child = os.fork()
+    if child == 0:
+        sys.exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert broker.restart().consume("orders")[0].text == "one"
+print("ready", flush=True)
+"""
+    child = python(code, place)
+    assert child.wait(60) == 0
+    assert list(place.iterdir()) == []
+
+
 def test_where_there_is_no_ram_disk_data_goes_to_the_temporary_folder(tmp_path, monkeypatch):
     monkeypatch.setattr(memory_dir, "RAM_DISK", tmp_path / "no such folder")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))

@@ -61,6 +61,16 @@ def asked(server: HttpServer, trust: ssl.SSLContext) -> bytes:
     return body
 
 
+def test_a_process_forked_meanwhile_does_not_listen_after_the_stop() -> None:
+    server = HttpServer(("127.0.0.1", 0), echo)
+    server.start()
+    inherited = server._server.socket.dup()
+    server.stop()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", server.port), timeout=60)
+    inherited.close()
+
+
 def test_tls(secure: tuple[HttpServer, ssl.SSLContext]) -> None:
     server, trust = secure
     assert server.address == f"https://127.0.0.1:{server.port}"
