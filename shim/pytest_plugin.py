@@ -87,6 +87,8 @@ def _broker(request: pytest.FixtureRequest, given: Options) -> Iterator[Broker]:
 
     options = dict(given)
     for marker in reversed(list(request.node.iter_markers("kafka_shim"))):
+        if marker.args:
+            raise pytest.UsageError("the mark kafka_shim takes arguments with names alone: kafka_shim(num_partitions=3)")
         options.update(marker.kwargs)
     with Broker(**options) as broker:
         _make_topics(request.node, broker)
@@ -108,7 +110,7 @@ def pytest_runtest_call(item: pytest.Item) -> None:
 
 def _make_topics(node: Any, broker: Broker) -> None:
     for marker in node.iter_markers("kafka_topics"):
-        if not marker.args:
+        if not marker.args or not all(isinstance(name, str) for name in marker.args):
             raise pytest.UsageError('the mark kafka_topics names topics: kafka_topics("orders", partitions=3)')
         for name in marker.args:
             broker.ensure_topic(name, **marker.kwargs)

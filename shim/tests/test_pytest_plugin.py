@@ -89,7 +89,7 @@ def test_shared_again(kafka_shim_module):
     assert kafka_shim_module.topics() == ["everywhere", "second"]
 """
 
-WRONG_TOPICS = """
+WRONG_MARKS = """
 import pytest
 
 @pytest.mark.kafka_topics("t")
@@ -98,6 +98,14 @@ def test_without_broker():
 
 @pytest.mark.kafka_topics()
 def test_without_names(kafka_shim):
+    pass
+
+@pytest.mark.kafka_topics(["t", "u"])
+def test_names_in_a_list(kafka_shim):
+    pass
+
+@pytest.mark.kafka_shim({"num_partitions": 3})
+def test_options_in_a_dict(kafka_shim):
     pass
 
 @pytest.mark.kafka_topics("t", partitions=3)
@@ -140,9 +148,10 @@ def test_suites_pass(tmp_path: Path, suite: str, count: int):
 
 
 def test_marks_that_cannot_be_met_are_told(tmp_path: Path):
-    done = run(tmp_path, WRONG_TOPICS)
+    done = run(tmp_path, WRONG_MARKS)
     assert "needs one of the fixtures kafka_shim, kafka_shim_class" in done.stdout
-    assert "names topics: kafka_topics(" in done.stdout
+    assert done.stdout.count("UsageError: the mark kafka_topics names topics: kafka_topics(") == 2
+    assert "the mark kafka_shim takes arguments with names alone" in done.stdout
     assert "topic t has 3 partitions, not 2" in done.stdout
     assert "1 passed" in done.stdout
 
