@@ -15,6 +15,7 @@ import threading
 from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
+from shutil import rmtree
 
 from kafka_shim.clock import RealClock, VirtualClock
 from kafka_shim.config import BrokerConfig
@@ -77,16 +78,15 @@ class Broker(EmbeddedClient):
         given = {option_name(name): text_of(value) for name, value in options.items()}
         self._options = {**DEFAULTS, **absolute_paths(given)}
         self._security: EmbeddedSecurity | None = None
-        protocol = "PLAINTEXT"
         if tls or sasl is not None or users:
             from kafka_shim.embedded_security import EmbeddedSecurity
 
             self._security = EmbeddedSecurity(tls, sasl, users)
             self._options = {**self._security.options(), **self._options}
-            protocol = self._security.protocol
         if authorizer is not None or acls:
             self._options.setdefault("authorizer.class.name", class_name(authorizer))
         listen = listen or "127.0.0.1:0"
+        protocol = "PLAINTEXT" if self._security is None else self._security.protocol
         self._listen = listen if "://" in listen else f"{protocol}://{listen}"
         if (isinstance(clock, str) and clock != "virtual") or (process and clock is not None):
             raise TypeError(f"clock is 'virtual' or a Clock, and with process=True it is left out, not {clock!r}")
@@ -175,8 +175,7 @@ class Broker(EmbeddedClient):
             raise RuntimeError("only a running broker in a process of its own can be killed: Broker(process=True)")
         self._note_addresses()
         self._process.kill()
-        self._process = None
-        self._ready = ""
+        self._process, self._ready = None, ""
         self._kept.hold()
 
     def wait_for_crash(self, timeout_s: float = 30.0) -> int:
@@ -333,14 +332,16 @@ class Broker(EmbeddedClient):
         started: Future[None] = Future()
         arguments = self._loop_factory or loop_factory(), config, started
         self._thread = threading.Thread(target=self._run, args=arguments, name="kafka-shim", daemon=True)
-        self._thread.start()
         try:
+            self._thread.start()
             started.result(START_SECONDS)
         except BaseException as error:
             if started.cancel():  # it still starts, and stops when it has
                 if isinstance(error, TimeoutError):
                     raise TimeoutError(f"the broker did not start within {START_SECONDS:g} s") from error
-            elif started.exception() is not None:
+            elif started.exception() is None:
+                raise
+            with suppress(RuntimeError):  # not even the thread has started
                 self._thread.join(STOP_SECONDS)
             raise
 
@@ -350,7 +351,7 @@ class Broker(EmbeddedClient):
                 runner.run(self._serve(config, started))
         except BaseException as error:
             if started.cancelled():
-                return  # the caller has given up, and removed its data if that was in memory
+                return  # the caller has given up
             if started.done():
                 raise
             started.set_exception(error)
@@ -367,6 +368,8 @@ class Broker(EmbeddedClient):
             raise
         if not started.set_running_or_notify_cancel():  # the caller has given up
             await server.stop()
+            if self._given_dirs is None and config.log_dirs[0] != str(self._data_dir):
+                rmtree(config.log_dirs[0], ignore_errors=True)  # the caller removed it, and this start made it again
             return
         self._server = server
         self._loop = asyncio.get_running_loop()
@@ -390,11 +393,8 @@ class Broker(EmbeddedClient):
         for name, text in self._options.items():
             if name not in secrets and name != "listeners":
                 arguments += ["-o", f"{name}={text}"]
+        records, removes = self._first.line(), self._given_dirs is None
         self._process = BrokerProcess(
-            arguments,
-            secrets=secrets,
-            records=self._first.line(),
-            faults=self._faults_text,
-            removes_data=self._given_dirs is None,
+            arguments, secrets=secrets, records=records, faults=self._faults_text, removes_data=removes
         )
         self._ready = self._process.ready

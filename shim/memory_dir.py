@@ -41,10 +41,15 @@ def make() -> Path:
     # The directory is locked before it gets its final name, so nobody takes it for an abandoned one.
     making = Path(tempfile.mkdtemp(prefix=f".{PREFIX}", dir=parent))
     directory = making.with_name(making.name[1:])
-    owner = os.open(making / OWNER, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    fcntl.flock(owner, fcntl.LOCK_EX)
-    making.rename(directory)
-    _owned[directory] = owner
+    try:
+        owner = os.open(making / OWNER, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        _owned[directory] = owner
+        fcntl.flock(owner, fcntl.LOCK_EX)
+        making.rename(directory)
+    except BaseException:  # Ctrl-C too
+        shutil.rmtree(making, ignore_errors=True)
+        remove(directory)
+        raise
     return directory
 
 

@@ -88,7 +88,9 @@ def _broker(request: pytest.FixtureRequest, given: Options) -> Iterator[Broker]:
     options = dict(given)
     for marker in reversed(list(request.node.iter_markers("kafka_shim"))):
         if marker.args:
-            raise pytest.UsageError("the mark kafka_shim takes arguments with names alone: kafka_shim(num_partitions=3)")
+            raise pytest.UsageError(
+                "the mark kafka_shim takes arguments with names alone: kafka_shim(num_partitions=3)"
+            )
         options.update(marker.kwargs)
     with Broker(**options) as broker:
         _make_topics(request.node, broker)

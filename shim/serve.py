@@ -10,7 +10,6 @@ import gc
 import os
 import signal
 import sys
-from pathlib import Path
 
 from kafka_shim.cext.allocator import keep as keep_memory
 from kafka_shim.config import BrokerConfig, ConfigError
@@ -24,6 +23,7 @@ from kafka_shim.storage.results import StorageError, what_to_do
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
     from typing import Any
 
     from kafka_shim.broker import Broker
@@ -287,8 +287,8 @@ async def _serve(
     imports.stop()
     await server.end()
     if os.environ.get(STOP_WITH_STDIN) == REMOVE and not signals:
-        from kafka_shim.memory_dir import remove
+        import shutil
 
-        for directory in config.log_dirs:
-            remove(Path(directory))
+        for directory in config.log_dirs:  # the owner of which was the process that is gone
+            shutil.rmtree(directory, ignore_errors=True)
     return 0

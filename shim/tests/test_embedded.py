@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import shutil
 import socket
@@ -15,7 +16,7 @@ from typing import Any
 import psutil
 import pytest
 
-from kafka_shim import Broker, embedded, embedded_control, embedded_process, server
+from kafka_shim import Broker, embedded, embedded_control, embedded_process, memory_dir, server
 from kafka_shim.client.groups import list_groups
 from kafka_shim.client.offsets import commit_offsets
 from kafka_shim.client.requests import make
@@ -349,6 +350,28 @@ def test_a_start_that_takes_too_long_is_told_and_leaves_no_broker(tmp_path: Path
         assert metadata(client).topics == []
 
 
+def test_a_start_in_memory_that_takes_too_long_leaves_no_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(memory_dir, "RAM_DISK", tmp_path)
+    going_on = threading.Event()
+
+    def make() -> asyncio.AbstractEventLoop:
+        assert going_on.wait(60)
+        return asyncio.new_event_loop()
+
+    broker = Broker(loop_factory=make)
+    threads = set(threading.enumerate())
+    with monkeypatch.context() as patch:
+        patch.setattr(embedded, "START_SECONDS", 0.2)
+        with pytest.raises(TimeoutError, match=r"did not start within 0\.2 s"):
+            broker.start()
+    (late,) = [thread for thread in set(threading.enumerate()) - threads if thread.name == "kafka-shim"]
+    going_on.set()
+    late.join(60)
+    assert not list(tmp_path.iterdir())
+    with broker:
+        assert len(list(tmp_path.iterdir())) == 1
+
+
 def interrupted() -> None:
     """What Ctrl-C does to the program that starts the broker."""
     raise KeyboardInterrupt
@@ -387,17 +410,15 @@ def test_ctrl_c_while_its_start_is_awaited_leaves_no_broker(
             interrupted()
 
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(memory_dir, "RAM_DISK", tmp_path)
     before = running()
     broker = Broker()
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(embedded, "STOP_SECONDS", 10)
+        patch.setattr(embedded, "STOP_SECONDS", 60)
         patch.setattr(embedded, "Future", Interrupted)
         broker.start()
-    for thread in threading.enumerate():
-        if thread.name == "kafka-shim" and thread not in before and not is_ready:  # it stops once it has started
-            thread.join(60)
     assert running() <= before
-    assert not list(tmp_path.iterdir()), "its data is in memory, or nowhere"
+    assert not list(tmp_path.iterdir()), "the start that went on made its directory again"
     with broker:
         assert broker.topics() == []
 

@@ -53,6 +53,18 @@ def test_a_killed_child_that_served_in_memory_leaves_what_the_next_start_removes
     memory_dir.remove(fresh)
 
 
+def test_ctrl_c_while_a_directory_is_made_leaves_none(place, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    owned = dict(memory_dir._owned)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(memory_dir.fcntl, "flock", interrupted)
+        memory_dir.make()
+    assert list(place.iterdir()) == []
+    assert memory_dir._owned == owned
+
+
 @pytest.mark.parametrize("end", ["SIGTERM", "exit"])
 def test_a_process_that_embeds_a_broker_removes_its_directory_at_its_end(place, end):
     wait = "input()" if end == "SIGTERM" else "pass"
