@@ -20,7 +20,7 @@ from shutil import rmtree
 from kafka_shim.clock import RealClock, VirtualClock
 from kafka_shim.config import BrokerConfig
 from kafka_shim.embedded_client import EmbeddedClient, absolute_path, absolute_paths, class_name, option_name, text_of
-from kafka_shim.embedded_control import ClockControl, OnLoop, call_on
+from kafka_shim.embedded_control import ClockControl, OnLoop, call_on, in_turn
 from kafka_shim.embedded_ports import KeptPorts, addresses_of
 from kafka_shim.embedded_records import FirstRecords
 from kafka_shim.faults import Faults
@@ -96,6 +96,7 @@ class Broker(EmbeddedClient):
         self._loop_factory = loop_factory
         self._is_process = process
         self._kept = KeptPorts()
+        self._life = threading.RLock()
         config = self._config()
         # None: data is in memory, in a directory that is removed at the stop.
         self._given_dirs: tuple[str, ...] | None = None if data_dir is None else (absolute_path(data_dir),)
@@ -115,6 +116,7 @@ class Broker(EmbeddedClient):
 
     # --- life
 
+    @in_turn
     def start(self) -> Broker:
         """Start the broker and return once it accepts connections. Raises what the start raises: StorageError, OSError;
         TimeoutError if it takes over 30 s; RuntimeError with the last words of a process."""
@@ -137,6 +139,7 @@ class Broker(EmbeddedClient):
         self._kept.forget()
         return self
 
+    @in_turn
     def stop(self) -> None:
         """Stop the broker cleanly. Does nothing if it is stopped. It may be started again; with data in memory it is
         then empty, and its port is another one. `restart` keeps both. Raises TimeoutError if it takes over 30 s, after
@@ -144,30 +147,29 @@ class Broker(EmbeddedClient):
         self._end()
         self._forget()
 
+    @in_turn
     def restart(self, *, faults: str | None = None) -> Broker:
         """Stop the broker cleanly, if it still runs, and start it again with its data, also in memory, on the same
         port. No fault point is armed afterwards but those of `faults`."""
-        self._note_addresses()
-        self._release_held()
-        self._end()
+        self._end_to_return()
         self._rearm(faults)
         return self.start()
 
+    @in_turn
     def reset(self) -> None:
         """Make the broker as new, on the same port, in milliseconds (a process: in a start): without topics, groups,
         transactions, users that were added, and options that were set; the fault points are those of the constructor,
         a virtual clock is back at its start. Connected clients are disconnected. TypeError: it keeps a directory."""
         if self._given_dirs is not None:
             raise TypeError("reset is for data in memory: this broker was given a directory, which it keeps")
-        self._note_addresses()
-        self._release_held()
-        self._end()
+        self._end_to_return()
         self._drop_data()
         self._rearm(self._constructed_faults)
         if isinstance(self._clock, VirtualClock):
             self._clock.rewind()
         self.start()
 
+    @in_turn
     def kill(self) -> None:
         """Send SIGKILL to the child process, to simulate a crash. Requires `process=True`. Start the broker again to
         test recovery: it has its port and its data, also in memory. Raises RuntimeError without such a process."""
@@ -221,10 +223,12 @@ class Broker(EmbeddedClient):
         if self._ready:
             self._kept.note(self._options.get("listeners", self._listen), self._word(1))
 
-    def _release_held(self) -> None:
-        """Let callers go on whom a fault point holds: a stop would wait for them."""
+    def _end_to_return(self) -> None:
+        """End the broker, which keeps its addresses. Callers go on whom a fault point holds: the end would wait."""
+        self._note_addresses()
         if self._loop is not None and not self._loop.is_closed():
             self.call(self._faults.release_all)
+        self._end()
 
     def __enter__(self) -> Broker:
         return self.start()
@@ -382,19 +386,15 @@ class Broker(EmbeddedClient):
     # --- in a process
 
     def _start_process(self) -> None:
-        from kafka_shim.config import is_password
         from kafka_shim.embedded_process import BrokerProcess
 
         listen = self._kept.listen or self._options.get("listeners", self._listen)
         arguments = ["--listen", listen, "--log-level", "WARNING"]
         if self._given_dirs is None or len(self._given_dirs) == 1:
             arguments += ["--data-dir", str(self._data_dir)]
-        secrets = {name: text for name, text in self._options.items() if name not in DEFAULTS and is_password(name)}
-        for name, text in self._options.items():
-            if name not in secrets and name != "listeners":
-                arguments += ["-o", f"{name}={text}"]
+        options = {name: text for name, text in self._options.items() if name != "listeners"}
         records, removes = self._first.line(), self._given_dirs is None
         self._process = BrokerProcess(
-            arguments, secrets=secrets, records=records, faults=self._faults_text, removes_data=removes
+            arguments, options, records=records, faults=self._faults_text, removes_data=removes
         )
         self._ready = self._process.ready

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import time
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from kafka_shim.client.reading import EARLIEST, fetch, is_data, list_offsets, re
 from kafka_shim.client.topics import create_topic, delete_topics
 from kafka_shim.client.writing import Producer
 from kafka_shim.config import ConfigError
+from kafka_shim.embedded_control import OWN_THREAD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,6 +42,9 @@ class EmbeddedClient:
     """Topics, records and offsets of a running broker. Every method raises WireClientError, and RequestError for an
     error code."""
 
+    # While it runs in a thread of this process.
+    _thread: threading.Thread | None = None
+
     def client_config(self, library: str, user: str | None = None) -> dict[str, Any]:
         raise NotImplementedError
 
@@ -48,7 +53,10 @@ class EmbeddedClient:
         raise NotImplementedError
 
     def cluster(self, user: str | None = None) -> Cluster:
-        """Returns a client of this broker, for `with`. `user` is one of `users`, the first if it is None."""
+        """Returns a client of this broker, for `with`. `user` is one of `users`, the first if it is None. Raises
+        RuntimeError on the broker's own thread, which could not answer."""
+        if self._thread is threading.current_thread():
+            raise RuntimeError(OWN_THREAD)
         java = {name: str(value) for name, value in self.client_config("java", user).items()}
         if java.get("security.protocol", "PLAINTEXT") == "PLAINTEXT":
             return Cluster(java["bootstrap.servers"], client_id="kafka-shim-test")

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import math
+import threading
+from functools import wraps
 
 from kafka_shim.clock import VirtualClock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
-    from typing import Any
+    from typing import Any, Concatenate, ParamSpec, TypeVar
 
     from kafka_shim.clock import Clock
     from kafka_shim.embedded import Broker
 
+    Given = ParamSpec("Given")
+    Outcome = TypeVar("Outcome")
+
 CALL_SECONDS = 30.0
+OWN_THREAD = "the broker's own thread cannot wait for itself: call this on another one"
 _UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
@@ -69,7 +75,7 @@ def call_on(
         outcome = function(*arguments)
         if asyncio.iscoroutine(outcome):
             outcome.close()
-            raise RuntimeError("the broker's own thread cannot wait for itself: call this on another one")
+            raise RuntimeError(OWN_THREAD)
         return outcome
 
     async def run() -> Any:
@@ -96,6 +102,20 @@ def _is_of_caller(loop: asyncio.AbstractEventLoop) -> bool:
         return asyncio.get_running_loop() is loop
     except RuntimeError:
         return False
+
+
+def in_turn(method: Callable[Concatenate[Broker, Given], Outcome]) -> Callable[Concatenate[Broker, Given], Outcome]:
+    """A method that starts or ends the broker: those of other threads wait until it has returned. Raises RuntimeError
+    on the broker's own thread, which would wait for its own end."""
+
+    @wraps(method)
+    def run(broker: Broker, /, *arguments: Given.args, **named: Given.kwargs) -> Outcome:
+        if broker._thread is threading.current_thread():
+            raise RuntimeError(OWN_THREAD)
+        with broker._life:
+            return method(broker, *arguments, **named)
+
+    return run
 
 
 class OnLoop:

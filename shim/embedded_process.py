@@ -30,18 +30,24 @@ class BrokerProcess:
     def __init__(
         self,
         arguments: Sequence[str],
+        options: Mapping[str, str],
         *,
-        secrets: Mapping[str, str],
         records: str,
         faults: str | None,
         removes_data: bool,
     ) -> None:
-        """Start it and wait until it accepts connections. `secrets` are options that no process list may show,
-        `records` the line that the child reads, `removes_data`: it removes its data directory when this process dies.
+        """Start it and wait until it accepts connections. `options` are the broker's; no process list shows those that
+        are passwords. `records` is the line that the child reads. `removes_data`: it removes its data directory when
+        this process dies.
         Raises RuntimeError with the child's words, TimeoutError if it takes over 30 s."""
+        from kafka_shim.config import is_password
         from kafka_shim.serve import RECORDS_ON_STDIN, REMOVE, STOP_WITH_STDIN
 
+        secrets = {name: text for name, text in options.items() if is_password(name)}
         command = [sys.executable, "-m", "kafka_shim", "serve", *arguments]
+        for name, text in options.items():
+            if name not in secrets:
+                command += ["-o", f"{name}={text}"]
         environment = dict(os.environ)
         environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
         environment.pop(ENVIRONMENT, None)

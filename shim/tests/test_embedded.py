@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 from types import SimpleNamespace
@@ -318,6 +319,37 @@ def test_a_stop_that_takes_too_long_is_told_and_can_be_waited_for(monkeypatch: p
     monkeypatch.setattr(embedded, "STOP_SECONDS", 60)
     broker.stop()
     assert not directory.exists()
+
+
+def test_several_threads_may_start_and_end_a_broker():
+    """Each of two restarts started one, of which the first ran on with nobody to stop it."""
+    before = running()
+    broker = Broker().start()
+    failed: list[BaseException] = []
+
+    def life(method: Callable[[], object]) -> None:
+        try:
+            method()
+        except BaseException as error:
+            failed.append(error)
+
+    for methods in ([broker.restart, broker.restart, broker.reset], [broker.stop, broker.stop]):
+        threads = [threading.Thread(target=life, args=(method,)) for method in methods]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(90)
+    assert not failed
+    assert running() <= before
+
+
+@pytest.mark.parametrize("method", ["restart", "reset", "stop", "topics"])
+def test_what_would_wait_for_the_brokers_own_thread_is_refused_there(method: str):
+    """A broker that was told to end by its own thread ended, and was taken for running."""
+    with Broker() as broker:
+        with pytest.raises(RuntimeError, match="own thread cannot wait for itself"):
+            broker.call(getattr(broker, method))
+        assert broker.topics() == []
 
 
 def start_too_late(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
