@@ -20,7 +20,7 @@ from shutil import rmtree
 from kafka_shim.clock import RealClock, VirtualClock
 from kafka_shim.config import BrokerConfig
 from kafka_shim.embedded_client import EmbeddedClient, absolute_path, absolute_paths, class_name, option_name, text_of
-from kafka_shim.embedded_control import ClockControl, OnLoop, call_on, in_turn
+from kafka_shim.embedded_control import ClockControl, OnLoop, call_on, in_turn, thread_of
 from kafka_shim.embedded_ports import KeptPorts, addresses_of
 from kafka_shim.embedded_records import FirstRecords
 from kafka_shim.faults import Faults
@@ -119,7 +119,8 @@ class Broker(EmbeddedClient):
     @in_turn
     def start(self) -> Broker:
         """Start the broker and return once it accepts connections. Raises what the start raises: StorageError, OSError;
-        TimeoutError if it takes over 30 s; RuntimeError with the last words of a process."""
+        TimeoutError if it takes over 30 s; RuntimeError with the last words of a process, and in a thread where gevent
+        or eventlet has replaced threads."""
         if self._ready:
             raise RuntimeError("this broker is running")
         is_new = self._data_dir is None
@@ -334,8 +335,7 @@ class Broker(EmbeddedClient):
         config.log_dirs = self._given_dirs or (str(self._data_dir),)
         config.acl_principals = self._first.principals
         started: Future[None] = Future()
-        arguments = self._loop_factory or loop_factory(), config, started
-        self._thread = threading.Thread(target=self._run, args=arguments, name="kafka-shim", daemon=True)
+        self._thread = thread_of(self._run, self._loop_factory or loop_factory(), config, started)
         try:
             self._thread.start()
             started.result(START_SECONDS)

@@ -6,6 +6,7 @@ import asyncio
 import math
 import threading
 from functools import wraps
+from inspect import isbuiltin
 
 from kafka_shim.clock import VirtualClock
 
@@ -102,6 +103,16 @@ def _is_of_caller(loop: asyncio.AbstractEventLoop) -> bool:
         return asyncio.get_running_loop() is loop
     except RuntimeError:
         return False
+
+
+def thread_of(function: Callable[..., None], *arguments: object) -> threading.Thread:
+    """A broker's thread. Raises RuntimeError where gevent or eventlet has replaced threads: its loop would hold all of
+    them, for ever."""
+    if not isbuiltin(threading.get_ident):
+        raise RuntimeError(
+            "gevent or eventlet has replaced threads, so that a broker in one would hold up all: Broker(process=True)"
+        )
+    return threading.Thread(target=function, args=arguments, name="kafka-shim", daemon=True)
 
 
 def in_turn(method: Callable[Concatenate[Broker, Given], Outcome]) -> Callable[Concatenate[Broker, Given], Outcome]:

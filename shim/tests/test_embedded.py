@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import _thread
 import asyncio
 import contextlib
 import shutil
@@ -341,6 +342,20 @@ def test_several_threads_may_start_and_end_a_broker():
             thread.join(90)
     assert not failed
     assert running() <= before
+
+
+def test_a_broker_is_refused_where_threads_are_none(monkeypatch: pytest.MonkeyPatch):
+    """Its loop held the only thread there is, and whoever asked it waited for ever."""
+    broker = Broker()
+
+    def of_python() -> int:
+        return _thread.get_ident()
+
+    with monkeypatch.context() as patch, pytest.raises(RuntimeError, match=r"gevent .* Broker\(process=True\)"):
+        patch.setattr(threading, "get_ident", of_python)
+        broker.start()
+    with broker:
+        assert broker.topics() == []
 
 
 @pytest.mark.parametrize("method", ["restart", "reset", "stop", "topics"])

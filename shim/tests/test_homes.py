@@ -65,7 +65,7 @@ THREADS = {
     "storage/batch_checks.py": "tells the clock of its work",
     "storage/directory_maker.py": "tells the clock of its work",
     "tls_handshakes.py": "tells the clock of its work",
-    "embedded.py": "runs the loop of the broker itself",
+    "embedded_control.py": "makes the thread that runs the loop of the broker itself",
     "embedded_process.py": "reads the stderr of a child process, beside no broker",
     "monitoring/monitor.py": "closes the threads of HTTP, which may wait for the loop",
     "http/server.py": "answers HTTP also while the loop does not turn; the loop alone reads the broker",
