@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from inspect import iscoroutinefunction
 
 from kafka_shim.config import ConfigError
 
@@ -12,11 +13,13 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def load_class(option: str, name: str, built_in: Mapping[str, str], methods: Collection[str]) -> type:
+def load_class(
+    option: str, name: str, built_in: Mapping[str, str], methods: Collection[str], awaited: Collection[str]
+) -> type:
     """Returns the class that the option names. `built_in` maps Kafka's class names to dotted paths of ours. `methods`
-    are what the class must have. Imports the module.
+    are what the class must have, of which those `awaited` may be async. Imports the module.
 
-    Raises ConfigError, one line, if there is no such class or it lacks a method."""
+    Raises ConfigError, one line, if there is no such class, its module fails, or it lacks a method."""
     module_name, _, class_name = built_in.get(name, name).rpartition(".")
     ours = " and ".join(sorted(built_in)) or "none"
     try:
@@ -26,19 +29,33 @@ def load_class(option: str, name: str, built_in: Mapping[str, str], methods: Col
             f"{option}={name} cannot be loaded: {error}; of Java's classes {ours} is built in, any other class must be "
             "a Python class, module.Class, on the module path"
         ) from error
+    except Exception as error:  # what the module does is its user's
+        raise ConfigError(f"{option}={name} cannot be loaded: {_one_line(error)}") from error
     missing = [method for method in methods if not callable(getattr(found, method, None))]
     if not isinstance(found, type) or missing:
         lacks = f"has no method {', '.join(missing)}" if missing else "is not a class"
         raise ConfigError(f"{option}={name} {lacks}")
+    for method in {*methods, "configure"}.difference(awaited):
+        if iscoroutinefunction(getattr(found, method, None)):  # what it returns would be taken for its answer
+            raise ConfigError(f"{option}={name}: {method} is async, but nothing awaits it: make it a plain function")
     return found
 
 
+def _one_line(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())
+
+
 def make_plugin(
-    option: str, name: str, built_in: Mapping[str, str], methods: Collection[str], *configuration: Any
+    option: str,
+    name: str,
+    built_in: Mapping[str, str],
+    methods: Collection[str],
+    *configuration: Any,
+    awaited: Collection[str] = (),
 ) -> Any:
     """Returns an object of the class that the option names, made without arguments and, if it has `configure`,
     configured. Raises ConfigError, one line."""
-    plugin_class = load_class(option, name, built_in, methods)
+    plugin_class = load_class(option, name, built_in, methods, awaited)
     try:
         plugin: Any = plugin_class()
         configure = getattr(plugin, "configure", None)
@@ -47,5 +64,5 @@ def make_plugin(
     except ConfigError:
         raise
     except Exception as error:  # a user's class: whatever it raises stops the start with one line
-        raise ConfigError(f"{option}={name} cannot be configured: {type(error).__name__}: {error}") from error
+        raise ConfigError(f"{option}={name} cannot be configured: {_one_line(error)}") from error
     return plugin

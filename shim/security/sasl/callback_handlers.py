@@ -54,7 +54,9 @@ def make_handler(
     if not name or name.startswith(KAFKAS_OWN):
         return None
     login_options = [dict(module.options) for module in modules]
-    return make_plugin(OPTION, name, {}, (METHODS[mechanism],), options.given(), mechanism, login_options)
+    method = METHODS[mechanism]
+    awaited = () if mechanism in MECHANISMS else (method,)
+    return make_plugin(OPTION, name, {}, (method,), options.given(), mechanism, login_options, awaited=awaited)
 
 
 def credentials_of(handler: Any) -> Credentials:

@@ -69,6 +69,17 @@ class WithoutMethods:
     pass
 
 
+class Awaited:
+    async def credential(self, user: str) -> None:
+        pass
+
+    async def configure(self, *_: object) -> None:
+        pass
+
+    async def authenticate(self, user: str, password: str) -> bool:
+        return True
+
+
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
     with Broker(listen="PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0", **OPTIONS) as running:
@@ -135,7 +146,11 @@ def test_handler_knows_the_options_and_the_login_module(broker: Broker):
 @pytest.mark.option("sasl.server.callback.handler.class")
 @pytest.mark.parametrize(
     ("name", "reason"),
-    [("com.example.Handler", "cannot be loaded"), (f"{__name__}.WithoutMethods", "has no method authenticate")],
+    [
+        ("com.example.Handler", "cannot be loaded"),
+        (f"{__name__}.WithoutMethods", "has no method authenticate"),
+        (f"{__name__}.Awaited", "configure is async, but nothing awaits it"),
+    ],
 )
 def test_handler_that_cannot_be_used_stops_the_start(name: str, reason: str):
     options = {**OPTIONS, f"{PREFIX}plain.sasl.server.callback.handler.class": name}

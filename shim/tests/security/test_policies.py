@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -70,7 +71,12 @@ class Refusing(Recording):
 
 class CannotStart(Recording):
     def configure(self, options: Mapping[str, str]) -> None:
-        raise OSError("no table")
+        raise OSError("no\ntable")
+
+
+class Awaited(Recording):
+    async def validate(self, request: Any) -> None:
+        raise PolicyViolation("nobody hears it")
 
 
 @pytest.fixture
@@ -210,9 +216,15 @@ def test_policy_knows_the_options_and_is_closed():
         ("com.example.Policy", "cannot be loaded: .* a Python class"),
         (f"{__name__}.NewTopic", "has no method validate"),
         (f"{__name__}.CannotStart", "cannot be configured: OSError: no table"),
+        (f"{__name__}.Awaited", "validate is async, but nothing awaits it"),
+        ("policy_that_fails.Policy", r"cannot be loaded: ZeroDivisionError: division by zero$"),
     ],
 )
 @pytest.mark.parametrize("option", ["create_topic", "alter_config"])
-def test_a_policy_that_cannot_be_used_stops_the_start(option: str, name: str, reason: str):
+def test_a_policy_that_cannot_be_used_stops_the_start(
+    option: str, name: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "policy_that_fails.py").write_text("1 / 0\n")
+    monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ConfigError, match=reason):
         Broker(**{f"{option}_policy_class_name": name}).start()

@@ -48,6 +48,17 @@ class Failing(OnlyMine):
         raise KeyError("no table")
 
 
+class Awaited:
+    async def allowed(self, *_: object) -> list[str]:
+        return []
+
+    async def allowed_on_any(self, *_: object) -> bool:
+        return False
+
+    def configure(self, options: Mapping[str, str]) -> None:
+        pass
+
+
 class Unfinished:
     def configure(self, options: Mapping[str, str]) -> None:
         pass
@@ -82,6 +93,7 @@ def test_a_python_class_decides():
         (f"{__name__}.Missing", "cannot be loaded"),
         (f"{__name__}.AUTHORIZER", "has no method configure, allowed, allowed_on_any"),
         (f"{__name__}.Unfinished", "has no method allowed, allowed_on_any"),
+        (f"{__name__}.Awaited", "is async, but nothing awaits it: make it a plain function"),
         (f"{__name__}.Failing", "cannot be configured: KeyError: 'no table'"),
     ],
 )
