@@ -66,13 +66,13 @@ class Jobs(click.Group):
 
     def invoke(self, context: click.Context) -> Any:
         """Raises ClickException for an error of a client of Kafka, of librdkafka or under Spark, for a package or a JDK
-        that is missing, and else the error."""
+        that is missing, for a file that cannot be used, and else the error."""
         try:
             return super().invoke(context)
         except click.exceptions.Exit:
             raise
         except Exception as error:
-            told = lack(error) or refusal(error)
+            told = lack(error) or refusal(error) or unusable(error)
             if told is None:
                 raise
             raise click.ClickException(told) from None
@@ -117,6 +117,13 @@ def refusal(error: Exception) -> str | None:
         return None
     name, text = causes[-1]
     return f"Kafka's client: {name}: {text}{ADVICE if name in UNANSWERED else ''}"
+
+
+def unusable(error: Exception) -> str | None:
+    """Which file the system refuses, and why. None for any other error."""
+    if not isinstance(error, OSError) or error.filename is None:
+        return None
+    return f"{error.filename}: {error.strerror}"
 
 
 @click.command(

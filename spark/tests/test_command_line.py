@@ -41,6 +41,13 @@ def test_a_location_keeps_its_slashes_and_a_missing_path_is_told(tmp_path: Path)
     assert f"{tmp_path / 'none'} does not exist" in done.output
 
 
+def test_a_file_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = CliRunner().invoke(command_line.main, ["ship", str(tmp_path / "file" / "shipped")])
+    assert done.exit_code == 1
+    assert done.output == f"Error: {tmp_path}/file/shipped: Not a directory\n"
+
+
 def test_no_broker_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """It was a traceback, at the end of which librdkafka asked to call again."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
