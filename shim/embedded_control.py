@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import threading
+from concurrent.futures import CancelledError
 from functools import wraps
 from inspect import isbuiltin
 
@@ -70,8 +71,8 @@ def call_on(
 ) -> Any:
     """Run `function(*arguments)` on the thread of `loop`. Returns or raises what it returns or raises. A coroutine is
     awaited there. Raises TimeoutError if the thread is held up for 30 s in which `moves` returns the same, RuntimeError
-    for a coroutine if it is the thread of the caller, as of a function that a fault point calls: it cannot wait for
-    itself."""
+    if the broker is stopped meanwhile, and for a coroutine if it is the thread of the caller, as of a function that a
+    fault point calls: it cannot wait for itself."""
     if _is_of_caller(loop):
         outcome = function(*arguments)
         if asyncio.iscoroutine(outcome):
@@ -89,6 +90,8 @@ def call_on(
     while True:
         try:
             return future.result(CALL_SECONDS)
+        except CancelledError:
+            raise RuntimeError("the broker was stopped meanwhile") from None
         except TimeoutError as error:
             if future.done():
                 raise  # its own

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -342,6 +342,22 @@ def test_several_threads_may_start_and_end_a_broker():
             thread.join(90)
     assert not failed
     assert running() <= before
+
+
+def test_who_waits_for_a_broker_that_is_stopped_is_told():
+    broker = Broker().start()
+    waits = threading.Event()
+
+    async def wait() -> None:
+        waits.set()
+        await asyncio.Event().wait()
+
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(broker.call, wait)
+        assert waits.wait(60)
+        broker.stop()
+        with pytest.raises(RuntimeError, match="the broker was stopped meanwhile"):
+            waiting.result(60)
 
 
 def test_a_broker_is_refused_where_threads_are_none(monkeypatch: pytest.MonkeyPatch):
