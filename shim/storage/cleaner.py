@@ -241,7 +241,7 @@ class Cleaner:
             log,
             candidate.first_dirty_offset,
             candidate.uncleanable_offset,
-            flushed=None if is_on_disk else log.request_flush(),
+            flushed=None if is_on_disk else log.request_flush(is_awaited=False),
             now_ms=self._services.clock.now_ms(),
             map_bytes=min(config.log_cleaner_dedupe_buffer_size, MOST_MAP_BYTES),
             # Kafka allows every value. With 1.0 and more no slot stays free, and a search would not end; with 0 and

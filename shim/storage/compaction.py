@@ -18,6 +18,7 @@ from __future__ import annotations
 import logging
 import os
 import time
+from concurrent.futures import wait
 
 from kafka_shim.cext.batch import HEADER_SIZE, BatchError
 from kafka_shim.cext.compaction import OffsetMap, copy_kept, index_records, seal, survey
@@ -50,6 +51,8 @@ CODEC_BITS = 0x07
 LIMIT_BYTES = 1 << 30
 # The thread releases the GIL for the event loop after this many batches.
 YIELD_EVERY = 8
+# How often a round that waits for an fsync looks whether it is cancelled.
+LOOK_S = 0.05
 
 
 class Cancelled(Exception):
@@ -138,7 +141,7 @@ class Round:
         then remain; `discard` and the next start remove them."""
         if self._flushed is not None:
             # The first segments are swapped in alone: a power cut must not take the records for which theirs went.
-            self._flushed.result()
+            self._wait_for(self._flushed)
         self._aborted = sorted(self._read_aborted(), key=_first_offset)
         self._build_map()
         self.end_offset = max(self._map.latest_offset + 1, self.first_dirty_offset)
@@ -146,6 +149,14 @@ class Round:
         for group in self._grouped():
             self._clean(group, transactions)
             self.groups.append(group)
+
+    def _wait_for(self, flushed: Future[None]) -> None:
+        """Return when it is done. Raises its error, or Cancelled: a stop need not wait for thousands of files."""
+        while not flushed.done():
+            if self._is_cancelled():
+                raise Cancelled
+            wait((flushed,), LOOK_S)
+        flushed.result()
 
     def _read_aborted(self) -> Iterator[Aborted]:
         # What retention takes meanwhile is of transactions that begin in segments that it has taken too.

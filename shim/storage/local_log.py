@@ -6,6 +6,7 @@ import errno
 import logging
 import threading
 from bisect import bisect_right
+from functools import partial
 
 from kafka_shim.cext.log_end import LogEnd
 from kafka_shim.errors import ErrorCode, KafkaError
@@ -233,9 +234,9 @@ class LocalLog(LogEnd):
             self.unflushed_since_ms = now_ms
         return now_ms - self.unflushed_since_ms >= self.config.flush_ms
 
-    def request_flush(self, *, is_urgent: bool = False) -> Future[None]:
+    def request_flush(self, *, is_urgent: bool = False, is_awaited: bool = True) -> Future[None]:
         """Request an fsync of everything up to the log end offset. The future completes when the data is on the disk.
-        `is_urgent`: the event loop stands still until then."""
+        `is_urgent`: the event loop stands still until then. Without `is_awaited` what others wait for goes before."""
         end_offset, failures = self.log_end_offset, self.sync_failures
         begin_offset = self.recovery_point
         # With the segment that ends there: a flush leaves out its indexes, and its roll may not have synced them.
@@ -246,12 +247,9 @@ class LocalLog(LogEnd):
             paths.append(f"{self.directory}/{names.file_name(self.producers.snapshot_offset, names.SNAPSHOT)}")
         paths += active.flush_paths(begin_offset)
         sync_round = self.sync_round
-        flushed = self._services.flusher.sync(
-            paths,
-            lambda: self._flushed_to(end_offset, sync_round, begin_offset),
-            self._sync_failed,
-            is_urgent=is_urgent,
-        )
+        flusher = self._services.flusher
+        sync = partial(flusher.sync, is_urgent=is_urgent) if is_awaited else flusher.sync_later
+        flushed = sync(paths, lambda: self._flushed_to(end_offset, sync_round, begin_offset), self._sync_failed)
         # Only now: where memory ended before, nothing is under way, and `flush.ms` stays due.
         self.unflushed_since_ms = -1
         self._failures_before = failures

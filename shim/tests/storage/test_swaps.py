@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ from kafka_shim.cext.records import iterate
 from kafka_shim.storage import names
 from kafka_shim.storage.candidates import examine
 from kafka_shim.storage.cleaner import swap
+from kafka_shim.storage.compaction import Cancelled
 from kafka_shim.storage.log import PartitionLog
 from kafka_shim.tests.storage.compacted import COMPACT, DAY_MS, clean, keyed, latest, stored
 from kafka_shim.tests.storage.conftest import NOW_MS, Disk, end, note_syncs
@@ -38,13 +40,14 @@ def test_power_cut_between_two_groups_takes_no_value_for_which_an_older_one_went
     disk = make_disk({**COMPACT, "segment.bytes": "4000"})
     log = disk.open()
     synced = note_syncs(disk)
-    monkeypatch.setattr(disk.logs.services.flusher, "sync_later", lambda *_: None)  # a slow disk does not come to it
-    keyed(log, (b"a", b"old"), (b"b", b"x" * 3000))
-    log.flush()
-    log.roll(NOW_MS)
-    keyed(log, (b"a", b"new"), (b"c", b"x" * 3000))
-    newer = log.active.path(names.LOG)
-    log.roll(NOW_MS)
+    with monkeypatch.context() as patch:
+        patch.setattr(disk.logs.services.flusher, "sync_later", lambda *_: None)  # a slow disk does not come to it
+        keyed(log, (b"a", b"old"), (b"b", b"x" * 3000))
+        log.flush()
+        log.roll(NOW_MS)
+        keyed(log, (b"a", b"new"), (b"c", b"x" * 3000))
+        newer = log.active.path(names.LOG)
+        log.roll(NOW_MS)
     work = disk.logs.cleaner.begin(examine(log, None, NOW_MS))
     work.run()
     assert len(work.groups) == 2
@@ -53,6 +56,29 @@ def test_power_cut_between_two_groups_takes_no_value_for_which_an_older_one_went
     if newer not in synced:
         os.truncate(newer, 0)
     assert latest(disk.open())[b"a"] == b"new"
+
+
+def test_round_after_a_kill_holds_up_no_fsync_that_is_waited_for_and_no_stop(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = make_disk({**COMPACT, "segment.bytes": "4000"})
+    log = disk.open()
+    for number in range(30):
+        keyed(log, (b"%d" % (number % 7), b"x" * 3000))
+    disk.crash()
+    log = disk.open()
+    services = disk.logs.services
+    goes_on, synced = threading.Event(), note_syncs(disk)
+    services.flusher.run(lambda: iter([goes_on.wait(2)]))  # a slow disk
+    work = disk.logs.cleaner.begin(examine(log, None, NOW_MS))
+    waited = services.flusher.sync([str(disk.path / "waited")])
+    monkeypatch.setattr(disk.logs.cleaner, "_stopping", True)
+    with pytest.raises(Cancelled):
+        work.run()
+    assert not synced
+    goes_on.set()
+    waited.result()
+    assert len(synced) < 30
 
 
 def crash_states(disk: Disk, log: PartitionLog, tmp: Any) -> list[Any]:
