@@ -62,8 +62,6 @@ class _Loader:
         self.now_ms = services.clock.now_ms()
         # Offsets of the snapshot files. Invalid ones are removed.
         self.snapshots: list[int] = []
-        # Those of snapshots that are written anew when the batches below are read.
-        self.unproven: set[int] = set()
         # `log.producers` covers exactly the batches below this offset; -1: not built yet.
         self.state_offset = -1
         # From this segment on all are scanned, because they may be torn.
@@ -93,9 +91,8 @@ class _Loader:
             self.remove_snapshot(offset)
         if not self.start.clean:
             # After a power cut one may be there whose last batches are not: a retry of these would be a duplicate of
-            # nothing, and what a marker had aborted be read.
-            self.unproven = {offset for offset in self.snapshots if offset > self.start.recovery_point}
-            for offset in self.unproven:
+            # nothing, and what a marker had aborted be read. `recover_segment` writes them anew.
+            for offset in [offset for offset in self.snapshots if offset > self.start.recovery_point]:
                 self.remove_snapshot(offset)
         self.recover_segments(files)
         self.load_offsets()
@@ -202,7 +199,7 @@ class _Loader:
         if number + 1 < len(log.segments) or len(segment.offset_index.tail) >= WRITE_CHUNK_BYTES:
             segment.store_rebuilt()  # small ones of the active segment are stored when it is rolled or closed
         later = log.segments[number + 1].base_offset if number + 1 < len(log.segments) else 0
-        if later in self.unproven:
+        if later > self.start.recovery_point and not self.start.clean:
             self.write_snapshot(later)
         self.state_offset = log.producers.next_offset if cut_bytes else max(later, log.producers.next_offset)
 
@@ -301,12 +298,14 @@ class _Loader:
         self.state_offset = offset
 
     def write_snapshot(self, offset: int) -> None:
-        """Write the producer state as the snapshot at `offset`; a full disk goes on without."""
+        """Write the producer state as the snapshot at `offset`, which the next flush syncs; a full disk goes on
+        without."""
         log = self.log
         with suppress(OSError):
             path = f"{log.directory}/{names.file_name(offset, names.SNAPSHOT)}"
             producer_snapshot.write(path, list(log.producers.entries.values()), sync=False)
             self.snapshots.append(offset)
+            log.producers.snapshot_offset = offset
 
     def remove_snapshot(self, offset: int) -> None:
         self.snapshots.remove(offset)

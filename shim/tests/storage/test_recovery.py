@@ -20,7 +20,7 @@ import pytest
 from kafka_shim.cext.batch import Batch
 from kafka_shim.config import BrokerConfig, TopicConfig
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.storage import names
+from kafka_shim.storage import names, recovery
 from kafka_shim.storage.index import OFFSET_ENTRY, WRITE_CHUNK_BYTES
 from kafka_shim.storage.local_log import LocalLog
 from kafka_shim.storage.log import PartitionLog
@@ -30,7 +30,7 @@ from kafka_shim.storage.recovery import replay_batch
 from kafka_shim.storage.segments import Segment
 from kafka_shim.storage.txn_index import TxnIndex
 from kafka_shim.tests.storage.compacted import COMPACT, clean, keyed
-from kafka_shim.tests.storage.conftest import NOW_MS, TOPIC_ID, Disk, batch, end, put, records, refused
+from kafka_shim.tests.storage.conftest import NOW_MS, TOPIC_ID, Disk, batch, end, note_syncs, put, records, refused
 
 SEGMENT = {"segment.bytes": "1048576"}
 BASE = "00000000000000000000"
@@ -468,6 +468,34 @@ def test_snapshot_of_batches_that_a_power_cut_has_taken_is_not_used(make_disk: C
     assert (again.duplicate, again.base_offset) == (False, 4)
     end(log, 6, 0, commit=False)
     assert [value for _, value in records(log, isolation=1)] == [b"a", b"b"]
+
+
+@pytest.mark.parametrize("kills", [0, 1])
+def test_snapshots_that_a_recovery_writes_anew_are_on_the_disk_with_the_next_flush(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch, kills: int
+) -> None:
+    disk = make_disk()
+    log = disk.open()
+    for number in range(3):
+        put(log, b"a", pid=5, seq=number)
+        log.roll(NOW_MS)
+    put(log, b"a", pid=5, seq=3)
+    expected = [name for name in disk.files() if name.endswith(names.SNAPSHOT)]
+    disk.crash()
+    for _ in range(kills):  # before the first segment is read
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(recovery._Loader, "recover_segments", raise_interrupt)
+            disk.open()
+        disk.crash()
+    log = disk.open()
+    assert [name for name in disk.files() if name.endswith(names.SNAPSHOT)] == expected
+    synced = note_syncs(disk)
+    log.flush()
+    assert str(disk.partition / names.file_name(3, names.SNAPSHOT)) in synced
+
+
+def raise_interrupt(_: object, files: object) -> None:
+    raise KeyboardInterrupt
 
 
 def test_snapshots_ahead_of_the_log_are_dropped(make_disk: Callable[..., Disk]) -> None:
