@@ -243,15 +243,9 @@ class Connection(ResponseSender):
     async def _finish(self, waiting: Coroutine[Any, Any, Parts | None]) -> None:
         try:
             answer = await waiting
-        except DisconnectError as error:
+        except Exception as error:
             self._task = None
-            self.close(str(error) or None)
-            return
-        except Exception:
-            self._task = None
-            self._dispatcher.broker.metrics.errors_unexpected += 1
-            logger.exception("closing %s", self)
-            self.close()
+            self._failed(error)
             return
         except BaseException:
             self._task = None

@@ -111,11 +111,15 @@ class FrameReceiver(FrameEnd, asyncio.BufferedProtocol):
         finally:
             self._task = None
             self._registry.may_hold(self, 0)
-        if not self.is_closing:
+        if self.is_closing:
+            return
+        try:
             self._handle_now(memoryview(frame))
             if self._task is None and self._closing_reason is not None:
                 self.close(self._closing_reason or None)
-            self.proceed()
+        except Exception as error:
+            self._failed(error)
+        self.proceed()
 
     def close(self, reason: str | None = None) -> None:
         """Close without a response."""

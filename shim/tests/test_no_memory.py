@@ -84,7 +84,25 @@ def throttle_time_begins(one: connection.Connection) -> None:
     one._mute()
 
 
-@pytest.mark.parametrize("happens", [answer_is_taken, frame_is_not_handled, throttle_time_begins])
+def request_fails_that_waited(one: connection.Connection) -> None:
+    async def fail() -> None:
+        raise RuntimeError("a bug")
+
+    one._wait_for(SimpleNamespace(waiting=fail(), is_abandonable=False, is_delayed=False))
+
+
+def login_is_not_handled(one: connection.Connection) -> None:
+    one._dispatcher = SimpleNamespace(broker=None, handle=lambda *_: None)
+    one.session.muted_ms = 10
+    turn = asyncio.get_running_loop().create_future()
+    turn.set_result(None)
+    one._task = asyncio.get_running_loop().create_task(one._handle_in_turn(turn, b""))
+
+
+HAPPENS = (answer_is_taken, frame_is_not_handled, throttle_time_begins, request_fails_that_waited, login_is_not_handled)
+
+
+@pytest.mark.parametrize("happens", HAPPENS)
 def test_a_connection_that_finds_no_memory_to_go_on_is_closed(
     loop_factory: Any, monkeypatch: pytest.MonkeyPatch, happens: Callable[[connection.Connection], None]
 ) -> None:
