@@ -12,7 +12,7 @@ from functools import partial
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.line_limit import LineLimit
 from kafka_shim.scheduler import Rest, Scheduler, Slice
-from kafka_shim.storage import names, recovery
+from kafka_shim.storage import checkpoint, names, recovery
 from kafka_shim.storage.data_dir import read_topic_id, remove_tree
 from kafka_shim.storage.directory_maker import DirectoryMaker, remove_empty
 from kafka_shim.storage.log import PartitionLog
@@ -65,6 +65,8 @@ class PartitionDirectories:
         self.metadata_log: PartitionLog | None = None
         # The directories that AlterReplicaLogDirs named for partitions that do not exist yet.
         self.preferred: dict[Partition, DataDir] = {}
+        # Whether the checkpoint of recovery points has an entry of an older topic for a new partition.
+        self._has_older_point = False
         # Called with each new partition, to record its directory.
         self.placed: Callable[[Partition], None] = _nothing
         # Called with each deleted partition, to end its move.
@@ -101,6 +103,7 @@ class PartitionDirectories:
         partitions.to_create.pop(key, None)
         data_dir.partitions.add(key)
         partitions.add(key, log, data_dir)
+        self._has_older_point |= data_dir.has_entry(checkpoint.RECOVERY_POINTS, key)
         self.preferred.pop(key, None)
         self.placed(key)
         return log
@@ -172,6 +175,10 @@ class PartitionDirectories:
                 self._maker.begin(places)
             await self._maker.wait(some)
             await self._in_slices(self.create_now, some)
+        if self._has_older_point:
+            # After a power cut no file of the new partition counts as whole that is not. Kafka writes it at a deletion.
+            self._checkpoints.write_aside(sync=True)
+            self._has_older_point = False
         if flushed is None or not partitions.to_retire:
             return
         await flushed()

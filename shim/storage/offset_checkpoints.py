@@ -47,19 +47,19 @@ class OffsetCheckpoints:
         _write_points(data_dir, self._points(data_dir), sync=sync)
         self.write_start_offsets(data_dir, sync=sync)
 
-    def write_aside(self) -> None:
+    def write_aside(self, *, sync: bool = False) -> None:
         """Write the recovery point and high watermark checkpoints that changed, in the flusher thread, because they may
         be long. Only there: two threads must not write one temporary file. Log start offsets are written when they
         change."""
         for data_dir in self._log_dirs.live:
             points = self._points(data_dir)
             if self._written.get(data_dir) != points:
-                self._flusher.run(partial(self._write_points_aside, data_dir, points))
+                self._flusher.run(partial(self._write_points_aside, data_dir, points, sync=sync))
 
-    def _write_points_aside(self, data_dir: DataDir, points: Points) -> None:
+    def _write_points_aside(self, data_dir: DataDir, points: Points, *, sync: bool) -> None:
         # Runs in the flusher thread, which runs one task at a time.
         self._written.pop(data_dir, None)
-        _write_points(data_dir, points, sync=False)
+        _write_points(data_dir, points, sync=sync)
         self._written[data_dir] = points
 
     def _points(self, data_dir: DataDir) -> Points:
@@ -149,8 +149,8 @@ class OffsetCheckpoints:
 
     def forget_older(self, key: Partition) -> None:
         """Remove the checkpoint entries of an older topic with this name before the new directory is created.
-        Otherwise, after a crash, they would be read as the new partition's start offset or cleaner offset. (A recovery
-        point that is too high only makes recovery skip the scan of closed segments.) Raises OSError."""
+        Otherwise, after a crash, they would be read as the new partition's start offset or cleaner offset. Its recovery
+        point says that files are on the disk: `write_aside` replaces it once the partition is there. Raises OSError."""
         for data_dir in self._log_dirs.live:
             if data_dir.has_entry(checkpoint.LOG_START_OFFSETS, key):
                 data_dir.start_offsets.pop(key, None)

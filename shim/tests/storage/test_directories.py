@@ -17,7 +17,7 @@ import pytest
 from kafka_shim.config import TopicConfig
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.scheduler import Scheduler
-from kafka_shim.storage import names
+from kafka_shim.storage import checkpoint, names
 from kafka_shim.storage.data_dir import DataDir, read_topic_id
 from kafka_shim.storage.directories import RETIRE_RETRY_MS
 from kafka_shim.storage.logs import RECOVER_EVERY_MS
@@ -259,6 +259,41 @@ def test_partition_made_without_descriptors_is_made_at_its_next_use(make_disk: C
     assert [put(logs.get("u", number), b"a").base_offset for number in range(3)] == [0, 0, 0]
     assert not [name for name in os.listdir(disk.path) if name.endswith("-stray")]
     logs.stop()
+
+
+@pytest.mark.parametrize("is_used_first", [False, True])
+def test_recovery_point_of_an_older_topic_is_not_the_new_ones(
+    make_disk: Callable[..., Disk], is_used_first: bool
+) -> None:
+    """After a power cut it says which files are whole: a batch that was lost was taken for stored."""
+    disk = make_disk()
+    log = disk.open()
+    put(log, *20 * [b"old"])
+    log.flush()
+    disk.checkpoint()
+    logs = disk.logs
+    assert logs is not None
+    points = disk.path / checkpoint.RECOVERY_POINTS
+    assert checkpoint.read_offsets(str(points)) == {("t", 0): 20}
+    logs.delete("t", 0)
+    logs.create_later([("t", 0)])
+    if is_used_first:
+        put(logs.get("t", 0), b"new")
+    drive(logs.finish_changes())
+    logs.services.flusher.stop()
+    assert checkpoint.read_offsets(str(points)) == {("t", 0): 0}
+
+
+def test_names_that_are_new_have_no_checkpoint_written(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk()
+    disk.open()
+    disk.checkpoint()
+    logs = disk.logs
+    assert logs is not None
+    logs.create_later([("u", 0)])
+    drive(logs.finish_changes())
+    logs.services.flusher.stop()
+    assert checkpoint.read_offsets(f"{disk.path}/{checkpoint.RECOVERY_POINTS}") == {("t", 0): 0}
 
 
 def test_to_create_partition_made_without_descriptors_is_not_forgotten(make_disk: Callable[..., Disk]) -> None:
