@@ -15,6 +15,7 @@ from kafka_shim.cext.request_end import DelayedEnd
 from kafka_shim.config import ConfigError
 from kafka_shim.errors import DisconnectError
 from kafka_shim.java_address import java_address, plain_host
+from kafka_shim.ports import end_for_all
 from kafka_shim.response_sender import ResponseSender
 from kafka_shim.session import Session
 from kafka_shim.waiters import pause
@@ -136,6 +137,8 @@ class Connection(ResponseSender):
             self._registry.remove(self)
             if self.session is not None:  # else memory ended before it had one
                 self._leave_session()
+        if self._dispatcher.broker.stopping:
+            end_for_all(self._transport)
 
     def _leave_session(self) -> None:
         if self.session.authenticator is not None:

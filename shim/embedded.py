@@ -11,7 +11,6 @@ Data is kept in memory unless `data_dir` says where. Several may run at once; no
 from __future__ import annotations
 
 import asyncio
-import threading
 from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
@@ -20,7 +19,7 @@ from shutil import rmtree
 from kafka_shim.clock import RealClock, VirtualClock
 from kafka_shim.config import BrokerConfig
 from kafka_shim.embedded_client import EmbeddedClient, absolute_path, absolute_paths, class_name, option_name, text_of
-from kafka_shim.embedded_control import ClockControl, OnLoop, call_on, in_turn, thread_of
+from kafka_shim.embedded_control import ClockControl, OnLoop, call_on, has_turns, in_turn, thread_of
 from kafka_shim.embedded_ports import KeptPorts, addresses_of
 from kafka_shim.embedded_records import FirstRecords
 from kafka_shim.faults import Faults
@@ -29,6 +28,7 @@ from kafka_shim.memory_dir import make, remove, remove_at_end
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
+    import threading
     from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
     from typing import Any
@@ -96,7 +96,7 @@ class Broker(EmbeddedClient):
         self._loop_factory = loop_factory
         self._is_process = process
         self._kept = KeptPorts()
-        self._life = threading.RLock()
+        has_turns(self)
         config = self._config()
         # None: data is in memory, in a directory that is removed at the stop.
         self._given_dirs: tuple[str, ...] | None = None if data_dir is None else (absolute_path(data_dir),)
@@ -170,16 +170,19 @@ class Broker(EmbeddedClient):
             self._clock.rewind()
         self.start()
 
-    @in_turn
     def kill(self) -> None:
         """Send SIGKILL to the child process, to simulate a crash. Requires `process=True`. Start the broker again to
         test recovery: it has its port and its data, also in memory. Raises RuntimeError without such a process."""
-        if self._process is None:
+        process = self._process
+        if process is None:
             raise RuntimeError("only a running broker in a process of its own can be killed: Broker(process=True)")
-        self._note_addresses()
-        self._process.kill()
-        self._process, self._ready = None, ""
-        self._kept.hold()
+        process.popen.kill()  # at once: another thread may stop it, and wait for its end
+        with self._life:
+            if self._process is process:
+                self._note_addresses()
+                process.kill()
+                self._process, self._ready = None, ""
+                self._kept.hold()
 
     def wait_for_crash(self, timeout_s: float = 30.0) -> int:
         """Wait until the child process has ended by itself, as by the fault action `kill`. Returns its status: -9 after
@@ -354,11 +357,12 @@ class Broker(EmbeddedClient):
             with asyncio.Runner(loop_factory=make) as runner:
                 runner.run(self._serve(config, started))
         except BaseException as error:
-            if started.cancelled():
-                return  # the caller has given up
-            if started.done():
+            if not started.done():
+                started.set_exception(error)
+            elif not started.cancelled():
                 raise
-            started.set_exception(error)
+        if started.cancelled() and self._given_dirs is None and config.log_dirs[0] != str(self._data_dir):
+            rmtree(config.log_dirs[0], ignore_errors=True)  # the caller removed it, and this start made it again
 
     async def _serve(self, config: BrokerConfig, started: Future[None]) -> None:
         from kafka_shim.server import Server
@@ -372,8 +376,6 @@ class Broker(EmbeddedClient):
             raise
         if not started.set_running_or_notify_cancel():  # the caller has given up
             await server.stop()
-            if self._given_dirs is None and config.log_dirs[0] != str(self._data_dir):
-                rmtree(config.log_dirs[0], ignore_errors=True)  # the caller removed it, and this start made it again
             return
         self._server = server
         self._loop = asyncio.get_running_loop()
@@ -393,8 +395,6 @@ class Broker(EmbeddedClient):
         if self._given_dirs is None or len(self._given_dirs) == 1:
             arguments += ["--data-dir", str(self._data_dir)]
         options = {name: text for name, text in self._options.items() if name != "listeners"}
-        records, removes = self._first.line(), self._given_dirs is None
-        self._process = BrokerProcess(
-            arguments, options, records=records, faults=self._faults_text, removes_data=removes
-        )
+        records, faults, removes = self._first.line(), self._faults_text, self._given_dirs is None
+        self._process = BrokerProcess(arguments, options, records=records, faults=faults, removes_data=removes)
         self._ready = self._process.ready

@@ -23,6 +23,7 @@ from kafka_shim.embedded_control import OWN_THREAD
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from contextlib import AbstractContextManager
     from typing import Any
 
     from kafka_shim.client.cluster import TopicPartition
@@ -44,6 +45,8 @@ class EmbeddedClient:
 
     # While it runs in a thread of this process.
     _thread: threading.Thread | None = None
+    # Who starts or ends it holds this (`in_turn`).
+    _life: AbstractContextManager[object]
 
     def client_config(self, library: str, user: str | None = None) -> dict[str, Any]:
         raise NotImplementedError

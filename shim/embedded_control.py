@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
 import threading
 from concurrent.futures import CancelledError
 from functools import wraps
 from inspect import isbuiltin
+from weakref import WeakSet
 
 from kafka_shim.clock import VirtualClock
 
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
 CALL_SECONDS = 30.0
 OWN_THREAD = "the broker's own thread cannot wait for itself: call this on another one"
+# A thread that a forked child does not have may hold the lock of one.
+_brokers: WeakSet[Broker] = WeakSet()
 _UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
@@ -130,6 +134,20 @@ def in_turn(method: Callable[Concatenate[Broker, Given], Outcome]) -> Callable[C
             return method(broker, *arguments, **named)
 
     return run
+
+
+def has_turns(broker: Broker) -> None:
+    """Make the lock of `in_turn`; of a child that is forked while a thread holds it, another one."""
+    broker._life = threading.RLock()
+    _brokers.add(broker)
+
+
+def _forked() -> None:
+    for broker in list(_brokers):
+        has_turns(broker)
+
+
+os.register_at_fork(after_in_child=_forked)
 
 
 class OnLoop:

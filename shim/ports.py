@@ -1,9 +1,15 @@
-"""The number of a port in what people write: addresses of listeners, of HTTP, of brokers; and its end."""
+"""The number of a port in what people write: addresses of listeners, of HTTP, of brokers; and the end of
+its sockets where a process was forked meanwhile."""
 
 from __future__ import annotations
 
+import os
 import socket
 from contextlib import suppress
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import asyncio
 
 HIGHEST_PORT = 65535
 # Python refuses to convert thousands of digits, with an error of its own.
@@ -21,3 +27,10 @@ def stop_listening(listening: socket.socket) -> None:
     """Call it before the socket is closed: a process that was forked meanwhile would keep the port, and listen."""
     with suppress(OSError):
         listening.shutdown(socket.SHUT_RDWR)
+
+
+def end_for_all(transport: asyncio.BaseTransport) -> None:
+    """Call it before the connection is closed: its client would wait as long as a process that was forked meanwhile."""
+    bare = transport.get_extra_info("socket")
+    with suppress(OSError, ValueError), socket.socket(fileno=os.dup(bare.fileno())) as connection:
+        connection.shutdown(socket.SHUT_RDWR)

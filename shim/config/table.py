@@ -187,7 +187,7 @@ class Option:
             except ValueError:
                 raise self._error(given, "Not a number of type DOUBLE") from None
         elif self.kind == "LIST":
-            value = tuple(part.strip() for part in text.split(",")) if text else ()
+            value = tuple(part.strip(_WHITESPACE) for part in text.split(",")) if text else ()
             if not value and self.name in _NOT_EMPTY:
                 raise ConfigError(
                     f"Configuration '{self.name}' must not be empty. Valid values include: any non-empty value"
@@ -288,6 +288,7 @@ _SETS = frozenset(
 _NOT_EMPTY = frozenset({"listeners"})
 _INT = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _NUMBER = re.compile(r"[+-]?\d{1,1000}")  # digits of any script, as in Java
+_WHITESPACE = " \t\n\v\f\r"  # of Java's patterns: what may stand beside the commas of a list
 _REPLICA = re.compile(r"[0-9]+:[0-9]+")
 _RANGES = {
     "SHORT": (-(2**15), 2**15 - 1),

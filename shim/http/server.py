@@ -184,7 +184,7 @@ class _Server(ThreadingHTTPServer):
         try:
             return super().get_request()
         except OSError:
-            time.sleep(ACCEPT_RETRY_S)
+            time.sleep(ACCEPT_RETRY_S * self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))  # at its end 0
             raise
 
     def process_request(self, request: Any, client_address: Any) -> None:

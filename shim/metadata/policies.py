@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
+from inspect import isasyncgen, isawaitable, isgenerator
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.metadata.image import RESOURCE_TOPIC
@@ -108,9 +109,15 @@ class Policies:
 
 def _validate(policy: CreateTopicPolicy | AlterConfigPolicy, request: Any) -> None:
     try:
-        policy.validate(request)
+        _check_done(policy.validate(request))
     except KafkaError:
         raise
     except Exception as error:  # a user's class: its fault is the client's UNKNOWN_SERVER_ERROR, as in Kafka
         logger.exception("%s cannot validate %s", type(policy).__qualname__, request)
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR) from error
+
+
+def _check_done(answer: object) -> None:
+    """A method whose `async` a wrapper hides has not run yet: it would allow everything. Raises TypeError."""
+    if isawaitable(answer) or isasyncgen(answer) or isgenerator(answer):
+        raise TypeError(f"validate returns a {type(answer).__name__}, which nothing awaits")

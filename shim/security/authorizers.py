@@ -35,8 +35,9 @@ BUILT_IN = {
     )
 }
 METHODS = ("configure", "allowed", "allowed_on_any")
+OPTIONAL = ("change_acls", "rule")
 
 
 def make_authorizer(config: BrokerConfig) -> Any:
     """Returns the configured authorizer. Raises ConfigError."""
-    return make_plugin(OPTION, config.authorizer_class_name, BUILT_IN, METHODS, dict(config.given))
+    return make_plugin(OPTION, config.authorizer_class_name, BUILT_IN, METHODS, dict(config.given), optional=OPTIONAL)

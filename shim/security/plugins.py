@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from inspect import iscoroutinefunction
+from inspect import isasyncgenfunction, iscoroutinefunction
 
 from kafka_shim.config import ConfigError
 
@@ -14,10 +14,15 @@ if TYPE_CHECKING:
 
 
 def load_class(
-    option: str, name: str, built_in: Mapping[str, str], methods: Collection[str], awaited: Collection[str]
+    option: str,
+    name: str,
+    built_in: Mapping[str, str],
+    methods: Collection[str],
+    awaited: Collection[str],
+    optional: Collection[str],
 ) -> type:
     """Returns the class that the option names. `built_in` maps Kafka's class names to dotted paths of ours. `methods`
-    are what the class must have, of which those `awaited` may be async. Imports the module.
+    are what the class must have, `optional` those it may have; those `awaited` may be async. Imports the module.
 
     Raises ConfigError, one line, if there is no such class, its module fails, or it lacks a method."""
     module_name, _, class_name = built_in.get(name, name).rpartition(".")
@@ -35,8 +40,9 @@ def load_class(
     if not isinstance(found, type) or missing:
         lacks = f"has no method {', '.join(missing)}" if missing else "is not a class"
         raise ConfigError(f"{option}={name} {lacks}")
-    for method in {*methods, "configure"}.difference(awaited):
-        if iscoroutinefunction(getattr(found, method, None)):  # what it returns would be taken for its answer
+    for method in {*methods, *optional, "configure"}.difference(awaited):
+        function = getattr(found, method, None)  # what it returns would be taken for its answer
+        if iscoroutinefunction(function) or isasyncgenfunction(function):
             raise ConfigError(f"{option}={name}: {method} is async, but nothing awaits it: make it a plain function")
     return found
 
@@ -52,10 +58,11 @@ def make_plugin(
     methods: Collection[str],
     *configuration: Any,
     awaited: Collection[str] = (),
+    optional: Collection[str] = (),
 ) -> Any:
     """Returns an object of the class that the option names, made without arguments and, if it has `configure`,
     configured. Raises ConfigError, one line."""
-    plugin_class = load_class(option, name, built_in, methods, awaited)
+    plugin_class = load_class(option, name, built_in, methods, awaited, optional)
     try:
         plugin: Any = plugin_class()
         configure = getattr(plugin, "configure", None)

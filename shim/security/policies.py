@@ -29,4 +29,4 @@ def make_policies(config: BrokerConfig) -> Policies | None:
 
 
 def _make(option: str, name: str | None, config: BrokerConfig) -> Any:
-    return make_plugin(option, name, {}, ("validate",), dict(config.given)) if name else None
+    return make_plugin(option, name, {}, ("validate",), dict(config.given), optional=("close",)) if name else None

@@ -4,6 +4,7 @@ import _thread
 import asyncio
 import contextlib
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -344,6 +345,25 @@ def test_several_threads_may_start_and_end_a_broker():
     assert running() <= before
 
 
+def test_a_kill_does_not_wait_for_a_stop_of_another_thread(monkeypatch: pytest.MonkeyPatch):
+    broker = Broker(process=True).start()
+    child = broker._process.popen
+    child.send_signal(signal.SIGSTOP)  # the stop alone would never end it
+    waits = threading.Event()
+
+    def terminate() -> None:
+        waits.set()
+
+    monkeypatch.setattr(child, "terminate", terminate)
+    monkeypatch.setattr(embedded_process, "STOP_SECONDS", 600)
+    with ThreadPoolExecutor(1) as pool:
+        stopping = pool.submit(broker.stop)
+        assert waits.wait(60)
+        broker.kill()
+        stopping.result(60)
+    assert child.returncode == -signal.SIGKILL
+
+
 def test_who_waits_for_a_broker_that_is_stopped_is_told():
     broker = Broker().start()
     waits = threading.Event()
@@ -413,7 +433,10 @@ def test_a_start_that_takes_too_long_is_told_and_leaves_no_broker(tmp_path: Path
         assert metadata(client).topics == []
 
 
-def test_a_start_in_memory_that_takes_too_long_leaves_no_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_start_in_memory_that_takes_too_long_leaves_no_directory(
+    fails: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(memory_dir, "RAM_DISK", tmp_path)
     going_on = threading.Event()
 
@@ -421,15 +444,20 @@ def test_a_start_in_memory_that_takes_too_long_leaves_no_directory(tmp_path: Pat
         assert going_on.wait(60)
         return asyncio.new_event_loop()
 
+    async def store(*_: object) -> None:
+        raise OSError("the late start fails")
+
     broker = Broker(loop_factory=make)
     threads = set(threading.enumerate())
     with monkeypatch.context() as patch:
         patch.setattr(embedded, "START_SECONDS", 0.2)
+        if fails:
+            patch.setattr(broker._first, "store", store)
         with pytest.raises(TimeoutError, match=r"did not start within 0\.2 s"):
             broker.start()
-    (late,) = [thread for thread in set(threading.enumerate()) - threads if thread.name == "kafka-shim"]
-    going_on.set()
-    late.join(60)
+        (late,) = [thread for thread in set(threading.enumerate()) - threads if thread.name == "kafka-shim"]
+        going_on.set()
+        late.join(60)
     assert not list(tmp_path.iterdir())
     with broker:
         assert len(list(tmp_path.iterdir())) == 1

@@ -145,6 +145,51 @@ print("ready", flush=True)
     assert list(place.iterdir()) == []
 
 
+def test_clients_are_disconnected_also_while_a_forked_child_lives(place):
+    code = """
+import os, socket, time
+with Broker() as broker:
+    client = socket.create_connection(("127.0.0.1", broker.port), timeout=30)
+    assert broker.topics() == []  # so that the first one is accepted
+    child = os.fork()
+    if child == 0:
+        time.sleep(120)
+        os._exit(0)
+    try:
+        broker.reset()
+        assert client.recv(1) == b""
+    finally:
+        os.kill(child, 9)
+print("ready", flush=True)
+"""
+    assert python(code, place).wait(60) == 0
+
+
+def test_a_child_forked_while_another_thread_restarts_a_broker_can_leave_its_block(place):
+    code = """
+import os, signal, sys, threading
+with Broker() as broker:
+    held, free = threading.Event(), threading.Event()
+    def restart():
+        with broker._life:
+            held.set()
+            free.wait()
+    thread = threading.Thread(target=restart)
+    thread.start()
+    held.wait()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(30)  # who waits for that thread waits for ever
+        broker.stop()
+        os._exit(0)
+    free.set()
+    thread.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+print("ready", flush=True)
+"""
+    assert python(code, place).wait(60) == 0
+
+
 def test_where_there_is_no_ram_disk_data_goes_to_the_temporary_folder(tmp_path, monkeypatch):
     monkeypatch.setattr(memory_dir, "RAM_DISK", tmp_path / "no such folder")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))

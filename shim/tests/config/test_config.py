@@ -109,6 +109,7 @@ def test_of_synonyms_the_finest_unit_wins():
         ("auto.create.topics.enable", "true\u2003", "Expected value to be either true or false"),
         ("auto.create.topics.enable", "yes", "Expected value to be either true or false"),
         ("compression.type", "brotli", "String must be one of"),
+        ("log.cleanup.policy", "delete,\u00a0compact", "Invalid value \u00a0compact for configuration"),
         ("compression.gzip.level", "12", "Value must be between 1 and 9"),
         ("log.cleaner.min.cleanable.ratio", "1.5", "Value must be no more than 1"),
         ("group.consumer.migration.policy", "sideways", "case insensitive"),

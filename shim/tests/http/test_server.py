@@ -71,6 +71,28 @@ def test_a_process_forked_meanwhile_does_not_listen_after_the_stop() -> None:
     inherited.close()
 
 
+def test_a_stop_does_not_wait_to_accept_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread, which the end of the listening wakes, found nothing to accept, and slept."""
+    waits: list[float] = []
+    ended = threading.Event()
+
+    def stop_listening(listening: socket.socket) -> None:
+        listening.shutdown(socket.SHUT_RDWR)
+        assert ended.wait(60)  # the thread is quicker than its end is told
+
+    def accept(server: socketserver.TCPServer) -> None:
+        ended.set()
+        raise OSError(errno.EINVAL, "Invalid argument")
+
+    monkeypatch.setattr(module, "stop_listening", stop_listening)
+    monkeypatch.setattr(socketserver.TCPServer, "get_request", accept)
+    monkeypatch.setattr(module.time, "sleep", waits.append)
+    server = HttpServer(("127.0.0.1", 0), echo)
+    server.start()
+    server.stop()
+    assert not any(waits)
+
+
 def test_tls(secure: tuple[HttpServer, ssl.SSLContext]) -> None:
     server, trust = secure
     assert server.address == f"https://127.0.0.1:{server.port}"

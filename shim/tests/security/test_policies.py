@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -28,7 +28,7 @@ from kafka_shim.protocol.messages.incremental_alter_configs_request import (
     IncrementalAlterConfigsRequest,
 )
 from kafka_shim.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
-from kafka_shim.wire_client import Connection
+from kafka_shim.wire_client import Connection, RequestError
 
 SET, DELETE = 0, 1
 
@@ -72,6 +72,25 @@ class Refusing(Recording):
 class CannotStart(Recording):
     def configure(self, options: Mapping[str, str]) -> None:
         raise OSError("no\ntable")
+
+
+class AwaitedAtItsEnd(Recording):
+    async def close(self) -> None:
+        pass
+
+
+class Generating(Recording):
+    async def validate(self, request: Any) -> AsyncIterator[None]:
+        raise PolicyViolation("nobody hears it")
+        yield
+
+
+class Wrapped(Recording):
+    async def later(self) -> None:
+        raise PolicyViolation("nobody hears it")
+
+    def validate(self, request: Any) -> Any:
+        return self.later()
 
 
 class Awaited(Recording):
@@ -217,6 +236,8 @@ def test_policy_knows_the_options_and_is_closed():
         (f"{__name__}.NewTopic", "has no method validate"),
         (f"{__name__}.CannotStart", "cannot be configured: OSError: no table"),
         (f"{__name__}.Awaited", "validate is async, but nothing awaits it"),
+        (f"{__name__}.AwaitedAtItsEnd", "close is async, but nothing awaits it"),
+        (f"{__name__}.Generating", "validate is async, but nothing awaits it"),
         ("policy_that_fails.Policy", r"cannot be loaded: ZeroDivisionError: division by zero$"),
     ],
 )
@@ -228,3 +249,11 @@ def test_a_policy_that_cannot_be_used_stops_the_start(
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ConfigError, match=reason):
         Broker(**{f"{option}_policy_class_name": name}).start()
+
+
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
+def test_a_policy_whose_answer_nothing_awaits_allows_nothing():
+    with Broker(create_topic_policy_class_name=f"{__name__}.Wrapped") as broker:
+        with pytest.raises(RequestError, match="UNKNOWN_SERVER_ERROR"):
+            broker.ensure_topic("t")
+        assert broker.topics() == []

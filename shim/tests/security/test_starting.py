@@ -59,6 +59,11 @@ class Awaited:
         pass
 
 
+class AwaitedAcls(StandardAuthorizer):
+    async def change_acls(self, *_: object) -> None:  # type: ignore[override]
+        pass
+
+
 class Unfinished:
     def configure(self, options: Mapping[str, str]) -> None:
         pass
@@ -94,6 +99,7 @@ def test_a_python_class_decides():
         (f"{__name__}.AUTHORIZER", "has no method configure, allowed, allowed_on_any"),
         (f"{__name__}.Unfinished", "has no method allowed, allowed_on_any"),
         (f"{__name__}.Awaited", "is async, but nothing awaits it: make it a plain function"),
+        (f"{__name__}.AwaitedAcls", "change_acls is async, but nothing awaits it"),
         (f"{__name__}.Failing", "cannot be configured: KeyError: 'no table'"),
     ],
 )
