@@ -29,6 +29,11 @@ def stop_listening(listening: socket.socket) -> None:
         listening.shutdown(socket.SHUT_RDWR)
 
 
+def is_listening(bound: socket.socket) -> bool:
+    """Returns False after `stop_listening`."""
+    return bool(bound.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
+
+
 def end_for_all(transport: asyncio.BaseTransport) -> None:
     """Call it before the connection is closed: its client would wait as long as a process that was forked meanwhile."""
     bare = transport.get_extra_info("socket")

@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from kafka_shim.http.bugs import Bugs
 from kafka_shim.http.heads import Head
-from kafka_shim.ports import HIGHEST_PORT, parse_port, stop_listening
+from kafka_shim.ports import HIGHEST_PORT, is_listening, parse_port, stop_listening
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ class _Server(ThreadingHTTPServer):
         try:
             return super().get_request()
         except OSError:
-            time.sleep(ACCEPT_RETRY_S * self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))  # at its end 0
+            time.sleep(ACCEPT_RETRY_S if is_listening(self.socket) else 0)
             raise
 
     def process_request(self, request: Any, client_address: Any) -> None:
