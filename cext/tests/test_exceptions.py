@@ -38,7 +38,7 @@ for _ in range(3):
 
 
 def test_a_request_that_finds_no_memory_for_its_traceback_ends_with_its_connection() -> None:
-    pytest.importorskip("_testcapi")
+    pytest.importorskip("_testcapi")  # some Pythons come without it
     ran = subprocess.run([sys.executable, "-c", CHILD], capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stdout) == (0, "MemoryError None\n" * 3)
 

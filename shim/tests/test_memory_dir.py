@@ -153,7 +153,7 @@ with Broker() as broker:
     assert broker.topics() == []  # so that the first one is accepted
     child = os.fork()
     if child == 0:
-        time.sleep(120)
+        time.sleep(120)  # until it is killed, below
         os._exit(0)
     try:
         broker.reset()
