@@ -87,9 +87,8 @@ def test_what_is_killed_before_the_renames_does_not_bring_deleted_records_back(
     disk = make_disk(TOPIC)
     with renames_held(monkeypatch):
         begun(disk)
-        assert disk.logs is not None
-        disk.checkpoint()
         left = shutil.copytree(disk.path, tmp_path / "left by a kill", ignore=shutil.ignore_patterns(".lock"))
+        assert logs_of(disk) == [f"{base:020d}.log" for base in (0, 10, 20, 30)]
     again = Disk(left, TOPIC, {})
     log = again.open()
     try:
