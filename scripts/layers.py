@@ -235,10 +235,10 @@ LAYERS: dict[str, Callable[[], list[Step]]] = {
     "mutation": mutation,
     "soak": soak,
 }
-# The layers of a form: first those for the lanes, the longest first so that the lanes end together, then those that run
+# The layers of a form: first those for the lanes, in an order in which the lanes end together, then those that run
 # alone.
 FORMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "test": (("lint", "unit", "compat", "clients", "spark", "groups", "pythons", "asan"), ("alone",)),
+    "test": (("lint", "unit", "compat", "clients", "pythons", "spark", "groups", "asan"), ("alone",)),
     "quick": (("quick-whole", "quick-parts", "quick-clients", "quick-state"), ()),
     "soak": ((), ("coverage", "mutation", "soak")),
 }
