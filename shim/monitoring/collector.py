@@ -306,9 +306,10 @@ class _Lags:
                 where = (group_id, topic) if known else (REST, REST)
                 self._offsets += len(partitions)
                 for partition, committed in list(partitions.items()):
+                    is_loaded = (topic, partition) in self._broker.logs.partitions.loaded
                     self._lags[where] += max(0, self._end_of(topic, partition) - committed.offset)
                     number += 1
-                    if number % SLICE == 0:
+                    if number % SLICE == 0 or not is_loaded:  # its first use since the start takes as long as a slice
                         yield
 
     def _end_of(self, topic: str, partition: int) -> int:

@@ -11,6 +11,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -25,7 +26,7 @@ from kafka_shim.config import ConfigError
 from kafka_shim.embedded import Broker
 from kafka_shim.http import server
 from kafka_shim.monitoring import http_listener, monitor
-from kafka_shim.monitoring.collector import _histogram
+from kafka_shim.monitoring.collector import Collector, _histogram
 from kafka_shim.monitoring.families import Family, counter
 from kafka_shim.monitoring.process import process
 from kafka_shim.monitoring.request_times import BOUNDS_S, SAMPLE, Histogram
@@ -473,6 +474,35 @@ def test_the_series_do_not_grow_with_the_partitions(watched: Broker) -> None:
     # The second topic has its own series, its partitions have none.
     assert sizes[1] - sizes[0] < 20
     assert sizes[1] < 1500
+
+
+def test_a_scrape_after_a_start_loads_one_partition_in_a_turn(watched: Broker) -> None:
+    """Lags are told of the committed partitions that nobody has used since the start."""
+    number = 20
+    with Connection(watched.bootstrap_servers) as client:
+        make_topic(client, "t", number)
+        for partition in range(number):
+            produce(client, "t", partition, batch(b"a"))
+        client.request(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]), 4)
+        parts = [OffsetCommitRequestPartition(partition_index=each, committed_offset=0) for each in range(number)]
+        commit = OffsetCommitRequest(group_id="g", generation_id_or_member_epoch=-1)
+        commit.topics = [OffsetCommitRequestTopic(name="t", partitions=parts)]
+        client.request(commit, 8)
+    watched.restart()
+    watched.clock.advance("1s")  # the groups are read soon after the start
+    logs = watched.state.logs
+
+    def loaded() -> int:
+        return sum(log.topic == "t" for log in logs.loaded())
+
+    def scrape_slowly() -> list[int]:
+        return [loaded() for _ in Collector(watched.state, {}, Histogram()).slices()]
+
+    assert watched.call(loaded) == 0
+    counts = watched.call(scrape_slowly)
+    assert counts[-1] == number
+    assert max(after - before for before, after in pairwise(counts)) == 1
+    assert of(scrape(watched), "kafka_shim_group_lag", group="g", topic="t") == number
 
 
 def test_partitions_that_were_written_to_are_shown_before_empty_and_internal_ones(watched: Broker) -> None:
