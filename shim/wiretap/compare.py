@@ -12,7 +12,7 @@ from kafka_shim.wiretap.frames import error_codes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
 # Fields that are not compared: they differ between brokers and between runs.
@@ -55,15 +55,18 @@ class Pairs:
 
     def __init__(self) -> None:
         self._pairs: dict[tuple[str, Any], Any] = {}
+        self._live: set[tuple[str, Any]] = set()
 
     def learn(self, field: str, recorded: Any, live: Any) -> bool:
         """Pairs two values. Returns False if the recorded value is already paired with a different live value."""
         if recorded in NO_ID or live in NO_ID or (field == "session_id" and 0 in (recorded, live)):
             return bool(recorded == live)
+        self._live.add((kind_of(field), live))
         return bool(self._pairs.setdefault((kind_of(field), recorded), live) == live)
 
     def relearn(self, field: str, recorded: Any, live: Any) -> None:
         """Pairs two values and replaces an earlier pair. For ids that are reused, such as fetch session ids."""
+        self._live.add((kind_of(field), live))
         self._pairs[kind_of(field), recorded] = live
 
     def live(self, field: str, recorded: Any) -> Any:
@@ -71,6 +74,14 @@ class Pairs:
         it has no pair.
         """
         return self._pairs.get((kind_of(field), recorded), recorded)
+
+    def known_recorded(self, field: str, recorded: Any) -> Any:
+        """Returns the live value that is paired with a recorded value, None if it has no pair."""
+        return self._pairs.get((kind_of(field), recorded))
+
+    def known_live(self, field: str, live: Any) -> Any:
+        """Returns a live value that has a pair, else None."""
+        return live if (kind_of(field), live) in self._live else None
 
 
 def kind_of(field: str) -> str:
@@ -110,7 +121,11 @@ def differences(recorded: Any, live: Any, pairs: Pairs, path: str = "", field: s
     if isinstance(recorded, list) and isinstance(live, list):
         if len(recorded) != len(live):
             return [f"{path}: {len(recorded)} entries recorded, {len(live)} now"]
-        both = zip(sorted(recorded, key=_order), sorted(live, key=_order), strict=True)
+        both = zip(
+            sorted(recorded, key=lambda entry: (_order(entry), _known(entry, field, pairs.known_recorded))),
+            sorted(live, key=lambda entry: (_order(entry), _known(entry, field, pairs.known_live))),
+            strict=True,
+        )
         return [line for at, (a, b) in enumerate(both) for line in differences(a, b, pairs, f"{path}[{at}]", field)]
     if is_invented(field) and not isinstance(recorded, Message | list) and recorded is not None and live is not None:
         return [] if pairs.learn(field, recorded, live) else [f"{path}: {recorded!r} recorded, {live!r} now"]
@@ -129,6 +144,17 @@ def _order(value: Any) -> str:
     if isinstance(value, list):
         return repr([_order(each) for each in value])
     return repr(value)
+
+
+def _known(value: Any, field: str, known: Callable[[str, Any], Any]) -> str:
+    """Returns what tells list entries apart that differ in generated ids alone: those that have a pair already, which
+    the order of the entries may follow.
+    """
+    if isinstance(value, Message):
+        return repr([_known(getattr(value, row[0]), row[0], known) for row in value.FIELDS if row[0] not in IGNORED])
+    if isinstance(value, list):
+        return repr(sorted(_known(each, field, known) for each in value))
+    return repr(known(field, value)) if is_invented(field) else ""
 
 
 def _shown(field: str, value: Any) -> str:
