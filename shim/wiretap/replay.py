@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 API_VERSIONS, DESCRIBE_TRANSACTIONS = 18, 65
+# DeleteTopics and DeleteRecords: what was fetched before cannot be fetched after them.
+DELETIONS = {20, 21}
 AT_PRODUCER_ID, AT_PRODUCER_EPOCH, AT_CRC, CRC_FROM = 43, 51, 17, 21
 
 
@@ -134,6 +136,8 @@ class Replayer:
         except WireError:
             connection.send(entry.frame)
             return
+        if recorded.api_key in DELETIONS:
+            await self._fetch_missing()
         live = parse_request(entry.frame)
         frame = entry.frame
         if live.message is not None:
@@ -257,12 +261,16 @@ class Replayer:
         self._fetched.add(sent.recorded.message, recorded, live)
 
     async def _compare_records(self, number: int) -> None:
-        """Fetches the recorded records that no live fetch returned, then compares all records."""
+        """Compares all records, after those were fetched that are missing."""
+        await self._fetch_missing()
+        self.outcome.records, found = self._fetched.compare()
+        self.outcome.findings += [Finding(number, "Fetch", lines) for lines in found]
+
+    async def _fetch_missing(self) -> None:
+        """Fetches the recorded records that no live fetch returned."""
         for question in self._fetched.missing():
             while question.message is not None:
                 question.take(await self._ask(FETCH, question.version, question.message))
-        self.outcome.records, found = self._fetched.compare()
-        self.outcome.findings += [Finding(number, "Fetch", lines) for lines in found]
 
 
 class _Connection:

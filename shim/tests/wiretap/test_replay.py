@@ -15,13 +15,15 @@ from kafka_shim.cext.records import build
 from kafka_shim.errors import ErrorCode
 from kafka_shim.protocol.headers import encode_request_frame
 from kafka_shim.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kafka_shim.protocol.messages.delete_topics_request import DeleteTopicsRequest
 from kafka_shim.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kafka_shim.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from kafka_shim.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kafka_shim.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kafka_shim.wire_client import Connection, WireClientError, parse_address
 from kafka_shim.wiretap.capture import CaptureWriter, Entry, Kind, read_capture
-from kafka_shim.wiretap.frames import Request, parse_request
+from kafka_shim.wiretap.frames import Request, build_request, parse_request
+from kafka_shim.wiretap.order import FETCH
 from kafka_shim.wiretap.recorder import OnRequest, Recorder
 from kafka_shim.wiretap.replay import Outcome, Replayer
 
@@ -103,6 +105,24 @@ def test_a_recording_replays_on_another_broker_without_a_difference(broker: Brok
         outcome = replayed(entries, other)
     assert not outcome.findings, "\n".join(map(str, outcome.findings))
     assert (outcome.requests, outcome.records) == (requests, 3)
+
+
+def test_records_of_a_topic_that_is_deleted_are_fetched_before(broker: Broker, tmp_path: Path) -> None:
+    """How many a single fetch returns is a matter of timing: here fewer than in the recording."""
+    path = tmp_path / "capture"
+    with recording(broker, path) as recorder:
+        converse(recorder.bootstrap)
+        with Connection(recorder.bootstrap) as client:
+            client.request(DeleteTopicsRequest(topic_names=["told"], timeout_ms=1000), 4)
+    entries = list(read_capture(path))
+    for at, entry in enumerate(entries):
+        if entry.kind == Kind.REQUEST and (request := parse_request(entry.frame)).api_key == FETCH:
+            request.message.max_bytes = 1
+            entries[at] = entry._replace(frame=build_request(request))
+    with Broker() as other:
+        outcome = replayed(entries, other)
+    assert not outcome.findings, "\n".join(map(str, outcome.findings))
+    assert outcome.records == 3
 
 
 def test_a_connection_that_breaks_is_closed_on_both_sides_and_is_no_failure_of_the_relay(broker: Broker) -> None:
