@@ -11,6 +11,7 @@ Three results of timing in the recording are made deterministic, so that another
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections import defaultdict, deque
 from contextlib import suppress
 
@@ -25,7 +26,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping
 
-PRODUCE, FETCH, JOIN_GROUP, SYNC_GROUP, END_TXN = 0, 1, 11, 14, 26
+PRODUCE, FETCH, JOIN_GROUP, SYNC_GROUP, ADD_PARTITIONS_TO_TXN, END_TXN = 0, 1, 11, 14, 24, 26
 # APIs whose responses the broker may delay (purgatory), with the time in microseconds after which a pending request
 # counts as parked. Other responses are expected soon.
 HOLDS_BACK_US = {FETCH: 0, JOIN_GROUP: 200_000, SYNC_GROUP: 200_000}
@@ -210,10 +211,13 @@ def _appends_in_order(
     """
     appends: dict[Partition, dict[int, Call]] = defaultdict(dict)
     ends: dict[int, list[Call]] = defaultdict(list)
+    added: dict[int, list[tuple[int, Partition]]] = defaultdict(list)
     markers: set[tuple[Partition, int, int]] = set()
     for call in calls:
         if call.sent in dropped or call.response is None:
             continue
+        for producer_id, where in _added(call, names):
+            added[producer_id].append((call.sent, where))
         if call.request.api_key == PRODUCE:
             for where, base_offset in _bases(call, names):
                 appends[where].setdefault(base_offset, call)
@@ -224,14 +228,18 @@ def _appends_in_order(
                 for part in topic.partitions:
                     where = (topic_name(topic, names), part.partition_index)
                     markers |= {
-                        (where, batch.base_offset, batch.producer_id)
+                        (where, batch.producer_id, batch.base_offset)
                         for _, batch in batches_of(part.records)
                         if batch.is_control
                     }
-    for where, offset, producer_id in sorted(markers, key=repr):
-        end = _end_of(appends[where], ends[producer_id], offset, producer_id)
+    ends_of = _ends_by_partition(ends, added)
+    former: dict[tuple[Partition, int], int] = {}
+    for where, producer_id, offset in sorted(markers, key=lambda each: (repr(each[0]), *each[1:])):
+        key = where, producer_id
+        end = _end_of(appends[where], ends_of[key], offset, producer_id, former.get(key))
         if end is not None:
             appends[where][offset] = end
+            former[key] = end.sent
     after: dict[int, list[int]] = defaultdict(list)
     for by_offset in appends.values():
         inline = [by_offset[offset] for offset in sorted(by_offset)]
@@ -254,11 +262,47 @@ def _bases(call: Call, names: Mapping[bytes, str]) -> Iterator[tuple[Partition, 
                 yield (topic_name(topic, names), part.index), part.base_offset
 
 
-def _end_of(appends: dict[int, Call], ends: list[Call], offset: int, producer_id: int) -> Call | None:
+def _added(call: Call, names: Mapping[bytes, str]) -> Iterator[tuple[int, Partition]]:
+    """Yields (producer id, partition) for each partition that a call may have added to a transaction."""
+    message = call.request.message
+    if message is None:
+        return
+    if call.request.api_key == PRODUCE:
+        for topic in message.topic_data:
+            for part in topic.partition_data:
+                for _, batch in batches_of(part.records):
+                    yield batch.producer_id, (topic_name(topic, names), part.index)
+    elif call.request.api_key == ADD_PARTITIONS_TO_TXN:
+        for topic in message.v3_and_below_topics:
+            for index in topic.partitions:
+                yield message.v3_and_below_producer_id, (topic.name, index)
+
+
+def _ends_by_partition(
+    ends: Mapping[int, list[Call]], added: Mapping[int, list[tuple[int, Partition]]]
+) -> dict[tuple[Partition, int], list[Call]]:
+    """Returns, by partition and producer id, the EndTxn calls that wrote a marker there, in the order of their
+    requests."""
+    found: dict[tuple[Partition, int], list[Call]] = defaultdict(list)
+    for producer_id, calls in ends.items():
+        inline = sorted(calls, key=lambda call: call.sent)
+        for sent, where in sorted(added.get(producer_id, ()), key=lambda each: each[0]):
+            at = bisect(inline, sent, key=lambda call: call.sent)
+            known = found[where, producer_id]
+            if at < len(inline) and not (known and known[-1] is inline[at]):
+                known.append(inline[at])
+    return found
+
+
+def _end_of(
+    appends: dict[int, Call], ends: list[Call], offset: int, producer_id: int, former: int | None
+) -> Call | None:
     """Returns the EndTxn call that wrote the marker at `offset`: the first after the producer's last batch below
-    `offset`.
+    `offset`, and after the one at `former`, which wrote its marker before. A transaction may have none but a marker.
     """
     written = [call.sent for base, call in appends.items() if base < offset and _writes(call, producer_id)]
+    if former is not None:
+        written.append(former)
     return next((call for call in ends if call.sent > max(written)), None) if written else None
 
 

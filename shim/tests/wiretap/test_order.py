@@ -12,6 +12,11 @@ import pytest
 from kafka_shim.cext.records import build, build_marker
 from kafka_shim.errors import ErrorCode
 from kafka_shim.protocol.message import Message
+from kafka_shim.protocol.messages.add_partitions_to_txn_request import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+)
+from kafka_shim.protocol.messages.add_partitions_to_txn_response import AddPartitionsToTxnResponse
 from kafka_shim.protocol.messages.end_txn_request import EndTxnRequest
 from kafka_shim.protocol.messages.end_txn_response import EndTxnResponse
 from kafka_shim.protocol.messages.fetch_request import FetchRequest
@@ -140,6 +145,36 @@ def test_a_marker_stays_behind_the_batch_that_it_was_written_behind(is_late: boo
     fetched = FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=[part])])
     told.answer(3, told.ask(3, FetchRequest(), 12), fetched)
     assert told.order == ([0, 1, 4, 5, 2, 3, 6, 7] if is_late else [0, 1, 3, 5, 2, 4, 6, 7])
+
+
+def test_a_marker_without_a_batch_is_that_of_the_transaction_that_added_its_partition() -> None:
+    """librdkafka drops what it has not sent when a transaction is aborted, whose partitions were added before."""
+    told = Told()
+    batch = bytes(build([(None, b"a", 1, ())], producer_id=5, producer_epoch=0, base_sequence=0, transactional=True))
+    data = PartitionProduceData(index=0, records=batch)
+    inside = ProduceRequest(acks=-1, timeout_ms=1, topic_data=[TopicProduceData(name="t", partition_data=[data])])
+    adds = AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id="x",
+        v3_and_below_producer_id=5,
+        v3_and_below_topics=[AddPartitionsToTxnTopic(name="t", partitions=[0])],
+    )
+
+    def end(*, committed: bool) -> None:
+        request = EndTxnRequest(transactional_id="x", producer_id=5, producer_epoch=0, committed=committed)
+        told.answer(1, told.ask(1, request, 3), EndTxnResponse())
+
+    told.answer(1, told.ask(1, inside, 9), produced(0))
+    end(committed=True)
+    end(committed=True)  # of a transaction that is elsewhere
+    told.answer(2, told.ask(2, produce(b"b"), 9), produced(2))
+    told.answer(1, told.ask(1, adds, 3), AddPartitionsToTxnResponse())
+    end(committed=False)
+    told.answer(2, told.ask(2, produce(b"c"), 9), produced(4))
+    markers = (build_marker(5, 0, 0, commit, 1, base_offset=at) for at, commit in ((1, True), (3, False)))
+    part = PartitionData(partition_index=0, records=b"".join(map(bytes, markers)))
+    fetched = FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=[part])])
+    told.answer(3, told.ask(3, FetchRequest(), 12), fetched)
+    assert told.order == list(range(16))
 
 
 @pytest.mark.parametrize("version", [12, 16], ids=["read by name", "read by id"])
