@@ -254,6 +254,8 @@ class VirtualClock(Clock):
         finally:
             loop.set_task_factory(former)
             self._is_advancing = False
+            # Less than was wanted, if the loop ends or a timer fails meanwhile.
+            self._heard_until_ms = min(self._heard_until_ms, self._elapsed_ms)
 
     def _make_task(self, loop: asyncio.AbstractEventLoop, work: Any, **options: Any) -> asyncio.Task[Any]:
         self._has_new_work = True

@@ -420,6 +420,21 @@ def test_a_week_of_periodic_work_that_wakes_nobody_costs_no_turn_of_the_loop(loo
     assert len(turns) < len(runs) / 100
 
 
+def test_clients_were_heard_no_longer_than_an_advance_that_failed():
+    async def main():
+        clock = VirtualClock()
+
+        def fail():
+            raise ValueError("broken")
+
+        clock.call_later(30, fail)
+        with pytest.raises(ValueError, match="broken"):
+            await clock.advance_and_drain(1000, clients_alive=True)
+        assert clock.heard_until_ms() == 30
+
+    asyncio.run(main())
+
+
 def test_only_an_advance_for_living_clients_says_that_they_were_heard():
     async def main():
         clock = VirtualClock()
