@@ -18,12 +18,13 @@ from dataclasses import dataclass, field
 from kafka_shim.cext.crc32c import crc32c
 from kafka_shim.cext.wire import WireError
 from kafka_shim.protocol.message import Message
+from kafka_shim.protocol.messages.api_versions_request import ApiVersionsRequest
 from kafka_shim.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
 from kafka_shim.wiretap.capture import CaptureWriter, Entry, Kind
 from kafka_shim.wiretap.compare import PASSING, Pairs, answers_differ, batches_of, is_invented
 from kafka_shim.wiretap.fetched import Fetched
 from kafka_shim.wiretap.frames import Request, build_request, error_codes, parse_request, parse_response
-from kafka_shim.wiretap.order import END_TXN, FETCH, arranged, windows
+from kafka_shim.wiretap.order import END_TXN, FETCH, JOIN_GROUP, arranged, windows
 from kafka_shim.wiretap.recorder import Dial, close, dial_plain, read_frame
 
 TYPE_CHECKING = False
@@ -147,6 +148,10 @@ class Replayer:
         self._note(Kind.REQUEST, entry.connection, frame)
         if recorded.is_answered:
             connection.waiting.append(_Sent(number, recorded, live))
+        if recorded.api_key == JOIN_GROUP:
+            # Its response waits for other members, and the first of them leads: the broker has it before the next
+            # request of another connection is sent.
+            await self._ask(API_VERSIONS, 0, ApiVersionsRequest())
 
     async def _response(self, number: int, entry: Entry) -> None:
         connection = self._connections[entry.connection]

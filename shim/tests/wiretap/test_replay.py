@@ -14,17 +14,19 @@ from kafka_shim import Broker
 from kafka_shim.cext.records import build
 from kafka_shim.errors import ErrorCode
 from kafka_shim.protocol.headers import encode_request_frame
+from kafka_shim.protocol.messages.api_versions_response import ApiVersionsResponse
 from kafka_shim.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kafka_shim.protocol.messages.delete_topics_request import DeleteTopicsRequest
 from kafka_shim.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kafka_shim.protocol.messages.init_producer_id_request import InitProducerIdRequest
+from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest
 from kafka_shim.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kafka_shim.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kafka_shim.wire_client import Connection, WireClientError, parse_address
 from kafka_shim.wiretap.capture import CaptureWriter, Entry, Kind, read_capture
-from kafka_shim.wiretap.frames import Request, build_request, parse_request
+from kafka_shim.wiretap.frames import Request, build_request, build_response, parse_request
 from kafka_shim.wiretap.order import FETCH
-from kafka_shim.wiretap.recorder import OnRequest, Recorder
+from kafka_shim.wiretap.recorder import OnRequest, Recorder, read_frame
 from kafka_shim.wiretap.replay import Outcome, Replayer
 
 
@@ -105,6 +107,40 @@ def test_a_recording_replays_on_another_broker_without_a_difference(broker: Brok
         outcome = replayed(entries, other)
     assert not outcome.findings, "\n".join(map(str, outcome.findings))
     assert (outcome.requests, outcome.records) == (requests, 3)
+
+
+def test_members_join_in_the_order_of_the_recording() -> None:
+    """The first leads the group. Both wait for the response, each on its connection."""
+    entries: list[Entry] = []
+    for connection in (1, 2):
+        join = JoinGroupRequest(group_id="g", member_id=str(connection), protocol_type="consumer")
+        frame = build_request(Request(JoinGroupRequest.API_KEY, 9, 1, "c", join))
+        entries += [Entry(Kind.OPENED, connection, 0, b""), Entry(Kind.REQUEST, connection, 0, frame)]
+    joined: list[str] = []
+
+    async def main() -> None:
+        is_busy = asyncio.Event()
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            while (frame := await read_frame(reader)) is not None:
+                request = parse_request(frame)
+                if request.api_key == JoinGroupRequest.API_KEY:
+                    if request.message.member_id == "1":
+                        await is_busy.wait()  # it was received, and is handled when something else comes
+                    joined.append(request.message.member_id)
+                else:
+                    answer = build_response(request, ApiVersionsResponse())
+                    writer.write(len(answer).to_bytes(4) + answer)
+                is_busy.set()
+            writer.close()
+
+        async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+            await Replayer(server.sockets[0].getsockname()).run(entries)
+            while len(joined) < 2:
+                await asyncio.sleep(0)
+
+    asyncio.run(main())
+    assert joined == ["1", "2"]
 
 
 def test_records_of_a_topic_that_is_deleted_are_fetched_before(broker: Broker, tmp_path: Path) -> None:
