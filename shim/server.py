@@ -281,7 +281,10 @@ class Server:
         if self._monitor is not None:
             self._monitor.leaves()
         if broker.faults.armed:
-            broker.faults.reach("server.stopping")
+            try:
+                broker.faults.reach("server.stopping")
+            except Exception:  # as in Kafka, what fails at a stop ends none of the rest
+                logger.exception("a step of the stop failed")
         self._socket_server.close()
         await self._socket_server.opened()  # `_drain` closes connections
         self._registry.stop()

@@ -243,6 +243,18 @@ def test_faults_are_armed_from_the_test():
         assert broker.faults.reached("log.before_write") == 2
 
 
+@pytest.mark.parametrize("action", ["error", "oserror", "drop"])
+def test_a_fault_at_a_stop_leaves_nothing_behind(action: str, tmp_path: Path):
+    with Broker(data_dir=tmp_path) as broker, Connection(broker.bootstrap_servers) as client:
+        make_topic(client, "t")
+        assert produce(client, "t", 0, batch(b"a")).error_code == 0
+        threads = threading.active_count()
+        broker.faults.arm("server.stopping", action)
+        broker.restart()
+        assert [record.text for record in broker.consume("t")] == ["a"]
+        assert threading.active_count() <= threads
+
+
 def test_a_function_at_a_fault_point_may_change_the_faults_and_may_not_wait_for_its_own_thread():
     """It was held up for 30 s, and the broker with it."""
     with Broker(clock="virtual") as broker, Connection(broker.bootstrap_servers) as client:
