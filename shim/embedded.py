@@ -143,8 +143,9 @@ class Broker(EmbeddedClient):
     @in_turn
     def stop(self) -> None:
         """Stop the broker cleanly. Does nothing if it is stopped. It may be started again; with data in memory it is
-        then empty, and its port is another one. `restart` keeps both. Raises TimeoutError if it takes over 30 s, after
-        which it may be called again; so do `restart` and `reset`. A child process is killed then instead."""
+        then empty, and its port is another one. `restart` keeps both. Fault points stay armed, and callers that they
+        hold go on. Raises TimeoutError if it takes over 30 s, after which it may be called again; so do `restart` and
+        `reset`. A child process is killed then instead."""
         self._end()
         self._forget()
 
@@ -198,6 +199,7 @@ class Broker(EmbeddedClient):
             self._process.stop()
         elif self._loop is not None and self._asked is not None and self._thread is not None:
             with suppress(RuntimeError):  # its loop is closed: an earlier stop gave up waiting for it
+                self._loop.call_soon_threadsafe(self._faults.release_all)  # the stop waits for callers that are held
                 self._loop.call_soon_threadsafe(self._asked.set)
             self._thread.join(STOP_SECONDS)
             if self._thread.is_alive():
@@ -228,10 +230,8 @@ class Broker(EmbeddedClient):
             self._kept.note(self._options.get("listeners", self._listen), self._word(1))
 
     def _end_to_return(self) -> None:
-        """End the broker, which keeps its addresses. Callers go on whom a fault point holds: the end would wait."""
+        """End the broker, which keeps its addresses."""
         self._note_addresses()
-        if self._loop is not None and not self._loop.is_closed():
-            self.call(self._faults.release_all)
         self._end()
 
     def __enter__(self) -> Broker:
