@@ -175,7 +175,7 @@ class Collector:
         yield family
         now_ms = self._broker.clock.now_ms()
         begun = [transaction.start_ms for transaction in transactions if transaction.state == State.ONGOING]
-        oldest_s = (now_ms - min(begun)) / 1000 if begun else 0
+        oldest_s = max(0, now_ms - min(begun)) / 1000 if begun else 0  # the clock may be set back
         yield gauge("kafka_shim_oldest_transaction_seconds", "The age of the oldest open transaction.", oldest_s)
 
 

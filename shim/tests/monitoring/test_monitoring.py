@@ -132,6 +132,8 @@ def test_an_open_transaction_shows_what_it_holds_back_and_how_old_it_is(watched:
         assert of(samples, "kafka_shim_transactions", state="Ongoing") == 1
         assert of(samples, "kafka_shim_oldest_transaction_seconds") == 7
         assert of(samples, "kafka_shim_last_stable_offset_lag", topic="t", partition="0") == 2
+        watched.call(watched.state.clock.set_wall, watched.clock.now_ms() - 60_000)
+        assert of(scrape(watched), "kafka_shim_oldest_transaction_seconds") == 0
         writer.end(commit=True)
         samples = scrape(watched)
     assert of(samples, "kafka_shim_oldest_transaction_seconds") == 0
