@@ -113,9 +113,11 @@ def _resolve(context: Context, wanted: list[tuple[str | None, bytes]], *, is_lat
     for name in once:
         yield
         topic = image.topics.get(name)
-        if topic is None and name in described:
+        if name not in described:  # whether or not it may be deleted
+            answers.append((name, ZERO_UUID, denied))
+        elif topic is None:
             answers.append((name, ZERO_UUID, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_MESSAGE)))
-        elif topic is None or name not in deleted:
+        elif name not in deleted:
             answers.append((name, ZERO_UUID, denied))
         elif topic.topic_id in by_id or ids.get(topic.topic_id):
             by_id.pop(topic.topic_id, None)

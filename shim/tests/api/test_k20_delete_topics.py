@@ -66,6 +66,17 @@ def test_an_id_that_a_name_repeats_is_told_to_those_who_may_delete_it(broker, cl
     assert delete(client, "t") == [("t", 0)]
 
 
+def test_a_name_that_may_be_deleted_but_not_described_is_refused(broker: Broker, client: Connection):
+    """Kafka's controller looks at the right to describe first: an ACL that denies it keeps the topic."""
+    create(client, new_topic("t"))
+    broker.state.authorizer = Recorder(lambda operation, kind: operation.name == "DESCRIBE" or kind.name == "CLUSTER")
+    try:
+        assert delete(client, "t", "none") == [("t", DENIED), ("none", DENIED)]
+    finally:
+        broker.state.authorizer = None
+    assert delete(client, "t") == [("t", 0)]
+
+
 def test_deletion_may_be_forbidden():
     with Broker(delete_topic_enable=False) as broker, Connection(broker.bootstrap_servers) as client:
         create(client, new_topic("t"))
