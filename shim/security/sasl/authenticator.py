@@ -119,7 +119,7 @@ class Authenticator:
                 return True
             self._log("it sent another request during the exchange; check its security.protocol")
             return False
-        if api_key == SASL_HANDSHAKE and state is not State.FAILED:
+        if api_key == SASL_HANDSHAKE and state in (State.INITIAL, State.HANDSHAKE):
             return True
         if api_key == API_VERSIONS and state is State.INITIAL:
             return True

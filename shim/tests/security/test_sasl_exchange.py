@@ -30,6 +30,7 @@ from kafka_shim.protocol.messages.incremental_alter_configs_request import (
 )
 from kafka_shim.protocol.messages.metadata_request import MetadataRequest
 from kafka_shim.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
+from kafka_shim.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
 from kafka_shim.security.sasl.authenticator import State
 from kafka_shim.security.sasl.scram import salted_password
 from kafka_shim.tests.security import test_principals as principals
@@ -344,6 +345,15 @@ def test_a_change_of_mechanism_does_not_prolong_a_session():
         broker.clock.advance("11s")
         assert handshake(client, "SCRAM-SHA-256").error_code == 0
         client.send(MetadataRequest(topics=[]), 12)
+        assert closed(client)
+
+
+def test_after_a_change_of_mechanism_another_handshake_closes_the_connection():
+    options = OPTIONS | {"listener.name.sasl_plaintext.plain.connections.max.reauth.ms": "10000"}
+    with Broker(listen=LISTENERS, clock="virtual", **options) as broker, Connection(sasl_address(broker)) as client:
+        log_in_plain(client, "alice", "alice-secret")
+        assert handshake(client, "SCRAM-SHA-256").error_code == 0
+        client.send(SaslHandshakeRequest(mechanism="PLAIN"), 1)
         assert closed(client)
 
 
