@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from itertools import cycle
 from queue import SimpleQueue
 
 TYPE_CHECKING = False
@@ -34,13 +35,15 @@ MOST_UNDELIVERED = 2
 class TlsHandshakes:
     """Owned by the server. Event-loop thread only, except for `_run`."""
 
-    __slots__ = ("_clock", "_is_stopped", "_loop", "_room", "_steps", "_thread")
+    __slots__ = ("_clock", "_is_stopped", "_loop", "_rooms", "_steps", "_thread")
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._loop = asyncio.get_running_loop()
         self._steps: SimpleQueue[tuple[SSLObject, Step] | None] = SimpleQueue()
-        self._room = threading.Semaphore(MOST_UNDELIVERED)
+        # Each step holds one, in turn, until its result is delivered. Not a semaphore: its release needs memory, and
+        # where that fails the thread waits for ever, so that no client can begin TLS any more.
+        self._rooms = [threading.Lock() for _ in range(MOST_UNDELIVERED)]
         self._thread: threading.Thread | None = None
         self._is_stopped = False
 
@@ -57,33 +60,43 @@ class TlsHandshakes:
         """End the thread. Handshakes that it has not begun are left out."""
         self._is_stopped = True
         self._steps.put(None)
-        self._room.release()
+        for room in self._rooms:
+            _leave(room)
 
     def _run(self) -> None:
+        rooms = cycle(self._rooms)
         while (taken := self._steps.get()) is not None:
             tls, step = taken
-            self._room.acquire()
+            room = next(rooms)
+            room.acquire()
             if self._is_stopped:
-                self._room.release()
+                _leave(room)
             else:
-                self._take(tls, step)
+                self._take(tls, step, room)
             del taken, tls, step  # else the thread keeps the last connection until the next
             self._clock.end_work()
 
-    def _take(self, tls: SSLObject, step: Step) -> None:
+    def _take(self, tls: SSLObject, step: Step, room: threading.Lock) -> None:
         error: Exception | None = None
-        if not step.is_closing():
-            try:
-                tls.do_handshake()
-            except Exception as err:  # what OpenSSL refuses, that it waits for the client, or that memory is short
-                error = err.with_traceback(None)  # whose frame has the error: a cycle
         try:
-            self._loop.call_soon_threadsafe(self._deliver, step, error)
+            if not step.is_closing():
+                tls.do_handshake()
+        except Exception as err:  # what OpenSSL refuses, that it waits for the client, or that memory is short
+            error = err.with_traceback(None)  # whose frame has the error: a cycle
+        try:
+            self._loop.call_soon_threadsafe(self._deliver, step, error, room)
         except (RuntimeError, MemoryError):
             # The loop is closed, or there is no memory to tell it: the client has no answer then, and is closed when
             # its time to log in is over.
-            self._room.release()
+            _leave(room)
 
-    def _deliver(self, step: Step, error: Exception | None) -> None:
-        self._room.release()
+    def _deliver(self, step: Step, error: Exception | None, room: threading.Lock) -> None:
+        _leave(room)
         step.step_taken(error)
+
+
+def _leave(room: threading.Lock) -> None:
+    try:  # noqa: SIM105 `suppress` needs memory
+        room.release()
+    except RuntimeError:  # a stop has let the thread in
+        pass

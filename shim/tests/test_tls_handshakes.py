@@ -6,6 +6,8 @@ import asyncio
 import datetime
 import socket
 import ssl
+import subprocess
+import sys
 import threading
 import time
 import weakref
@@ -227,6 +229,56 @@ def test_a_result_for_which_there_is_no_memory_does_not_end_the_thread(monkeypat
         handshakes.stop()
 
     asyncio.run(main())
+
+
+WITHOUT_MEMORY = """
+import asyncio
+from functools import partial
+import _testcapi
+from kafka_shim.clock import RealClock
+from kafka_shim.tls_handshakes import MOST_UNDELIVERED, TlsHandshakes
+
+class Step:
+    def __init__(self, taken, is_short):
+        self.taken, self.is_short = taken, is_short
+    def is_closing(self):
+        return False
+    def do_handshake(self):
+        pass
+    def step_taken(self, error):
+        self.taken.set_result(error)
+
+deliver = TlsHandshakes._deliver
+
+def deliver_without_memory(handshakes, step, *how):
+    call = partial(deliver, handshakes, step, *how)
+    if step.is_short:
+        _testcapi.set_nomemory(0, 0)
+    try:
+        call()
+    finally:
+        _testcapi.remove_mem_hooks()
+
+async def main():
+    loop, handshakes = asyncio.get_running_loop(), TlsHandshakes(RealClock())
+    loop.set_exception_handler(lambda *_: None)
+    short, others = [[Step(loop.create_future(), is_short) for _ in range(10)] for is_short in (True, False)]
+    for one in (*short, *others):
+        handshakes.take_step(one, one)
+    await asyncio.wait_for(asyncio.gather(*(one.taken for one in others)), 60)
+    handshakes.stop()
+    print("taken")
+
+TlsHandshakes._deliver = deliver_without_memory
+asyncio.run(main())
+"""
+
+
+def test_results_that_are_delivered_without_memory_do_not_hold_up_the_thread():
+    """No client could begin TLS after that."""
+    pytest.importorskip("_testcapi")  # some Pythons come without it
+    ran = subprocess.run([sys.executable, "-c", WITHOUT_MEMORY], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (0, "taken\n"), ran.stderr
 
 
 def test_a_virtual_clock_goes_on_after_handshakes():
