@@ -64,7 +64,11 @@ class TlsTransport(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._socket = transport  # type: ignore[assignment]
-        self._connection.connection_made(self)  # type: ignore[arg-type]
+        try:
+            self._connection.connection_made(self)  # type: ignore[arg-type]
+        except BaseException:
+            self.abort()  # nobody knows of it whose time could end
+            raise
 
     def connection_lost(self, exc: Exception | None) -> None:
         connection = self._connection
@@ -98,7 +102,11 @@ class TlsTransport(asyncio.BufferedProtocol):
     def resume_writing(self) -> None:
         if self._has_unsent:
             self._has_unsent = False
-            self._follow_pauses()
+            try:
+                self._follow_pauses()
+            except BaseException:
+                self.abort()  # as in `_read`
+                raise
         self._connection.resume_writing()
 
     # --- TLS
@@ -125,6 +133,13 @@ class TlsTransport(asyncio.BufferedProtocol):
 
     def step_taken(self, error: Exception | None) -> None:
         """The thread has taken the handshake a step further."""
+        try:
+            self._go_on(error)
+        except BaseException:
+            self.abort()  # as in `_read`
+            raise
+
+    def _go_on(self, error: Exception | None) -> None:
         self._is_shaking = False
         if self._socket.is_closing():
             return
@@ -147,32 +162,38 @@ class TlsTransport(asyncio.BufferedProtocol):
             return
         self._is_reading = True
         try:
-            while not self._is_paused and not self._has_ended and not self._socket.is_closing():
-                buffer = self._connection.get_buffer(-1)
-                try:
-                    # Typeshed has the form without a buffer alone.
-                    size_bytes: int = self._tls.read(len(buffer), buffer)  # type: ignore[assignment]
-                except ssl.SSLWantReadError:
-                    break
-                except ssl.SSLZeroReturnError:
-                    size_bytes = 0
-                except ssl.SSLError as err:
-                    self._connection.close(f"TLS failed: {_reason(err)}")
-                    self._fail()
-                    break
-                if not size_bytes:  # the client's close_notify: as with its FIN, an answer under way is sent
-                    self._has_ended = True
-                    self._follow_pauses()
-                    if not self._connection.eof_received():
-                        self.close()
-                    break
-                self._connection.buffer_updated(size_bytes)
+            self._hand_over()
+            if self._outgoing.pending:  # what TLS itself answers, as to a KeyUpdate: nobody counts it
+                self._flush()
+                self._has_unsent = self._socket.get_write_buffer_size() > 0
+                self._follow_pauses()
+        except BaseException:
+            self.abort()  # a request may be lost, and the loop that calls tells nobody: its client would wait for ever
+            raise
         finally:
             self._is_reading = False
-        if self._outgoing.pending:  # what TLS itself answers, as to a KeyUpdate: nobody counts it
-            self._flush()
-            self._has_unsent = self._socket.get_write_buffer_size() > 0
-            self._follow_pauses()
+
+    def _hand_over(self) -> None:
+        while not self._is_paused and not self._has_ended and not self._socket.is_closing():
+            buffer = self._connection.get_buffer(-1)
+            try:
+                # Typeshed has the form without a buffer alone.
+                size_bytes: int = self._tls.read(len(buffer), buffer)  # type: ignore[assignment]
+            except ssl.SSLWantReadError:
+                break
+            except ssl.SSLZeroReturnError:
+                size_bytes = 0
+            except ssl.SSLError as err:
+                self._connection.close(f"TLS failed: {_reason(err)}")
+                self._fail()
+                break
+            if not size_bytes:  # the client's close_notify: as with its FIN, an answer under way is sent
+                self._has_ended = True
+                self._follow_pauses()
+                if not self._connection.eof_received():
+                    self.close()
+                break
+            self._connection.buffer_updated(size_bytes)
 
     def _follow_pauses(self) -> None:
         """Read the socket unless there is a reason not to."""

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import _ssl
+import asyncio
 import ctypes
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
 
+import pytest
+
+from kafka_shim.connection import Connection
 from kafka_shim.embedded import Broker
+from kafka_shim.tests.no_memory import no_memory_left
 from kafka_shim.tests.test_connection import until
 from kafka_shim.tls_transport import TlsTransport
 
@@ -101,3 +108,51 @@ def test_a_client_that_takes_no_answer_of_tls_itself_is_not_read(loop_factory):
         while not broker.call(transport._socket.is_reading):
             assert sock.recv(65536)
         client.free()
+
+
+NO_MEMORY = SimpleNamespace(pending=1, read=no_memory_left)
+
+
+def reads_what_is_decrypted(transport: TlsTransport) -> Callable[[], None]:
+    transport._tls = NO_MEMORY
+    return transport._read
+
+
+def answers_of_itself(transport: TlsTransport) -> Callable[[], None]:
+    transport._outgoing = NO_MEMORY
+    return transport._read
+
+
+def ends_the_handshake(transport: TlsTransport) -> Callable[[], None]:
+    transport._outgoing = NO_MEMORY
+    return lambda: transport.step_taken(None)
+
+
+def reads_again(transport: TlsTransport) -> Callable[[], None]:
+    transport._has_unsent = True
+    transport._follow_pauses = no_memory_left
+    return transport.resume_writing
+
+
+STEPS = (reads_what_is_decrypted, answers_of_itself, ends_the_handshake, reads_again)
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_client_is_closed_where_memory_ends_in_a_step_that_the_loop_takes(loop_factory: Any, step: Any) -> None:
+    """The loop tells nobody that it failed: the client would have no answer, and not know."""
+    with Broker(tls=True, loop_factory=loop_factory) as broker, bare(broker) as sock:
+        transport = transport_of(broker)
+        broker.call(lambda: asyncio.get_running_loop().call_soon(step(transport)))
+        assert not sock.recv(1)
+        until(broker, lambda: not broker._server._registry.connections)
+
+
+def test_a_client_is_closed_where_memory_ends_before_its_connection_begins(
+    loop_factory: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No registry knows of it, so that no time to log in or to be idle would end."""
+    with Broker(tls=True, loop_factory=loop_factory) as broker:
+        host, _, port = broker.bootstrap_servers.rpartition(":")
+        monkeypatch.setattr(Connection, "connection_made", no_memory_left)
+        with socket.create_connection((host, int(port)), timeout=SILENCE_S) as sock:
+            assert not sock.recv(1)
