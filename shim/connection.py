@@ -234,6 +234,8 @@ class Connection(ResponseSender):
             self._dispatcher.broker.metrics.errors_unexpected += 1
             logger.error("closing %s", self, exc_info=error)
             self.close()
+            if isinstance(error, MemoryError):
+                self.abort()  # a transport may hold an answer that it will not send, and close only after that
         except Exception:  # no memory is left to say so: who calls may be a timer, or another connection
             self.abort()
 

@@ -117,6 +117,25 @@ def test_a_connection_that_finds_no_memory_to_go_on_is_closed(
         wait_until(lambda: not registry(broker).connections, "the connection is forgotten")
 
 
+def test_a_connection_whose_answer_no_memory_is_left_to_send_is_closed(loop_factory: Any) -> None:
+    """uvloop's transport has the answer already, finds no memory to have itself called, and waits for that to close."""
+
+    async def answer() -> list[bytes]:
+        return [b"an answer"]
+
+    def find_none(one: connection.Connection) -> None:
+        waits = SimpleNamespace(abort=one._transport.abort, close=lambda: None, write=no_memory_left)
+        one._transport = waits
+        one._wait_for(SimpleNamespace(waiting=answer(), is_abandonable=False, is_delayed=False))
+
+    with Broker(loop_factory=loop_factory) as broker, Connection(broker.bootstrap_servers, timeout_s=60) as client:
+        metadata(client)
+        broker.call(lambda: find_none(only_connection(broker)))
+        with pytest.raises(ConnectionLostError):
+            client.receive(3, 12)
+        wait_until(lambda: not registry(broker).connections, "the connection is forgotten")
+
+
 def test_a_lost_connection_leaves_the_registry_although_memory_ends_before() -> None:
     with Broker() as broker:
         with Connection(broker.bootstrap_servers, timeout_s=60) as client:
