@@ -13,6 +13,8 @@ import logging
 import os
 from collections import deque
 from contextlib import suppress
+from functools import partial
+from socket import SHUT_RDWR
 
 from kafka_shim.java_address import java_address
 from kafka_shim.listeners import printable
@@ -170,9 +172,11 @@ class Acceptor:
             await asyncio.wait(self._opening)
 
     def _accept_some(self) -> None:
-        self._accept()
-        if not self._will_open:
-            self._open_some()
+        try:
+            self._accept()
+        finally:  # where that finds no memory, no other event comes for those before
+            if not self._will_open:
+                self._open_some()
 
     def _accept(self) -> None:
         for _ in range(ACCEPTS_PER_TURN):
@@ -183,35 +187,47 @@ class Acceptor:
             except OSError as err:
                 self._cannot_accept(err)
                 return
-            if not self._budget.has_room(sock.fileno()):
-                sock.close()
-                self._budget.refused(self._listener)
-                continue
-            hold_ms = self._registry.hold_ms(java_address(peer[0]))
-            if hold_ms:
-                self._hold(sock, hold_ms)
-                continue
-            throttle_ms = self._registry.throttle_ms(self._listener)
-            if throttle_ms > 0 or not self._has_place():
-                # First what needs memory, here and below: a listener that nobody starts again would accept no more.
-                self._waiting = sock
-                try:
-                    self._clock.call_later(throttle_ms, self._serve_waiting)
-                except MemoryError:
-                    self._drop_waiting()
-                    raise
-                self._loop.remove_reader(self._socket.fileno())
-                return
-            self._accepted.append(sock)
-            self._budget.pending += 1
+            try:
+                if not self._takes(sock, peer[0]):
+                    return
+            except MemoryError:
+                sock.close()  # its client would wait for as long as something has the frame of the error
+                raise
+
+    def _takes(self, sock: socket.socket, peer_host: str) -> bool:
+        """Take an accepted socket, or refuse it. Returns whether others may be accepted."""
+        if not self._budget.has_room(sock.fileno()):
+            sock.close()
+            self._budget.refused(self._listener)
+            return True
+        hold_ms = self._registry.hold_ms(java_address(peer_host))
+        if hold_ms:
+            self._hold(sock, hold_ms)
+            return True
+        throttle_ms = self._registry.throttle_ms(self._listener)
+        if throttle_ms > 0 or not self._has_place():
+            # First what needs memory, here and below: a listener that nobody starts again would accept no more.
+            self._waiting = sock
+            try:
+                self._clock.call_later(throttle_ms, self._serve_waiting)
+            except MemoryError:
+                self._drop_waiting()
+                raise
+            self._loop.remove_reader(self._socket.fileno())
+            return False
+        self._accepted.append(sock)
+        self._budget.pending += 1
+        return True
 
     def _open_some(self) -> None:
         self._will_open = False
-        if len(self._accepted) > OPENS_PER_TURN:
-            # First, so that one that fails below does not keep the others from their turn.
-            self._loop.call_soon(self._open_some)
-            self._will_open = True
-        for _ in range(min(OPENS_PER_TURN, len(self._accepted))):
+        count = len(self._accepted)
+        if count > OPENS_PER_TURN:
+            with suppress(MemoryError):  # all in this turn then: nobody would open the others
+                self._loop.call_soon(self._open_some)
+                self._will_open = True
+                count = OPENS_PER_TURN
+        for _ in range(count):
             self._budget.pending -= 1
             self._open(self._accepted.popleft())
 
@@ -252,16 +268,25 @@ class Acceptor:
 
     def _open(self, sock: socket.socket) -> None:
         sock.setblocking(False)
-        task = self._loop.create_task(self._loop.connect_accepted_socket(self._connect, sock))
+        try:
+            opened = partial(self._opened, sock)
+            task = self._loop.create_task(self._loop.connect_accepted_socket(self._connect, sock))
+        except MemoryError:  # not raised: others may wait for their turn
+            sock.close()
+            return
         self._opening.add(task)
-        task.add_done_callback(self._opened)
+        task.add_done_callback(opened)
         self._budget.pending += 1
 
-    def _opened(self, task: asyncio.Task[object]) -> None:
+    def _opened(self, sock: socket.socket, task: asyncio.Task[object]) -> None:
         self._opening.discard(task)
         self._budget.pending -= 1
-        if not task.cancelled() and task.exception() is not None:
-            logger.debug("a client closed its connection before it was served: %s", task.exception())
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, MemoryError):
+            with suppress(OSError):  # not closed: a transport may have it. uvloop keeps the frame, and told nobody
+                sock.shutdown(SHUT_RDWR)
+        elif error is not None:
+            logger.debug("a client closed its connection before it was served: %s", error)
 
     def _cannot_accept(self, err: OSError) -> None:
         """Handle a failed accept. EMFILE and similar errors mean that other code in this process, or another process,

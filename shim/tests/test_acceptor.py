@@ -8,9 +8,10 @@ import resource
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,8 @@ from kafka_shim.acceptor import OPENS_PER_TURN, REFUSAL_LOG_MS, ConnectionBudget
 from kafka_shim.clock import VirtualClock
 from kafka_shim.embedded import Broker
 from kafka_shim.metrics import Metrics
+from kafka_shim.protocol.headers import encode_request_frame
+from kafka_shim.protocol.messages.api_versions_request import ApiVersionsRequest
 from kafka_shim.session import Listener
 from kafka_shim.storage.open_files import SPARE, OpenFiles
 from kafka_shim.tests import descriptors
@@ -222,6 +225,74 @@ def test_a_listener_accepts_although_memory_ended_when_a_connection_was_to_wait(
         with Connection(broker.bootstrap_servers, timeout_s=60) as another:
             assert another.ranges()
         until(broker, lambda: acceptor._budget.pending == 0)
+
+
+def fails_once(function: Callable[..., Any], kept: list[Any]) -> Callable[..., Any]:
+    def call(*arguments: Any) -> Any:
+        if kept:
+            return function(*arguments)
+        kept.append(arguments)
+        raise MemoryError
+
+    return call
+
+
+def fails_in_its_task(function: Callable[..., Any], kept: list[Any]) -> Callable[..., Any]:
+    async def call(*arguments: Any) -> Any:
+        return await fails_once(function, kept)(*arguments)
+
+    return call
+
+
+FAILING = [
+    ("has_room", fails_once, 1),
+    ("call_soon", fails_once, 0),
+    ("connect_accepted_socket", fails_once, 1),
+    ("connect_accepted_socket", fails_in_its_task, 1),
+]
+
+
+@pytest.mark.parametrize(("name", "fails", "lost"), FAILING)
+def test_of_clients_that_come_together_only_one_for_whom_memory_ends_is_closed(
+    loop_factory: Any, name: str, fails: Callable[..., Any], lost: int
+) -> None:
+    """What keeps the frame of the error keeps its socket; no other event comes for those that were accepted."""
+    count, kept = OPENS_PER_TURN + 1, list[Any]()
+    with Broker(loop_factory=loop_factory) as broker:
+        acceptor = broker._server._socket_server._acceptors["PLAINTEXT"]
+        host, _, port = broker.bootstrap_servers.rpartition(":")
+
+        def come() -> list[socket.socket]:
+            clients = [socket.create_connection((host, int(port)), timeout=60) for _ in range(count)]
+            loop = acceptor._loop
+            with pytest.MonkeyPatch.context() as patch:
+                ways = {one: getattr(loop, one) for one in ("call_soon", "create_task", "connect_accepted_socket")}
+                patch.setattr(acceptor, "_loop", SimpleNamespace(**ways))
+                patched = acceptor._budget if name == "has_room" else acceptor._loop
+                patch.setattr(patched, name, fails(getattr(patched, name), kept))
+                try:
+                    acceptor._accept_some()
+                except MemoryError as error:
+                    kept.append(error)
+            return clients
+
+        clients = broker.call(come)
+        for one in clients:
+            one.sendall(encode_request_frame(ApiVersionsRequest(), 0, 1))
+        assert sum(is_closed(one) for one in clients) == lost
+        if fails is fails_in_its_task:
+            clients.append(kept[0][1])
+        for one in clients:
+            one.close()
+        until(broker, lambda: (acceptor._budget.pending, len(acceptor._opening)) == (0, 0))
+
+
+def is_closed(client: socket.socket) -> bool:
+    """Whether its connection is closed instead of answered."""
+    try:
+        return client.recv(1) == b""
+    except ConnectionResetError:
+        return True
 
 
 def test_those_that_still_wait_are_closed_with_their_listener() -> None:
