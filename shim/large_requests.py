@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import mmap
+from collections import deque
+from contextlib import suppress
 
 from kafka_shim.cext.messages import decode_patiently, dismantle, encode_response_frame
 
@@ -28,16 +30,60 @@ def copied(frame: memoryview) -> memoryview:
     return copy
 
 
+class Places:
+    """For so many at a time, in the order in which they came: `async with`. Event-loop thread only.
+
+    Memory may end as the next one is woken. That one is lost then, and its place is the next one's: of asyncio's locks
+    and semaphores nobody behind it has one any more.
+    """
+
+    __slots__ = ("_free", "_waiting")
+
+    def __init__(self, count: int) -> None:
+        self._free = count
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def __aenter__(self) -> None:
+        await self.take()
+
+    async def __aexit__(self, *_: object) -> None:
+        self.leave()
+
+    async def take(self) -> None:
+        """Wait for a place. Whoever has it leaves it."""
+        if self._free:
+            self._free -= 1
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            await turn
+        except BaseException:
+            if not turn.cancelled():  # it had the place already
+                self.leave()
+            raise
+
+    def leave(self) -> None:
+        """Give the place to the next one."""
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                with suppress(MemoryError):
+                    turn.set_result(None)
+                    return
+        self._free += 1
+
+
 class LargeRequests:
     """Those of one broker: one is decoded or encoded at a time. `places` are for those that end without waiting for
     other clients. Event-loop thread only."""
 
-    __slots__ = ("_clock", "_lock", "places")
+    __slots__ = ("_clock", "_thread", "places")
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._lock = asyncio.Lock()
-        self.places = asyncio.Semaphore(MOST_AT_A_TIME)
+        self._thread = Places(1)
+        self.places = Places(MOST_AT_A_TIME)
 
     async def decode(self, cls: type[Any], version: int, frame: memoryview, start: int) -> Any:
         """Returns the request. Raises the errors of `decode_request`."""
@@ -54,14 +100,14 @@ class LargeRequests:
             await self._in_thread(dismantle, message)
 
     async def _in_thread(self, function: Callable[..., Any], *args: Any) -> Any:
-        await self._lock.acquire()
+        await self._thread.take()
         self._clock.begin_work()
         claim = [function]
         try:
             work = asyncio.get_running_loop().run_in_executor(None, _claimed, claim, args)
         except BaseException as error:
             self._clock.end_work()
-            self._lock.release()
+            self._thread.leave()
             if not isinstance(error, RuntimeError) or not claim:
                 raise
             return _claimed(claim, args)  # no thread can be started: the loop waits for it
@@ -79,7 +125,7 @@ class LargeRequests:
         if not work.cancelled():
             work.exception()  # of a client that is gone nobody else asks for it
         self._clock.end_work()
-        self._lock.release()
+        self._thread.leave()
 
 
 def _claimed(claim: list[Callable[..., Any]], args: tuple[Any, ...]) -> Any:
