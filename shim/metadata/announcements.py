@@ -65,6 +65,7 @@ def _lines(records: Sequence[Any], image: Image) -> Iterator[str]:
         elif isinstance(record, RemoveTopicRecord):
             topic = image.topics_by_id.get(record.topic_id)
             if topic is not None:
+                options.pop((2, topic.name), None)  # unset with it
                 yield f"topic {topic.name} is deleted"
         elif isinstance(record, FeatureLevelRecord):
             levels.append(f"{record.name}={record.feature_level}")

@@ -281,7 +281,13 @@ class ReplicationControl:
         topic = self.topic(name)
         hooks = [partial(hook, topic) for hook in self.on_topic_deleted]
         then = [partial(self._topic_deleted, topic, later), *hooks]
-        self._commit_and_follow([RemoveTopicRecord(topic_id=topic.topic_id)], then)
+        # Kafka reads the whole log at its first start on a directory. Of a topic that was created in the same log its
+        # broker forgets no option with RemoveTopicRecord: the next topic of that name would have those of this one.
+        options = [
+            ConfigRecord(resource_type=RESOURCE_TOPIC, resource_name=name, name=option, value=None)
+            for option in self.image.config_of(RESOURCE_TOPIC, name)
+        ]
+        self._commit_and_follow([*options, RemoveTopicRecord(topic_id=topic.topic_id)], then)
 
     def _topic_deleted(self, topic: Topic, later: bool) -> None:
         self._options.forget(topic.name)

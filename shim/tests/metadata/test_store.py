@@ -66,6 +66,22 @@ def test_topics_options_and_ids_are_back_after_a_clean_stop(tmp_path):
         assert (RESOURCE_TOPIC, "gone") not in store.image.configs
 
 
+def test_a_deleted_topics_options_are_unset_one_by_one(tmp_path, monkeypatch):
+    """Kafka's broker, which reads the log at once, forgets none with RemoveTopicRecord."""
+    with opened(tmp_path) as store:
+        store.create_topic("t", configs={"retention.ms": "6", "cleanup.policy": "compact"})
+        committed, commit = [], store.commit
+        monkeypatch.setattr(store, "commit", lambda records, *rest: committed.extend(records) or commit(records, *rest))
+        store.delete_topic("t")
+        assert [type(record).__name__ for record in committed] == ["ConfigRecord"] * 2 + ["RemoveTopicRecord"]
+        unset = {(record.resource_type, record.resource_name, record.name, record.value) for record in committed[:2]}
+        assert unset == {(2, "t", "retention.ms", None), (2, "t", "cleanup.policy", None)}
+        assert (RESOURCE_TOPIC, "t") not in store.image.configs
+    with opened(tmp_path) as store:
+        store.create_topic("t")
+        assert store.image.config_of(RESOURCE_TOPIC, "t") == {}
+
+
 def test_topics_are_back_after_a_crash_and_have_a_new_leader_epoch(tmp_path):
     broker = Opened(tmp_path).start()
     broker.store.create_topic("one", 2)
