@@ -46,7 +46,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kafka_shim.server")
 
-# How long a clean stop waits for requests in progress, and then for clients to receive their last responses.
+# How long a clean stop waits for requests in progress, for transactions that end, and then for clients to receive their
+# last responses.
 DRAIN_SECONDS = 5.0
 FLUSH_SECONDS = 1.0
 
@@ -290,13 +291,16 @@ class Server:
         self._registry.stop()
         for waiter in list(broker.parked):
             waiter.wake()
-        broker.transactions.stop()
         broker.groups.stop()
         if broker.share_partitions is not None:
             await broker.share_partitions.release_ended()
             broker.share_partitions.stop()
         broker.share_state.stop()
         await self._drain()
+        # What was answered is completed: Apache Kafka leaves out the markers of a transaction that it finds prepared at
+        # its start, as its partitions have no leader then (TransactionMarkerChannelManager).
+        await broker.transactions.completion.settle(DRAIN_SECONDS)
+        broker.transactions.stop()
         broker.batch_checks.stop()
         self._socket_server.stop()
         if broker.client_metrics is not None:

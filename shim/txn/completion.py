@@ -82,6 +82,13 @@ class Completion:
         # Tasks that wait for the disk. asyncio keeps no reference to them.
         self._tasks: set[Task[None]] = set()
 
+    async def settle(self, patience_s: float) -> None:
+        """Await the completions under way, for so long at most."""
+        if self._tasks:
+            import asyncio
+
+            await asyncio.wait(self._tasks, timeout=patience_s)
+
     def stop(self) -> None:
         """Stop retries and tasks. The next start resumes prepared transactions."""
         self._retries.stop()

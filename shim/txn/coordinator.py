@@ -71,7 +71,7 @@ class TransactionCoordinator:
         self._config = config
         self._faults = faults
         self._log = TransactionLog(config, logs, metadata, self.explanations)
-        self._completion = Completion(self._log, clock, logs, metadata, faults, self.explanations)
+        self.completion = Completion(self._log, clock, logs, metadata, faults, self.explanations)
         # Set from start() to stop().
         self._scheduler = Scheduler(clock)
 
@@ -80,7 +80,7 @@ class TransactionCoordinator:
     def start(self) -> None:
         """Replay `__transaction_state`, complete prepared transactions (B12), and start the timers."""
         self.producer_ids.loaded(self._log.load())
-        self._completion.resume_all(list(self._log.slots.values()))
+        self.completion.resume_all(list(self._log.slots.values()))
         if self._log.unloaded:
             self._scheduler.every(LATE_LOADS, LATE_LOAD_INTERVAL_MS, self._load_rest)
         config = self._config
@@ -94,14 +94,14 @@ class TransactionCoordinator:
             self._scheduler.in_slices(LATE_LOAD, self._late_load())
 
     def _late_load(self) -> Generator[None, None, None]:
-        yield from self._log.load_rest(self._completion.resume_all)
+        yield from self._log.load_rest(self.completion.resume_all)
         if not self._log.unloaded:
             self._scheduler.cancel(LATE_LOADS)
 
     def stop(self) -> None:
         """Stop the timers. No state is lost, because all of it is in records."""
         self._scheduler.stop()
-        self._completion.stop()
+        self.completion.stop()
 
     def partition_for(self, transactional_id: str) -> int:
         """Returns the partition of `__transaction_state` that holds the transactional id (B1)."""
@@ -135,7 +135,7 @@ class TransactionCoordinator:
             # The history has the request before the transitions that it causes.
             fencing = KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS, "an open transaction is fenced and aborted first")
             self.explanations.refused("InitProducerId", transactional_id, fencing, now_ms, expected)
-            self._completion.finish(slot, txn)
+            self.completion.finish(slot, txn)
         except KafkaError as error:
             self.explanations.refused("InitProducerId", transactional_id, error, now_ms, expected)
             raise
@@ -256,7 +256,7 @@ class TransactionCoordinator:
         assert prepared is not None
         answer = _told(state.identity_after(prepared), client_version)
         # The fsyncs of the markers come later. COMPLETE waits for them, the response does not.
-        follow_up = partial(self._completion.finish_answered, ending, transactional_id)
+        follow_up = partial(self.completion.finish_answered, ending, transactional_id)
         return Outcome(answer, tuple(ending.flushes), follow_up)
 
     def must_wait(self, transactional_id: str) -> bool:
@@ -283,7 +283,7 @@ class TransactionCoordinator:
     ) -> Ending:
         flushes: list[Flush] = []
         steps = self._end(transactional_id, producer_id, producer_epoch, commit, client_version, flushes)
-        return self._completion.ending(steps, flushes, transactional_id, may_hold=True)
+        return self.completion.ending(steps, flushes, transactional_id, may_hold=True)
 
     def _end(
         self,
@@ -308,7 +308,7 @@ class TransactionCoordinator:
                 slot.pending,
             )
             if txn is not current:
-                txn = yield from self._completion.steps(slot, txn, flushes)
+                txn = yield from self.completion.steps(slot, txn, flushes)
                 yield AFTER_COMPLETE
             elif client_version >= TV2:  # the others are told no id
                 self.producer_ids.pending(txn.producer_id, flushes)
@@ -336,7 +336,7 @@ class TransactionCoordinator:
             if txn is None or self._log.slots.get(txn.transactional_id) is not slot:
                 continue  # it was removed between two slices
             if txn.is_prepared:
-                self._completion.retry_forgotten(slot, txn)
+                self.completion.retry_forgotten(slot, txn)
             if slot.pending or not state.is_timed_out(txn, now_ms):
                 continue
             open_ms = now_ms - txn.start_ms
@@ -345,7 +345,7 @@ class TransactionCoordinator:
             try:
                 next_id = partial(self.producer_ids.next, [])  # no response waits for this flush
                 prepared = state.fence(txn, self._log.server_version(), now_ms, next_id)
-                self._completion.finish(slot, prepared)
+                self.completion.finish(slot, prepared)
             except KafkaError as error:
                 self.explanations.refused("abort of a timed-out transaction", txn.transactional_id, error, now_ms)
             except Exception:
@@ -391,7 +391,7 @@ class TransactionCoordinator:
         if slot.is_ending:
             return Outcome(["its completion is under way"])
         flushes: list[Flush] = []
-        done = self._completion.resolve(slot, txn, flushes)
+        done = self.completion.resolve(slot, txn, flushes)
         return Outcome(done, tuple(flushes))
 
 

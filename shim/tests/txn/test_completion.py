@@ -201,7 +201,7 @@ def test_a_resumed_marker_has_the_time_of_its_writing(node: Node) -> None:
     producer = begin(node)
     node.faults.arm("txn.after_prepare", fail_as_a_bug)
     with pytest.raises(RuntimeError):
-        node.coordinator._completion.finish(*prepared(node, producer))
+        node.coordinator.completion.finish(*prepared(node, producer))
     node.coordinator.stop()
     node.clock.set_wall(node.clock.now_ms() + 30 * HOUR_MS)
     node.crash()
@@ -228,7 +228,7 @@ def test_a_start_goes_on_when_a_resumed_transaction_cannot_be_ended_yet(node: No
     node.end("app", producer, True)
     node.coordinator.stop()
     slot = node.coordinator._log.slots["app"]
-    completion = node.coordinator._completion
+    completion = node.coordinator.completion
     node.faults.arm("txn.after_marker", fail_as_a_bug)
     completion.resume_all([slot])
     node.faults.disarm()
@@ -312,7 +312,7 @@ def test_a_marker_that_is_not_on_the_disk_does_not_complete_the_transaction(flus
             await node.coordinator.end_stepwise("app", *producer, True, TV2)
         assert caught.value.code is ErrorCode.NOT_COORDINATOR
         node.clock.advance(1000)
-        await until(lambda: not node.coordinator._completion._tasks)
+        await until(lambda: not node.coordinator.completion._tasks)
         assert node.logs.find("orders", 1) is None
         assert node.coordinator.describe("app").state is PREPARE_COMMIT
         node.faults.disarm()
@@ -489,7 +489,7 @@ def test_of_very_many_refused_markers_the_first_hundred_have_a_reason_in_the_his
         with monkeypatch.context() as patch:
             patch.setattr("kafka_shim.cext.segment.append", put)
             outcome.follow_up()
-            await asyncio.gather(*node.coordinator._completion._tasks)
+            await asyncio.gather(*node.coordinator.completion._tasks)
 
     asyncio.run(end())
     assert len(slot.unmarked) == 300

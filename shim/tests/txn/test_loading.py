@@ -67,7 +67,7 @@ def test_ids_that_the_start_cannot_read_are_served_once_it_can(tmp_path: Path) -
 
 def read_rest(node: Node) -> None:
     """What the coordinator does every second, in one step."""
-    at_once(node.coordinator._log.load_rest(node.coordinator._completion.resume_all))
+    at_once(node.coordinator._log.load_rest(node.coordinator.completion.resume_all))
 
 
 def test_a_partition_whose_records_cannot_be_read_ends_no_start(

@@ -1,0 +1,53 @@
+"""A clean stop leaves no transaction prepared: Kafka, if it goes on with the directory, does not write its markers."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from kafka_shim.embedded import Broker
+from kafka_shim.server import Server
+from kafka_shim.targets.requests import create_topic, make, produce
+from kafka_shim.turns import Turns
+from kafka_shim.txn import completion
+from kafka_shim.wire_client import Connection, check
+
+
+def states(broker: Broker, *ids: str) -> list[str]:
+    request = make("DescribeTransactions", transactional_ids=list(ids))
+    with Connection(broker.bootstrap_servers) as client:
+        return [one.transaction_state for one in client.request(request, 0).transaction_states]
+
+
+def test_a_stop_completes_a_transaction_whose_markers_are_written_on_later_turns(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(completion, "MOST_MARKERS_AT_ONCE", 1)
+    once, drain, drained = Turns.run, Server._drain, asyncio.Event()
+
+    async def run_late(self, *arguments):
+        await drained.wait()
+        return await once(self, *arguments)
+
+    async def tell(self):
+        await drain(self)
+        drained.set()
+
+    monkeypatch.setattr(Server, "_drain", tell)
+
+    with Broker(data_dir=tmp_path) as broker, Connection(broker.bootstrap_servers) as client:
+        create_topic(client, "t", 3)
+        client.request(make("FindCoordinator", key_type=1, coordinator_keys=["x"]), 4)
+        begun = client.request(make("InitProducerId", transactional_id="x", transaction_timeout_ms=60_000), 5)
+        owner = {"producer_id": begun.producer_id, "producer_epoch": begun.producer_epoch}
+        for partition in range(3):
+            write = produce(
+                "t", partition, [(b"k", b"v")], transactional_id="x", transactional=True, base_sequence=0, **owner
+            )
+            check(client.request(write, 12).responses[0].partition_responses[0].error_code)
+        monkeypatch.setattr(Turns, "run", run_late)
+        check(client.request(make("EndTxn", transactional_id="x", committed=True, **owner), 5).error_code)
+        assert states(broker, "x") == ["PrepareCommit"]
+    monkeypatch.setattr(Turns, "run", once)
+    # At the start nothing is written before the first request is answered.
+    monkeypatch.setattr(completion.Completion, "resume_all", lambda self, slots: slots.clear())
+    with Broker(data_dir=tmp_path) as broker:
+        assert states(broker, "x") == ["CompleteCommit"]
