@@ -176,13 +176,18 @@ def upgrade_to_kafka(
             f"{counted(acls, 'ACL')} {'is' if acls == 1 else 'are'} stored: until authorizer.class.name and super.users"
             " are in the file, Kafka lets every client do everything."
         )
+    is_clean = all(report.was_clean for report in reports)
+    if not is_clean:
+        notes.append(
+            "Serve the directory once more and stop the broker with SIGTERM first: a transaction that was being ended"
+            " when it was killed may stay open for ever, as Kafka does not write its markers at such a start."
+        )
     content = "".join(f"{name}={escaped(value)}\n" for name, value in properties.items())
     try:
         path.write_text(content)
     except OSError as err:
         fail(f"{config_file} cannot be written: {err.strerror}")
     commands = [f"bin/kafka-server-start.sh {path.resolve()}"]
-    is_clean = all(report.was_clean for report in reports)
     if as_json:
         found = {
             "configFile": str(path),

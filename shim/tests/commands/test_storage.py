@@ -432,6 +432,23 @@ def test_kafka_is_told_where_the_metadata_is_if_not_in_the_first_directory(tmp_p
         assert read_properties("server.properties").get("metadata.log.dir") == told
 
 
+def test_who_hands_a_killed_brokers_directory_to_kafka_is_told_to_start_it_once_more(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with opened(tmp_path / "d"):
+        pass
+    (tmp_path / "d" / ".kafka_cleanshutdown").unlink()
+    assert main(["storage", "upgrade-to-kafka", str(tmp_path / "d")]) == 0
+    out = capsys.readouterr().out
+    assert "The last stop was not clean: Kafka recovers the logs at its start." in out
+    assert "Serve the directory once more and stop the broker with SIGTERM first: a transaction that was" in out
+    with opened(tmp_path / "d"):
+        pass
+    assert main(["storage", "upgrade-to-kafka", str(tmp_path / "d"), "--force"]) == 0
+    out = capsys.readouterr().out
+    assert "The last stop was clean." in out
+    assert "once more" not in out
+
+
 def test_who_hands_acls_to_kafka_is_told_what_makes_it_ask_them(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     acl = {"principal": "User:alice", "operation": "READ", "topic": "orders"}
