@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 REFRESH_INTERVAL_MS = 0x7FFFFFFF
 
 
+def is_too_early(assigned_ms: int, interval_ms: int, now_ms: int) -> bool:
+    """Returns whether the target computed at `assigned_ms` (0: unknown) stays until the assignment interval is over. A
+    time to come is unknown, too: the clock was set back, and nobody would own what is free until it is there again."""
+    return 0 < assigned_ms <= now_ms < assigned_ms + interval_ms
+
+
 class Subscriptions:
     """The group's subscriptions without the members `gone` and with the members `come`: for each topic, the number of
     members that name it and the number of expressions that match it. An expression without a member is not counted."""
@@ -96,8 +102,7 @@ def update_target(
     existing one is returned."""
     image, records, now_ms = context.image, context.decision.records, context.now_ms
     interval_ms = image.assignment_interval_ms(group.group_id)
-    is_too_early = group.assignment_ms > 0 and interval_ms > 0 and now_ms < group.assignment_ms + interval_ms
-    if group.assignment_epoch >= epoch or is_too_early:
+    if group.assignment_epoch >= epoch or is_too_early(group.assignment_ms, interval_ms, now_ms):
         return group.assignment_epoch, group.target_of(new)
     default = image.config.group_consumer_assignors[0]
     assignor = ASSIGNORS.get(group.preferred_assignor(default, old, new))

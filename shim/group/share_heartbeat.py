@@ -9,7 +9,7 @@ from __future__ import annotations
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.assignors import GroupSpec, MemberSpec
 from kafka_shim.group.consumer import add_count
-from kafka_shim.group.consumer_target import REFRESH_INTERVAL_MS
+from kafka_shim.group.consumer_target import REFRESH_INTERVAL_MS, is_too_early
 from kafka_shim.group.decision import SESSION, Decision
 from kafka_shim.group.share_assignor import assign_simple
 from kafka_shim.group.share_member import LEAVE_EPOCH, ShareMember
@@ -167,8 +167,7 @@ def _update_target(
     most once per `share.assignment.interval.ms`, else the existing one is returned."""
     image, decision, now_ms = context.image, context.decision, context.now_ms
     interval_ms = image.share_assignment_interval_ms(group.group_id)
-    is_too_early = group.assignment_ms > 0 and interval_ms > 0 and now_ms < group.assignment_ms + interval_ms
-    if group.assignment_epoch >= epoch or is_too_early:
+    if group.assignment_epoch >= epoch or is_too_early(group.assignment_ms, interval_ms, now_ms):
         return group.assignment_epoch, group.target.get(updated.member_id, {})
     spec = _group_spec(group, updated, counts, image)
     initialized = {topic_id: set(states.partitions) for topic_id, states in group.initialized.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.group.consumer_target import is_too_early
 from kafka_shim.group.streams.assignor import MemberSpec, SubtopologySpec, assign
 from kafka_shim.group.streams.configured import ASSIGNMENT_DELAYED
 from kafka_shim.group.streams.tasks import NO_TASKS
@@ -53,7 +54,7 @@ def update_target(
     if group.assignment_epoch >= epoch:
         return group.assignment_epoch, last, None
     interval_ms = image.streams_assignment_interval_ms(group.group_id)
-    if group.assignment_ms > 0 and interval_ms > 0 and now_ms < group.assignment_ms + interval_ms:
+    if is_too_early(group.assignment_ms, interval_ms, now_ms):
         reason = "Assignment delayed due to the configured assignment interval."
         return group.assignment_epoch, last, (ASSIGNMENT_DELAYED, reason)
     if not group.target:
