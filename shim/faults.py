@@ -250,7 +250,7 @@ class Faults:
             raise ValueError(f"{ENVIRONMENT}: expected point=action[:argument][@nth], got {text!r}")
         rest, _, nth = rest.partition("@")
         action, _, argument = rest.partition(":")
-        if nth and not nth.isdigit():
+        if nth and not nth.isdecimal():
             raise ValueError(f"{ENVIRONMENT}: the count after @ is not a number in {text!r}")
         self.arm(point, action, argument or None, nth=int(nth) if nth else None)
 

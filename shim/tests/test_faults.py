@@ -108,7 +108,9 @@ def test_a_gate_does_every_other_action_too():
 
 
 @pytest.mark.parametrize(
-    "text", ["nowhere=kill", f"{POINT}=explode", POINT, f"{POINT}=kill@soon"], ids=["point", "action", "form", "count"]
+    "text",
+    ["nowhere=kill", f"{POINT}=explode", POINT, f"{POINT}=kill@soon", f"{POINT}=kill@²"],
+    ids=["point", "action", "form", "count", "digit"],
 )
 def test_a_wrong_specification_is_refused(text):
     with pytest.raises(ValueError, match=r"unknown fault|expected point=action|not a number"):
