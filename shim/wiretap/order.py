@@ -26,7 +26,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping
 
-PRODUCE, FETCH, JOIN_GROUP, SYNC_GROUP, ADD_PARTITIONS_TO_TXN, END_TXN = 0, 1, 11, 14, 24, 26
+PRODUCE, FETCH, JOIN_GROUP, SYNC_GROUP, DELETE_TOPICS, ADD_PARTITIONS_TO_TXN, END_TXN = 0, 1, 11, 14, 20, 24, 26
 # APIs whose responses the broker may delay (purgatory), with the time in microseconds after which a pending request
 # counts as parked. Other responses are expected soon.
 HOLDS_BACK_US = {FETCH: 0, JOIN_GROUP: 200_000, SYNC_GROUP: 200_000}
@@ -34,6 +34,8 @@ HOLDS_BACK_US = {FETCH: 0, JOIN_GROUP: 200_000, SYNC_GROUP: 200_000}
 CROSSING = 50
 
 Partition = tuple[str | bytes, int]
+# The last number is how often the topic was deleted before: its offsets began anew.
+Place = tuple[str | bytes, int, int]
 
 
 def arranged(
@@ -209,36 +211,41 @@ def _appends_in_order(
     requests that were in flight at the same time, and EndTxn requests whose markers were written late. All others have
     a definite order already.
     """
-    appends: dict[Partition, dict[int, Call]] = defaultdict(dict)
+    appends: dict[Place, dict[int, Call]] = defaultdict(dict)
     ends: dict[int, list[Call]] = defaultdict(list)
-    added: dict[int, list[tuple[int, Partition]]] = defaultdict(list)
-    markers: set[tuple[Partition, int, int]] = set()
+    added: dict[int, list[tuple[int, Place]]] = defaultdict(list)
+    markers: set[tuple[Place, int, int]] = set()
+    deletions = _deletions(calls, names)
+
+    def place(call: Call, where: Partition) -> Place:
+        return (*where, bisect(deletions.get(where[0], ()), call.sent))
+
     for call in calls:
         if call.sent in dropped or call.response is None:
             continue
         for producer_id, where in _added(call, names):
-            added[producer_id].append((call.sent, where))
+            added[producer_id].append((call.sent, place(call, where)))
         if call.request.api_key == PRODUCE:
             for where, base_offset in _bases(call, names):
-                appends[where].setdefault(base_offset, call)
+                appends[place(call, where)].setdefault(base_offset, call)
         elif call.request.api_key == END_TXN and not call.response.error_code:
             ends[call.request.message.producer_id].append(call)
         elif call.request.api_key == FETCH:
             for topic in call.response.responses:
                 for part in topic.partitions:
-                    where = (topic_name(topic, names), part.partition_index)
+                    here = place(call, (topic_name(topic, names), part.partition_index))
                     markers |= {
-                        (where, batch.producer_id, batch.base_offset)
+                        (here, batch.producer_id, batch.base_offset)
                         for _, batch in batches_of(part.records)
                         if batch.is_control
                     }
     ends_of = _ends_by_partition(ends, added)
-    former: dict[tuple[Partition, int], int] = {}
-    for where, producer_id, offset in sorted(markers, key=lambda each: (repr(each[0]), *each[1:])):
-        key = where, producer_id
-        end = _end_of(appends[where], ends_of[key], offset, producer_id, former.get(key))
+    former: dict[tuple[Place, int], int] = {}
+    for here, producer_id, offset in sorted(markers, key=lambda each: (repr(each[0]), *each[1:])):
+        key = here, producer_id
+        end = _end_of(appends[here], ends_of[key], offset, producer_id, former.get(key))
         if end is not None:
-            appends[where][offset] = end
+            appends[here][offset] = end
             former[key] = end.sent
     after: dict[int, list[int]] = defaultdict(list)
     for by_offset in appends.values():
@@ -262,6 +269,17 @@ def _bases(call: Call, names: Mapping[bytes, str]) -> Iterator[tuple[Partition, 
                 yield (topic_name(topic, names), part.index), part.base_offset
 
 
+def _deletions(calls: list[Call], names: Mapping[bytes, str]) -> dict[str | bytes, list[int]]:
+    """Returns, by topic, the indexes of the requests that deleted it."""
+    found: dict[str | bytes, list[int]] = defaultdict(list)
+    for call in sorted(calls, key=lambda each: each.sent):
+        if call.request.api_key == DELETE_TOPICS and call.response is not None:
+            for topic in call.response.responses:
+                if not topic.error_code:
+                    found[topic_name(topic, names)].append(call.sent)
+    return found
+
+
 def _added(call: Call, names: Mapping[bytes, str]) -> Iterator[tuple[int, Partition]]:
     """Yields (producer id, partition) for each partition that a call may have added to a transaction."""
     message = call.request.message
@@ -279,11 +297,11 @@ def _added(call: Call, names: Mapping[bytes, str]) -> Iterator[tuple[int, Partit
 
 
 def _ends_by_partition(
-    ends: Mapping[int, list[Call]], added: Mapping[int, list[tuple[int, Partition]]]
-) -> dict[tuple[Partition, int], list[Call]]:
+    ends: Mapping[int, list[Call]], added: Mapping[int, list[tuple[int, Place]]]
+) -> dict[tuple[Place, int], list[Call]]:
     """Returns, by partition and producer id, the EndTxn calls that wrote a marker there, in the order of their
     requests."""
-    found: dict[tuple[Partition, int], list[Call]] = defaultdict(list)
+    found: dict[tuple[Place, int], list[Call]] = defaultdict(list)
     for producer_id, calls in ends.items():
         inline = sorted(calls, key=lambda call: call.sent)
         for sent, where in sorted(added.get(producer_id, ()), key=lambda each: each[0]):

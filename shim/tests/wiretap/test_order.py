@@ -17,6 +17,8 @@ from kafka_shim.protocol.messages.add_partitions_to_txn_request import (
     AddPartitionsToTxnTopic,
 )
 from kafka_shim.protocol.messages.add_partitions_to_txn_response import AddPartitionsToTxnResponse
+from kafka_shim.protocol.messages.delete_topics_request import DeleteTopicsRequest
+from kafka_shim.protocol.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
 from kafka_shim.protocol.messages.end_txn_request import EndTxnRequest
 from kafka_shim.protocol.messages.end_txn_response import EndTxnResponse
 from kafka_shim.protocol.messages.fetch_request import FetchRequest
@@ -175,6 +177,25 @@ def test_a_marker_without_a_batch_is_that_of_the_transaction_that_added_its_part
     fetched = FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=[part])])
     told.answer(3, told.ask(3, FetchRequest(), 12), fetched)
     assert told.order == list(range(16))
+
+
+def test_offsets_begin_anew_when_a_topic_is_deleted() -> None:
+    told = Told()
+    two = [(None, b"a", 1, ())] * 2
+    batch = bytes(build(two, producer_id=5, producer_epoch=0, base_sequence=0, transactional=True))
+    data = PartitionProduceData(index=0, records=batch)
+    inside = ProduceRequest(acks=-1, timeout_ms=1, topic_data=[TopicProduceData(name="t", partition_data=[data])])
+    told.answer(1, told.ask(1, inside, 9), produced(0))
+    end = EndTxnRequest(transactional_id="x", producer_id=5, producer_epoch=0, committed=True)
+    told.answer(1, told.ask(1, end, 3), EndTxnResponse())
+    part = PartitionData(partition_index=0, records=bytes(build_marker(5, 0, 0, True, 1, base_offset=2)))
+    fetched = FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=[part])])
+    told.answer(3, told.ask(3, FetchRequest(), 12), fetched)
+    deleted = DeleteTopicsResponse(responses=[DeletableTopicResult(name="t")])
+    told.answer(2, told.ask(2, DeleteTopicsRequest(topic_names=["t"]), 4), deleted)
+    for offset in (0, 1):
+        told.answer(2, told.ask(2, produce(b"b"), 9), produced(offset))
+    assert told.order == list(range(12))
 
 
 @pytest.mark.parametrize("version", [12, 16], ids=["read by name", "read by id"])
