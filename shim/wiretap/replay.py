@@ -185,7 +185,7 @@ class Replayer:
         that the recorded one does not have. Retries use the replay's own connection, because the next request may
         already be in flight on this one.
         """
-        frame = await connection.receive(self._patience_s)
+        frame = await connection.receive(self._patience_s, sent.live.correlation_id)
         for _ in range(self._attempts):
             live = None if frame is None else parse_response(sent.live, frame)
             now = set(error_codes(live))
@@ -294,11 +294,14 @@ class _Connection:
         with contextlib.suppress(ConnectionError):
             self._writer.write(len(frame).to_bytes(4, "big") + frame)
 
-    async def receive(self, patience_s: float) -> bytes | None:
-        """Returns the next response frame, or None if the connection closes or none comes within `patience_s`."""
+    async def receive(self, patience_s: float, correlation_id: int | None = None) -> bytes | None:
+        """Returns the next response frame, or None if the connection closes or none comes within `patience_s`. With
+        `correlation_id` the response to that request: one that came too late for an earlier request is passed over."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(patience_s):
-                return await read_frame(self._reader)
+                while (frame := await read_frame(self._reader)) is not None:
+                    if correlation_id is None or int.from_bytes(frame[:4], signed=True) == correlation_id:
+                        return frame
         return None
 
     async def close(self) -> None:

@@ -18,8 +18,11 @@ from kafka_shim.protocol.messages.api_versions_response import ApiVersionsRespon
 from kafka_shim.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kafka_shim.protocol.messages.delete_topics_request import DeleteTopicsRequest
 from kafka_shim.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kafka_shim.protocol.messages.heartbeat_request import HeartbeatRequest
+from kafka_shim.protocol.messages.heartbeat_response import HeartbeatResponse
 from kafka_shim.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest
+from kafka_shim.protocol.messages.join_group_response import JoinGroupResponse
 from kafka_shim.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kafka_shim.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kafka_shim.wire_client import Connection, WireClientError, parse_address
@@ -27,7 +30,7 @@ from kafka_shim.wiretap.capture import CaptureWriter, Entry, Kind, read_capture
 from kafka_shim.wiretap.frames import Request, build_request, build_response, parse_request
 from kafka_shim.wiretap.order import FETCH
 from kafka_shim.wiretap.recorder import OnRequest, Recorder, read_frame
-from kafka_shim.wiretap.replay import Outcome, Replayer
+from kafka_shim.wiretap.replay import Finding, Outcome, Replayer
 
 
 @pytest.fixture
@@ -119,7 +122,7 @@ def test_members_join_in_the_order_of_the_recording() -> None:
     joined: list[str] = []
 
     async def main() -> None:
-        is_busy = asyncio.Event()
+        is_busy, are_both = asyncio.Event(), asyncio.Event()
 
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             while (frame := await read_frame(reader)) is not None:
@@ -128,6 +131,8 @@ def test_members_join_in_the_order_of_the_recording() -> None:
                     if request.message.member_id == "1":
                         await is_busy.wait()  # it was received, and is handled when something else comes
                     joined.append(request.message.member_id)
+                    if len(joined) == 2:
+                        are_both.set()
                 else:
                     answer = build_response(request, ApiVersionsResponse())
                     writer.write(len(answer).to_bytes(4) + answer)
@@ -136,11 +141,44 @@ def test_members_join_in_the_order_of_the_recording() -> None:
 
         async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
             await Replayer(server.sockets[0].getsockname()).run(entries)
-            while len(joined) < 2:
-                await asyncio.sleep(0)
+            await are_both.wait()
 
     asyncio.run(main())
     assert joined == ["1", "2"]
+
+
+def test_a_response_that_comes_too_late_is_not_taken_for_the_next() -> None:
+    """A group's members may join in another time than in the recording."""
+    beat = HeartbeatResponse(error_code=int(ErrorCode.REBALANCE_IN_PROGRESS))
+    entries = [Entry(Kind.OPENED, 1, 0, b"")]
+    for number, message, version, answer in (
+        (1, JoinGroupRequest(group_id="g", protocol_type="consumer"), 9, JoinGroupResponse(generation_id=1)),
+        (2, HeartbeatRequest(group_id="g"), 3, beat),
+    ):
+        request = Request(message.API_KEY, version, number, "c", message)
+        entries.append(Entry(Kind.REQUEST, 1, 0, build_request(request)))
+        entries.append(Entry(Kind.RESPONSE, 1, 0, build_response(request, answer)))
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        late = b""
+        while (frame := await read_frame(reader)) is not None:
+            request = parse_request(frame)
+            if request.api_key == JoinGroupRequest.API_KEY:
+                joined = build_response(request, JoinGroupResponse(generation_id=1))
+                late = len(joined).to_bytes(4) + joined
+                continue
+            answer = ApiVersionsResponse() if request.api_key == ApiVersionsResponse.API_KEY else beat
+            told = build_response(request, answer)
+            writer.write(late + len(told).to_bytes(4) + told)
+            late = b""
+        writer.close()
+
+    async def main() -> list[Finding]:
+        async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+            return (await Replayer(server.sockets[0].getsockname(), patience_s=0.2).run(entries)).findings
+
+    (finding,) = asyncio.run(main())
+    assert finding.request == "JoinGroup v9"
 
 
 def test_records_of_a_topic_that_is_deleted_are_fetched_before(broker: Broker, tmp_path: Path) -> None:
