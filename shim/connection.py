@@ -134,9 +134,11 @@ class Connection(ResponseSender):
             self._account(0)
             self._drop_frame()
         finally:
-            self._registry.remove(self)
-            if self.session is not None:  # else memory ended before it had one
-                self._leave_session()
+            try:
+                self._registry.remove(self)
+            finally:
+                if self.session is not None:  # else memory ended before it had one
+                    self._leave_session()
         if self._dispatcher.broker.stopping:
             end_for_all(self._transport)
 

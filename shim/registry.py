@@ -244,7 +244,6 @@ class Registry:
         """Unregister a connection."""
         if connection not in self.connections:
             return
-        self.logged_in(connection)
         self.connections.discard(connection)
         host = connection.session.peer_host
         self.per_ip[host] -= 1
@@ -252,9 +251,13 @@ class Registry:
             del self.per_ip[host]
         self._by_listener[connection.session.listener.name] -= 1
         self._broker.metrics.connections_closed += 1
-        if connection.session.client_instance_id is not None:
-            self._broker.client_metrics.disconnected(connection.session)
-        self._wake()
+        # Behind what counts: they may find no memory.
+        try:
+            self.logged_in(connection)
+            if connection.session.client_instance_id is not None:
+                self._broker.client_metrics.disconnected(connection.session)
+        finally:
+            self._wake()
 
     def _wake(self) -> None:
         freed, self._freed = self._freed, []

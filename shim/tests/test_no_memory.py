@@ -147,6 +147,21 @@ def test_a_lost_connection_leaves_the_registry_although_memory_ends_before() -> 
         assert one.session.is_closed
 
 
+@pytest.mark.parametrize("step", ["logged_in", "_wake"])
+def test_a_lost_connection_leaves_the_registry_and_its_session_ends_although_memory_ends_meanwhile(
+    monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    with Broker() as broker:
+        with Connection(broker.bootstrap_servers, timeout_s=60) as client:
+            metadata(client)
+            one = broker.call(only_connection, broker)
+            monkeypatch.setattr(Registry, step, no_memory_left)
+        wait_until(lambda: one.session.is_closed, "its session ends")
+        monkeypatch.undo()
+        assert not registry(broker).connections
+        assert not registry(broker).per_ip
+
+
 def test_memory_of_frames_is_given_back_although_it_ends_while_they_are_handled(broker: Broker) -> None:
     with Connection(broker.bootstrap_servers, timeout_s=60) as client:
         metadata(client)
