@@ -43,7 +43,8 @@ class ConsumerRequests:
             return Outcome(consumer_heartbeat.still_there(request, interval_ms))
         if request.member_epoch < 0:
             if not isinstance(group, ConsumerGroup):
-                raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
+                reason = "not found" if group is None else "is not a consumer group"
+                raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {reason}.")
             decision = consumer_heartbeat.leave(group, request, runtime.image, now_ms)
         else:
             context = RequestContext(client, runtime.image, now_ms)
@@ -78,8 +79,9 @@ class ConsumerRequests:
         if isinstance(group, ConsumerGroup):
             return group
         if not create or not isinstance(group, ClassicGroup | None):
-            reason = "not found" if group is None else "is not a consumer group"
-            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {reason}.")
+            if group is None:
+                raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found.")
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
         if group is not None:
             decision.records += group.tombstones()
         return ConsumerGroup(group_id)

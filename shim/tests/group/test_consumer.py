@@ -209,6 +209,18 @@ def test_a_tie_of_assignors_goes_by_the_order_of_the_copied_votes(
 # --- fencing
 
 
+@pytest.mark.parametrize(
+    ("epoch", "missing"), [(-1, "Group none not found."), (3, "Consumer group none not found.")], ids=["leave", "stay"]
+)
+def test_a_heartbeat_to_no_consumer_group_is_told_what_there_is(node: Node, epoch: int, missing: str) -> None:
+    """In Kafka's words, which clients show."""
+    node.member("classic")
+    for group_id, told in (("none", missing), ("classic", "Group classic is not a consumer group.")):
+        with pytest.raises(KafkaError) as caught:
+            node.modern(group_id, "a", epoch)
+        assert (caught.value.code, caught.value.message) == (E.GROUP_ID_NOT_FOUND, told)
+
+
 def test_epochs_that_fence(node: Node, topic_id: bytes) -> None:
     two_members(node, topic_id)
     group = node.groups.find("g")
