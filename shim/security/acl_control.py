@@ -7,6 +7,7 @@ import logging
 from functools import partial
 
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.places import Places
 from kafka_shim.protocol.records.access_control_entry_record import AccessControlEntryRecord
 from kafka_shim.protocol.records.remove_access_control_entry_record import RemoveAccessControlEntryRecord
 from kafka_shim.security.acl import CLUSTER_NAME, AclOperation, PatternType, PermissionType, ResourceType
@@ -55,7 +56,7 @@ class AclControl:
         self._clock = clock
         self._listener = listener
         self._take_index = getattr(listener, "take_index", None)
-        self._changing = asyncio.Lock()
+        self._changing = Places(1)
         self._after_many: Callable[[], object] | None = None
         self._dismantling: asyncio.Task[None] | None = None
         self._ids = _stored(metadata)

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from importlib import import_module
 from typing import Any
 
@@ -559,42 +559,6 @@ def test_few_large_requests_are_held_at_a_time(monkeypatch: pytest.MonkeyPatch) 
     assert all(len(answer.groups) == MANY for answer in answers)
     assert held_at_last == 0
     assert 1 < most[0] <= MOST_AT_A_TIME
-
-
-def test_a_large_request_whose_waking_finds_no_memory_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    """None would be served any more: its place was lost, or all behind it waited for it."""
-
-    async def run() -> list[int]:
-        loop, places, served = asyncio.get_running_loop(), LargeRequests(VirtualClock()).places, list[int]()
-        call_soon, failures = loop.call_soon, [MemoryError()]
-
-        def call_soon_but_once(*given: Any, **how: Any) -> asyncio.Handle:
-            if failures:
-                raise failures.pop()
-            return call_soon(*given, **how)
-
-        async def use(number: int) -> None:
-            async with places:
-                served.append(number)
-                await asyncio.sleep(0)
-
-        for _ in range(MOST_AT_A_TIME):
-            await places.__aenter__()
-        lost, gone, *others = [loop.create_task(use(number)) for number in range(4)]
-        await asyncio.sleep(0)
-        gone.cancel()
-        with monkeypatch.context() as patched, suppress(StopIteration, MemoryError):
-            patched.setattr(loop, "call_soon", call_soon_but_once)
-            places.__aexit__(None, None, None).send(None)
-        try:
-            await asyncio.wait_for(asyncio.gather(*others), PATIENCE_S)
-            await asyncio.wait_for(places.__aenter__(), PATIENCE_S)
-        finally:
-            lost._log_destroy_pending = False  # type: ignore[attr-defined]
-            asyncio.tasks._unregister_task(lost)
-        return served
-
-    assert asyncio.run(run()) == [2, 3]
 
 
 def test_where_no_thread_can_be_started_the_loop_does_the_work(monkeypatch: pytest.MonkeyPatch) -> None:

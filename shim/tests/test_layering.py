@@ -25,6 +25,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "randomness",
         "internal_topics",
         "own_tags",
+        "places",
         "ports",
     ),
     (
