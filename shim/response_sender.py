@@ -7,6 +7,7 @@ takes them: `network_send` has the limits of what is read ahead, and a turn of t
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 
 from kafka_shim.frame_receiver import FrameReceiver
@@ -33,6 +34,10 @@ logger = logging.getLogger("kafka_shim.connection")
 TURN_BYTES = 512 * 1024
 # The least that a system call counts: a response may have thousands of small parts.
 CALL_BYTES = 16 * 1024
+# What sendfile raises because of the network, besides ConnectionErrors: a client that is silently gone, or cut off.
+NETWORK_ERRORS = frozenset(
+    {errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ENETDOWN, errno.EHOSTDOWN, errno.ENOBUFS}
+)
 
 
 class ResponseSender(FrameReceiver):
@@ -74,7 +79,7 @@ class ResponseSender(FrameReceiver):
         try:
             self._send_part()
         except (OSError, MemoryError) as error:
-            if not isinstance(error, ConnectionError):
+            if not isinstance(error, ConnectionError) and getattr(error, "errno", None) not in NETWORK_ERRORS:
                 reason = "no memory is left" if isinstance(error, MemoryError) else error
                 logger.warning("closing %s: records of its response cannot be read from the disk: %s", self, reason)
             self.is_closing = True
