@@ -229,11 +229,21 @@ class Registry:
             )
             metrics.connections_refused += 1
             return False
-        self.connections.add(connection)
-        self.per_ip[host] = count + 1
         name = listener.name
-        self._by_listener[name] = self._by_listener.get(name, 0) + 1
-        metrics.connections_opened += 1
+        of_listener = self._by_listener.get(name, 0)
+        opened = metrics.connections_opened + 1
+        try:
+            self._by_listener[name] = of_listener + 1
+            self.per_ip[host] = count + 1
+            self.connections.add(connection)
+        except MemoryError:  # it is not here, and `remove` takes nothing back
+            self._by_listener[name] = of_listener
+            if count:
+                self.per_ip[host] = count
+            else:
+                self.per_ip.pop(host, None)
+            raise
+        metrics.connections_opened = opened
         if name == self._protected and len(self.connections) > config.max_connections:
             others = [one for one in self.connections if one.session.listener.name != name]
             if others:

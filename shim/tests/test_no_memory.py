@@ -162,6 +162,45 @@ def test_a_lost_connection_leaves_the_registry_and_its_session_ends_although_mem
         assert not registry(broker).per_ip
 
 
+class FullDict(dict[str, int]):
+    """Finds no memory for the first entry."""
+
+    def __setitem__(self, key: str, value: int) -> None:
+        if not vars(self).setdefault("refused", False):
+            self.refused = True
+            raise MemoryError
+        super().__setitem__(key, value)
+
+
+class FullSet(set[connection.Connection]):
+    add = no_memory_left
+
+
+@pytest.mark.parametrize(
+    ("table", "full"), [("per_ip", FullDict), ("_by_listener", FullDict), ("connections", FullSet)]
+)
+def test_a_connection_that_no_memory_is_left_to_count_is_closed_and_not_counted(
+    broker: Broker, table: str, full: Callable[[Any], Any]
+) -> None:
+    found, metrics = registry(broker), broker.state.metrics
+
+    def counts() -> list[Any]:
+        open_now = metrics.connections_opened - metrics.connections_closed
+        return [len(found.connections), open_now, dict(found.per_ip), dict(found._by_listener)]
+
+    with Connection(broker.bootstrap_servers, timeout_s=60) as other:
+        metadata(other)
+        wait_until(lambda: len(found.connections) == 1, "those of the start are gone")
+        before = counts()
+        setattr(found, table, full(getattr(found, table)))
+        with Connection(broker.bootstrap_servers, timeout_s=60) as client, pytest.raises(ConnectionLostError):
+            metadata(client)
+        metadata(other)
+        assert counts() == before
+    wait_until(lambda: not found.connections, "the last one is forgotten")
+    assert counts()[1:3] == [0, {}]
+
+
 def test_memory_of_frames_is_given_back_although_it_ends_while_they_are_handled(broker: Broker) -> None:
     with Connection(broker.bootstrap_servers, timeout_s=60) as client:
         metadata(client)
