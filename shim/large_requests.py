@@ -55,9 +55,9 @@ class LargeRequests:
             await self._in_thread(dismantle, message)
 
     async def _in_thread(self, function: Callable[..., Any], *args: Any) -> Any:
+        claim = [function]
         await self._thread.take()
         self._clock.begin_work()
-        claim = [function]
         try:
             work = asyncio.get_running_loop().run_in_executor(None, _claimed, claim, args)
         except BaseException as error:

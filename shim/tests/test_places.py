@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -78,6 +81,46 @@ def test_one_whose_waking_finds_no_memory_holds_up_no_other(monkeypatch: pytest.
         finally:
             lost._log_destroy_pending = False  # type: ignore[attr-defined]
             asyncio.tasks._unregister_task(lost)
+        del lost  # its end gives nobody a place that it never had
+        gc.collect()
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(use(4), 0.05)
         return served
 
     assert asyncio.run(run()) == [2, 3]
+
+
+WITHOUT_MEMORY = """
+import asyncio
+import _testcapi
+from kafka_shim.places import Places
+
+async def main():
+    places, served = Places(1), []
+
+    async def fail():
+        async with places:
+            await asyncio.sleep(0)
+            _testcapi.set_nomemory(0, 1)
+
+    async def use(number):
+        async with places:
+            _testcapi.remove_mem_hooks()
+            served.append(number)
+
+    waiting = [asyncio.create_task(each) for each in (fail(), use(1), use(2), use(3))]
+    await asyncio.wait(waiting[-1:], timeout=20)
+    print(served[-1:])
+    for task in waiting:
+        task.cancel()
+        task._log_destroy_pending = False
+        asyncio.tasks._unregister_task(task)
+
+asyncio.run(main())
+"""
+
+
+def test_a_place_is_left_where_memory_has_ended() -> None:
+    pytest.importorskip("_testcapi")  # some Pythons come without it
+    ran = subprocess.run([sys.executable, "-c", WITHOUT_MEMORY], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (0, "[3]\n"), ran.stderr
