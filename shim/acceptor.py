@@ -268,14 +268,18 @@ class Acceptor:
 
     def _open(self, sock: socket.socket) -> None:
         sock.setblocking(False)
+        task: asyncio.Task[object] | None = None
         try:
             opened = partial(self._opened, sock)
             task = self._loop.create_task(self._loop.connect_accepted_socket(self._connect, sock))
+            self._opening.add(task)
+            task.add_done_callback(opened)
         except MemoryError:  # not raised: others may wait for their turn
+            if task is not None:
+                task.cancel()  # it has not begun
+                self._opening.discard(task)
             sock.close()
             return
-        self._opening.add(task)
-        task.add_done_callback(opened)
         self._budget.pending += 1
 
     def _opened(self, sock: socket.socket, task: asyncio.Task[object]) -> None:

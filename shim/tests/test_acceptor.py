@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import re
 import resource
@@ -244,11 +245,24 @@ def fails_in_its_task(function: Callable[..., Any], kept: list[Any]) -> Callable
     return call
 
 
+def fails_to_be_watched(function: Callable[..., Any], kept: list[Any]) -> Callable[..., Any]:
+    class Task(asyncio.Task[Any]):
+        def add_done_callback(self, *arguments: Any, **named: Any) -> None:
+            if kept:
+                super().add_done_callback(*arguments, **named)
+            else:
+                kept.append(arguments)
+                raise MemoryError
+
+    return lambda work: Task(work, loop=asyncio.get_running_loop())
+
+
 FAILING = [
     ("has_room", fails_once, 1),
     ("call_soon", fails_once, 0),
     ("connect_accepted_socket", fails_once, 1),
     ("connect_accepted_socket", fails_in_its_task, 1),
+    ("create_task", fails_to_be_watched, 1),
 ]
 
 
