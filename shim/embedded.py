@@ -199,7 +199,6 @@ class Broker(EmbeddedClient):
             self._process.stop()
         elif self._loop is not None and self._asked is not None and self._thread is not None:
             with suppress(RuntimeError):  # its loop is closed: an earlier stop gave up waiting for it
-                self._loop.call_soon_threadsafe(self._faults.release_all)  # the stop waits for callers that are held
                 self._loop.call_soon_threadsafe(self._asked.set)
             self._thread.join(STOP_SECONDS)
             if self._thread.is_alive():

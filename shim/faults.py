@@ -131,11 +131,12 @@ class _Armed:
 class Faults:
     """The armed points of one broker. Event-loop thread only, except `arm` before the start."""
 
-    __slots__ = ("_owns_process", "_points", "armed")
+    __slots__ = ("_holds_nobody", "_owns_process", "_points", "armed")
 
     def __init__(self, specification: str | None = None, *, owns_process: bool = True) -> None:
         """`owns_process`: whether the process is the broker's, so that it may end here."""
         self._owns_process = owns_process
+        self._holds_nobody = False
         # Hot paths read it before they call `reach`.
         self.armed = False
         self._points: dict[str, _Armed] = {}
@@ -176,8 +177,14 @@ class Faults:
             if part.strip():
                 self._arm_text(part.strip())
 
-    def release_all(self) -> None:
-        """Release all held callers; the points stay armed."""
+    def begin(self) -> None:
+        """A broker begins to use these points."""
+        self._holds_nobody = False
+
+    def end(self) -> None:
+        """The broker stops, and would wait for callers that are held: they go on, and no other is held. The points stay
+        armed."""
+        self._holds_nobody = True
         for point in list(self._points):
             self.release(point)
 
@@ -195,7 +202,7 @@ class Faults:
     def holds(self, point: str) -> bool:
         """Returns whether `gate` may hold a caller at `point`. Such a caller must be able to wait."""
         armed = self._points.get(point)
-        return armed is not None and armed.action == "hold"
+        return armed is not None and armed.action == "hold" and not self._holds_nobody
 
     def reached(self, point: str) -> int:
         """Returns how often an armed point was reached since it was armed."""
@@ -219,7 +226,7 @@ class Faults:
         if not self.armed:
             return
         armed = self._points.get(point)
-        if armed is None or armed.action != "hold":
+        if armed is None or not self.holds(point):
             self.reach(point, **facts)
         elif armed.is_due(facts):
             import asyncio

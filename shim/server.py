@@ -60,6 +60,7 @@ class Server:
         broker.config = config
         broker.clock = clock or RealClock()
         broker.faults = faults or Faults()
+        broker.faults.begin()
         broker.metrics = Metrics()
         broker.node_id = config.node_id
         broker.fetch_sessions = FetchSessionCache(config.max_incremental_fetch_session_cache_slots, broker.clock.random)
@@ -286,6 +287,7 @@ class Server:
                 broker.faults.reach("server.stopping")
             except Exception:  # as in Kafka, what fails at a stop ends none of the rest
                 logger.exception("a step of the stop failed")
+        broker.faults.end()
         self._socket_server.close()
         await self._socket_server.opened()  # `_drain` closes connections
         self._registry.stop()
