@@ -61,8 +61,10 @@ class Pairs:
         """Pairs two values. Returns False if the recorded value is already paired with a different live value."""
         if recorded in NO_ID or live in NO_ID or (field == "session_id" and 0 in (recorded, live)):
             return bool(recorded == live)
-        self._live.add((kind_of(field), live))
-        return bool(self._pairs.setdefault((kind_of(field), recorded), live) == live)
+        is_pair = bool(self._pairs.setdefault((kind_of(field), recorded), live) == live)
+        if is_pair:
+            self._live.add((kind_of(field), live))
+        return is_pair
 
     def relearn(self, field: str, recorded: Any, live: Any) -> None:
         """Pairs two values and replaces an earlier pair. For ids that are reused, such as fetch session ids."""

@@ -41,6 +41,14 @@ def test_entries_that_differ_in_ids_alone_are_matched_by_the_pairs_that_are_know
     assert differences(before, now, pairs)
 
 
+def test_an_id_that_differed_has_no_pair() -> None:
+    pairs = Pairs()
+    assert pairs.learn("member_id", "a", "y")
+    assert not pairs.learn("member_id", "a", "x")
+    recorded, now = ([DescribedGroupMember(member_id=each) for each in ids] for ids in ("ab", "xy"))
+    assert differences(recorded, now, pairs) == []
+
+
 def test_entries_of_a_list_are_matched_without_ignored_fields() -> None:
     recorded = [DescribeLogDirsResult(log_dir=name, is_cordoned=one) for name, one in (("/a", True), ("/b", False))]
     now = [DescribeLogDirsResult(log_dir=name, is_cordoned=one) for name, one in (("/c", False), ("/d", True))]
