@@ -48,6 +48,8 @@ class Fetched:
         self._pairs = pairs
         self._before: dict[Partition, Seen] = defaultdict(Seen)
         self._now: dict[Partition, Seen] = defaultdict(Seen)
+        # How much of the recorded was known when it was last asked for.
+        self._asked: dict[Partition, tuple[int, int]] = {}
 
     def add(self, request: Any, recorded: Any, live: Any) -> None:
         """Adds the recorded and the live response to one Fetch request. Recorded topic ids are
@@ -62,16 +64,31 @@ class Fetched:
                 for part in topic.partitions:
                     side[name, part.partition_index].add(part, committed=committed)
 
-    def missing(self) -> Iterator[Question]:
+    def missing(self, *, again: bool = True) -> Iterator[Question]:
         """Yields the additional fetches that the live broker must serve so that every recorded record
-        can be compared.
+        can be compared. Unless `again`, none of a partition of which nothing was recorded since the last call.
         """
         for where, before in self._before.items():
+            recorded = len(before.records), len(before.aborted) and len(before.committed)
+            if not again and self._asked.get(where) == recorded:
+                continue
+            self._asked[where] = recorded
             now = self._now[where]
             if missed := before.records.keys() - now.records.keys():
                 yield Question(where, now, missed, committed=False)
             if before.aborted:
                 yield Question(where, now, before.committed, committed=True)
+
+    def end(self, topic: str) -> tuple[int, list[list[str]]]:
+        """Compares as `compare`, and forgets, what was fetched by name of a topic that is deleted: the offsets of the
+        next one of this name begin anew.
+        """
+        ended = Fetched(self._pairs)
+        for mine, its in ((self._before, ended._before), (self._now, ended._now)):
+            for where in [where for where in mine if where[0] == topic]:
+                its[where] = mine.pop(where)
+                self._asked.pop(where, None)
+        return ended.compare()
 
     def compare(self, *, is_whole: bool = True) -> tuple[int, list[list[str]]]:
         """Returns (number of records compared, differences). The differences are a list of lines for each partition. If

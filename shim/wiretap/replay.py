@@ -24,7 +24,7 @@ from kafka_shim.wiretap.capture import CaptureWriter, Entry, Kind
 from kafka_shim.wiretap.compare import PASSING, Pairs, answers_differ, batches_of, is_invented
 from kafka_shim.wiretap.fetched import Fetched
 from kafka_shim.wiretap.frames import Request, build_request, error_codes, parse_request, parse_response
-from kafka_shim.wiretap.order import END_TXN, FETCH, JOIN_GROUP, arranged, windows
+from kafka_shim.wiretap.order import DELETE_TOPICS, END_TXN, FETCH, JOIN_GROUP, arranged, windows
 from kafka_shim.wiretap.recorder import Dial, close, dial_plain, read_frame
 
 TYPE_CHECKING = False
@@ -32,8 +32,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 API_VERSIONS, DESCRIBE_TRANSACTIONS = 18, 65
-# DeleteTopics and DeleteRecords: what was fetched before cannot be fetched after them.
-DELETIONS = {20, 21}
+DELETE_RECORDS = 21
+# What was fetched before cannot be fetched after them.
+DELETIONS = {DELETE_TOPICS, DELETE_RECORDS}
 AT_PRODUCER_ID, AT_PRODUCER_EPOCH, AT_CRC, CRC_FROM = 43, 51, 17, 21
 
 
@@ -138,7 +139,7 @@ class Replayer:
             connection.send(entry.frame)
             return
         if recorded.api_key in DELETIONS:
-            await self._fetch_missing()
+            await self._fetch_missing(again=False)
         live = parse_request(entry.frame)
         frame = entry.frame
         if live.message is not None:
@@ -174,6 +175,10 @@ class Replayer:
             return
         if sent.recorded.api_key == END_TXN and not live.error_code:
             await self._await_markers(sent.live.message.transactional_id)
+        if sent.recorded.api_key == DELETE_TOPICS:
+            for topic in recorded.responses:
+                if topic.name and not topic.error_code:
+                    self._tell_records(number, self._fetched.end(topic.name))
         lines = answers_differ(recorded, live, self._pairs)
         if lines:
             self._find(sent, lines)
@@ -267,13 +272,17 @@ class Replayer:
 
     async def _compare_records(self, number: int) -> None:
         """Compares all records, after those were fetched that are missing."""
-        await self._fetch_missing()
-        self.outcome.records, found = self._fetched.compare()
+        await self._fetch_missing(again=True)
+        self._tell_records(number, self._fetched.compare())
+
+    def _tell_records(self, number: int, compared: tuple[int, list[list[str]]]) -> None:
+        count, found = compared
+        self.outcome.records += count
         self.outcome.findings += [Finding(number, "Fetch", lines) for lines in found]
 
-    async def _fetch_missing(self) -> None:
+    async def _fetch_missing(self, *, again: bool) -> None:
         """Fetches the recorded records that no live fetch returned."""
-        for question in self._fetched.missing():
+        for question in self._fetched.missing(again=again):
             while question.message is not None:
                 question.take(await self._ask(FETCH, question.version, question.message))
 

@@ -87,3 +87,23 @@ def test_a_topic_is_asked_for_by_what_it_was_fetched_by() -> None:
     assert by_name is not None
     assert (by_id.topics[0].topic_id, by_id.topics[0].topic, by_id.isolation_level) == (b"i" * 16, "", 0)
     assert (by_name.topics[0].topic_id, by_name.topics[0].topic, by_name.isolation_level) == (bytes(16), "t", 1)
+
+
+def test_of_what_is_known_already_nothing_is_asked_for_again_before_the_end() -> None:
+    """A recording of a test suite deletes a topic in each of its tests."""
+    fetched = Fetched(Pairs())
+    one = answer(batch(0, b"a", 5), aborted=((5, 0),))
+    fetched.add(READ_COMMITTED, one, one)
+    assert [len(list(fetched.missing(again=again))) for again in (False, False, True)] == [1, 0, 1]
+    fetched.add(READ_COMMITTED, answer(batch(1, b"b", 5)), answer())
+    assert len(list(fetched.missing(again=False))) == 2
+
+
+def test_a_topic_that_is_made_anew_has_records_of_its_own() -> None:
+    fetched = Fetched(Pairs())
+    fetched.add(READ_COMMITTED, answer(batch(0, b"a"), batch(1, b"b")), answer(batch(0, b"a"), batch(1, b"b")))
+    assert fetched.end("t") == (2, [])
+    fetched.add(READ_COMMITTED, answer(batch(0, b"x"), batch(1, b"y")), answer(batch(0, b"x")))
+    (question,) = fetched.missing()
+    question.take(answer(batch(1, b"y")))
+    assert fetched.compare() == (2, [])
