@@ -83,7 +83,8 @@ class Completion:
         self._tasks: set[Task[None]] = set()
 
     async def settle(self, patience_s: float) -> None:
-        """Await the completions under way, for so long at most."""
+        """Try once more what failed, and await the completions under way, for so long at most."""
+        self._retries.at_once()
         if self._tasks:
             import asyncio
 
@@ -104,7 +105,6 @@ class Completion:
     def _finish_marking(self, slot: Slot, prepared: Transaction) -> None:
         """Write the markers and COMPLETE, later than PREPARE. Every failure is retried, or the transaction would never
         end."""
-
         flushes: list[Flush] = []
 
         def steps() -> Steps:

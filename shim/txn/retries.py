@@ -35,17 +35,23 @@ class Retries:
         self._explanations = explanations
         self._lines = LineLimit(logger, clock, level=logging.INFO)
         self._warnings = LineLimit(logger, clock)
-        self._timers: dict[str, Timer] = {}
+        self._timers: dict[str, tuple[Timer, Callable[[], None]]] = {}
         self._is_stopped = False
 
     def stop(self) -> None:
         """Cancel all. The next start resumes prepared transactions."""
         self._is_stopped = True
-        for timer in self._timers.values():
+        for timer, _ in self._timers.values():
             timer.cancel()
         self._timers.clear()
         self._lines.close()
         self._warnings.close()
+
+    def at_once(self) -> None:
+        """Have each tried now instead of after its pause."""
+        for timer, run in list(self._timers.values()):
+            timer.cancel()
+            run()
 
     def __contains__(self, transactional_id: str) -> bool:
         return transactional_id in self._timers
@@ -61,9 +67,9 @@ class Retries:
 
         # `resolve`, or an id made anew, may come while the timer of an earlier failure still runs.
         if (earlier := self._timers.pop(transactional_id, None)) is not None:
-            earlier.cancel()
+            earlier[0].cancel()
         slot.pause_ms = min(2 * slot.pause_ms, LONGEST_PAUSE_MS) or FIRST_PAUSE_MS
-        self._timers[transactional_id] = self._clock.call_later(slot.pause_ms, run)
+        self._timers[transactional_id] = self._clock.call_later(slot.pause_ms, run), run
 
     def say(
         self,

@@ -51,3 +51,19 @@ def test_a_stop_completes_a_transaction_whose_markers_are_written_on_later_turns
     monkeypatch.setattr(completion.Completion, "resume_all", lambda self, slots: slots.clear())
     with Broker(data_dir=tmp_path) as broker:
         assert states(broker, "x") == ["CompleteCommit"]
+
+
+def test_a_stop_tries_once_more_to_write_a_marker_that_failed(tmp_path: Path, monkeypatch) -> None:
+    with Broker(data_dir=tmp_path, clock="virtual") as broker, Connection(broker.bootstrap_servers) as client:
+        create_topic(client, "t", 1)
+        client.request(make("FindCoordinator", key_type=1, coordinator_keys=["x"]), 4)
+        begun = client.request(make("InitProducerId", transactional_id="x", transaction_timeout_ms=60_000), 5)
+        owner = {"producer_id": begun.producer_id, "producer_epoch": begun.producer_epoch}
+        write = produce("t", 0, [(b"k", b"v")], transactional_id="x", transactional=True, base_sequence=0, **owner)
+        check(client.request(write, 12).responses[0].partition_responses[0].error_code)
+        broker.faults.arm("log.before_write", "oserror", nth=1, where={"topic": "t"})
+        check(client.request(make("EndTxn", transactional_id="x", committed=True, **owner), 5).error_code)
+        assert states(broker, "x") == ["PrepareCommit"]
+    monkeypatch.setattr(completion.Completion, "resume_all", lambda self, slots: slots.clear())
+    with Broker(data_dir=tmp_path) as broker:
+        assert states(broker, "x") == ["CompleteCommit"]
