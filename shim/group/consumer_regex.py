@@ -69,7 +69,8 @@ def update_regex(group: ConsumerGroup, old: ConsumerMember, new: ConsumerMember,
     if not is_due and not counts:
         return status
     newest = next(iter(group.resolved.values()), None)
-    last_refresh_ms = -MAX_INT64 if newest is None else newest.timestamp_ms
+    # A time to come is unknown, as in `consumer_target.is_too_early`.
+    last_refresh_ms = -MAX_INT64 if newest is None or newest.timestamp_ms > now_ms else newest.timestamp_ms
     if now_ms <= last_refresh_ms + MIN_REFRESH_INTERVAL_MS:
         return status
     wanted = _count_wanted(group, old, new)

@@ -35,7 +35,7 @@ def uninitialized_states(
             continue
         if (
             topic_id in group.initializing
-            and now_ms - group.initializing_ms.get(topic_id, now_ms - retry_ms) < retry_ms
+            and 0 <= now_ms - group.initializing_ms.get(topic_id, now_ms - retry_ms) < retry_ms
         ):
             partitions |= group.initializing[topic_id].partitions
         if len(partitions) < len(topic.partitions):

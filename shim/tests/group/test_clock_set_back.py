@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 HOUR_MS = 3_600_000
 
 
-def consumer(client: Connection, member_id: str) -> Any:
-    fields: dict[str, Any] = {"subscribed_topic_names": ["t"], "rebalance_timeout_ms": 60_000, "topic_partitions": []}
+def consumer(client: Connection, member_id: str, epoch: int = 0, **subscribed: str) -> Any:
+    fields: dict[str, Any] = subscribed or {"subscribed_topic_names": ["t"]}
+    fields |= {"member_epoch": epoch, "rebalance_timeout_ms": 60_000, "topic_partitions": []}
     return client.request(make("ConsumerGroupHeartbeat", group_id="g", member_id=member_id, **fields), 1)
 
 
@@ -48,6 +49,24 @@ def _set_back(
 
 def test_a_consumer_group_goes_on_after_the_clock_was_set_back(broker: Broker, client: Connection) -> None:
     _set_back(broker, client, consumer, make("ConsumerGroupDescribe", group_ids=["g"]), 0)
+
+
+def test_an_expression_is_resolved_after_the_clock_was_set_back(broker: Broker, client: Connection) -> None:
+    for topic in ("t", "u"):
+        create_topic(client, topic, 1)
+    check(client.request(make("FindCoordinator", key_type=0, coordinator_keys=["g"]), 4).coordinators[0].error_code)
+    check(consumer(client, "a", subscribed_topic_regex="t.*").error_code)
+    broker.clock.advance("10s")
+    broker.call(broker.state.clock.set_wall, broker.clock.now_ms() - HOUR_MS)
+    epoch = 0
+    for _ in range(2):  # the second one is behind the resolution
+        joined = consumer(client, "b", epoch, subscribed_topic_regex="u.*")
+        check(joined.error_code)
+        epoch = joined.member_epoch
+        broker.clock.advance("2s")
+    (group,) = client.request(make("ConsumerGroupDescribe", group_ids=["g"]), 0).groups
+    targets = {member.member_id: member.target_assignment.topic_partitions for member in group.members}
+    assert [one.topic_name for one in targets["b"]] == ["u"]
 
 
 def test_a_streams_group_goes_on_after_the_clock_was_set_back(broker: Broker, client: Connection) -> None:
