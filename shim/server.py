@@ -301,7 +301,7 @@ class Server:
         await self._drain()
         # What was answered is completed: Apache Kafka leaves out the markers of a transaction that it finds prepared at
         # its start, as its partitions have no leader then (TransactionMarkerChannelManager).
-        await broker.transactions.completion.settle(DRAIN_SECONDS)
+        await broker.transactions.settle(DRAIN_SECONDS)
         broker.transactions.stop()
         broker.batch_checks.stop()
         self._socket_server.stop()

@@ -88,7 +88,10 @@ class Completion:
         if self._tasks:
             import asyncio
 
-            await asyncio.wait(self._tasks, timeout=patience_s)
+            loop = asyncio.get_running_loop()
+            ends_s = loop.time() + patience_s
+            while self._tasks and (left_s := ends_s - loop.time()) > 0:  # one may begin meanwhile
+                await asyncio.wait(self._tasks, timeout=left_s)
 
     def stop(self) -> None:
         """Stop retries and tasks. The next start resumes prepared transactions."""

@@ -98,6 +98,13 @@ class TransactionCoordinator:
         if not self._log.unloaded:
             self._scheduler.cancel(LATE_LOADS)
 
+    async def settle(self, patience_s: float) -> None:
+        """Before the stop: begin no more ends, and complete those that were answered, for so long at most."""
+        self._scheduler.stop()
+        await self.completion.settle(patience_s)
+        if left := sum(slot.pending for slot in self._log.slots.values()):
+            logger.warning("transactions that stay prepared until the next start: %d", left)
+
     def stop(self) -> None:
         """Stop the timers. No state is lost, because all of it is in records."""
         self._scheduler.stop()

@@ -67,3 +67,39 @@ def test_a_stop_tries_once_more_to_write_a_marker_that_failed(tmp_path: Path, mo
     monkeypatch.setattr(completion.Completion, "resume_all", lambda self, slots: slots.clear())
     with Broker(data_dir=tmp_path) as broker:
         assert states(broker, "x") == ["CompleteCommit"]
+
+
+def test_a_stop_awaits_what_begins_meanwhile_and_tells_what_is_left(tmp_path: Path, monkeypatch, caplog) -> None:
+    """As a retry that is due while the markers of another transaction are written."""
+
+    async def settle(state) -> None:
+        own = state.transactions.completion
+
+        def begin(then) -> None:
+            task = asyncio.get_running_loop().create_task(then())
+            own._tasks.add(task)
+            task.add_done_callback(own._tasks.discard)
+
+        async def last() -> None:
+            await asyncio.sleep(0.01)
+            ended.append(True)
+
+        async def first() -> None:
+            begin(last)
+
+        begin(first)
+        await state.transactions.settle(60)
+
+    ended: list[bool] = []
+    with Broker(data_dir=tmp_path, clock="virtual") as broker, Connection(broker.bootstrap_servers) as client:
+        create_topic(client, "t", 1)
+        client.request(make("FindCoordinator", key_type=1, coordinator_keys=["x"]), 4)
+        begun = client.request(make("InitProducerId", transactional_id="x", transaction_timeout_ms=60_000), 5)
+        owner = {"producer_id": begun.producer_id, "producer_epoch": begun.producer_epoch}
+        write = produce("t", 0, [(b"k", b"v")], transactional_id="x", transactional=True, base_sequence=0, **owner)
+        check(client.request(write, 12).responses[0].partition_responses[0].error_code)
+        broker.faults.arm("log.before_write", "oserror", where={"topic": "t"})
+        check(client.request(make("EndTxn", transactional_id="x", committed=True, **owner), 5).error_code)
+        broker.call(settle, broker.state)
+        assert ended
+        assert "transactions that stay prepared until the next start: 1" in caplog.text
