@@ -4,6 +4,7 @@ over."""
 from __future__ import annotations
 
 import json
+import os
 import sys
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -14,7 +15,7 @@ import click
 from kafka_shim.commands.directories import Directory, fail, opened, reason_of, replayed
 from kafka_shim.commands.options import counted
 from kafka_shim.config import escaped
-from kafka_shim.internal_topics import CLUSTER_METADATA_TOPIC
+from kafka_shim.internal_topics import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from kafka_shim.storage.data_dir import META_PROPERTIES
 from kafka_shim.storage.names import partition_of
 from kafka_shim.storage.results import StorageError
@@ -182,6 +183,12 @@ def upgrade_to_kafka(
             "Serve the directory once more and stop the broker with SIGTERM first: a transaction that was being ended"
             " when it was killed may stay open for ever, as Kafka does not write its markers at such a start."
         )
+    elif prepared := sum(map(_prepared, directories)):
+        notes.append(
+            f"{counted(prepared, 'transaction')} {'is' if prepared == 1 else 'are'} being ended, and may stay open for"
+            " ever, as Kafka does not write their markers at its start: first serve the directory until `kafka-shim"
+            " transactions list` shows none that is PrepareCommit or PrepareAbort."
+        )
     content = "".join(f"{name}={escaped(value)}\n" for name, value in properties.items())
     try:
         path.write_text(content)
@@ -205,6 +212,29 @@ def upgrade_to_kafka(
     click.echo("Start Apache Kafka 4.3.1 or newer, in its folder:")
     for command in commands:
         click.echo(f"  {command}")
+
+
+def _prepared(directory: str) -> int:
+    """How many transactions of a whole directory have an end that is decided and not complete."""
+    from kafka_shim.cext.batch import scan_all
+    from kafka_shim.cext.records import iterate
+    from kafka_shim.storage.regular_files import read_file
+    from kafka_shim.txn.records import UnknownVersion, decode_key, decode_value
+
+    newest: dict[str, bool] = {}
+    for folder in Path(directory).glob(f"{TRANSACTION_STATE_TOPIC}-*"):
+        for path in sorted(folder.glob("*.log")) if partition_of(folder.name) is not None else ():
+            content = read_file(os.fspath(path))
+            for batch in scan_all(content):
+                for record in iterate(content, batch.position, batch.position + batch.size_bytes):
+                    if batch.is_control or record.key is None:
+                        continue
+                    try:
+                        name, value = decode_key(record.key), record.value
+                        newest[name] = value is not None and decode_value(name, value).is_prepared
+                    except UnknownVersion:  # as at a start
+                        continue
+    return sum(newest.values())
 
 
 def _properties(directories: tuple[str, ...], listener: str, controller_listener: str) -> tuple[dict[str, str], int]:

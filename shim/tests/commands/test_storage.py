@@ -18,7 +18,7 @@ from kafka_shim.protocol.record_frames import ControlType, encode_metadata
 from kafka_shim.protocol.records.remove_topic_record import RemoveTopicRecord
 from kafka_shim.storage.results import StorageError
 from kafka_shim.targets.base import free_ports
-from kafka_shim.targets.requests import create_topic, make
+from kafka_shim.targets.requests import create_topic, make, produce
 from kafka_shim.tests.metadata.opened import opened
 from kafka_shim.tests.test_server import served
 from kafka_shim.uuids import uuid_text
@@ -447,6 +447,27 @@ def test_who_hands_a_killed_brokers_directory_to_kafka_is_told_to_start_it_once_
     out = capsys.readouterr().out
     assert "The last stop was clean." in out
     assert "once more" not in out
+
+
+def test_who_hands_prepared_transactions_to_kafka_is_told_to_serve_them_first(tmp_path, capsys, monkeypatch):
+    """A disk refuses the marker until after the clean stop: Kafka does not write it."""
+    monkeypatch.chdir(tmp_path)
+    command = ["storage", "upgrade-to-kafka", str(tmp_path / "d"), "--force"]
+    with Broker(data_dir=tmp_path / "d") as broker, Connection(broker.bootstrap_servers) as client:
+        create_topic(client, "t", 1)
+        client.request(make("FindCoordinator", key_type=1, coordinator_keys=["x"]), 4)
+        begun = client.request(make("InitProducerId", transactional_id="x", transaction_timeout_ms=60_000), 5)
+        owner = {"producer_id": begun.producer_id, "producer_epoch": begun.producer_epoch}
+        batch = produce("t", 0, [(b"k", b"v")], transactional_id="x", transactional=True, base_sequence=0, **owner)
+        assert client.request(batch, 12).responses[0].partition_responses[0].error_code == 0
+        broker.faults.arm("log.before_write", "oserror", "ENOSPC", where={"topic": "t"})
+        assert client.request(make("EndTxn", transactional_id="x", committed=True, **owner), 5).error_code == 0
+    assert main(command) == 0
+    assert "1 transaction is being ended, and may stay open for ever" in capsys.readouterr().out
+    with Broker(data_dir=tmp_path / "d"):
+        pass
+    assert main(command) == 0
+    assert "being ended" not in capsys.readouterr().out
 
 
 def test_who_hands_acls_to_kafka_is_told_what_makes_it_ask_them(tmp_path, capsys, monkeypatch):
