@@ -34,6 +34,7 @@ from kafka_shim.storage.open_files import raise_limit
 from kafka_shim.turns import Turns
 from kafka_shim.txn.coordinator import TransactionCoordinator
 from kafka_shim.txn.producer_ids import ProducerIds
+from kafka_shim.txn.settling import settle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,8 +47,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kafka_shim.server")
 
-# How long a clean stop waits for requests in progress, for transactions that end, and then for clients to receive their
-# last responses.
+# How long a clean stop waits for requests in progress and for transactions that end; and for clients to receive their
+# last responses, which is also the least for those transactions.
 DRAIN_SECONDS = 5.0
 FLUSH_SECONDS = 1.0
 
@@ -299,9 +300,8 @@ class Server:
             broker.share_partitions.stop()
         broker.share_state.stop()
         await self._drain()
-        # What was answered is completed: Apache Kafka leaves out the markers of a transaction that it finds prepared at
-        # its start, as its partitions have no leader then (TransactionMarkerChannelManager).
-        await broker.transactions.settle(DRAIN_SECONDS)
+        left_s = DRAIN_SECONDS - (time.monotonic_ns() - started_ns) / 1e9
+        await settle(broker.transactions, max(left_s, FLUSH_SECONDS))
         broker.transactions.stop()
         broker.batch_checks.stop()
         self._socket_server.stop()

@@ -78,25 +78,14 @@ class Completion:
         self._explanations = explanations
         # One share of a turn for the markers of all large transactions.
         self._turns = Turns(clock)
-        self._retries = Retries(clock, explanations)
+        self.retries = Retries(clock, explanations)
         # Tasks that wait for the disk. asyncio keeps no reference to them.
-        self._tasks: set[Task[None]] = set()
-
-    async def settle(self, patience_s: float) -> None:
-        """Try once more what failed, and await the completions under way, for so long at most."""
-        self._retries.at_once()
-        if self._tasks:
-            import asyncio
-
-            loop = asyncio.get_running_loop()
-            ends_s = loop.time() + patience_s
-            while self._tasks and (left_s := ends_s - loop.time()) > 0:  # one may begin meanwhile
-                await asyncio.wait(self._tasks, timeout=left_s)
+        self.tasks: set[Task[None]] = set()
 
     def stop(self) -> None:
         """Stop retries and tasks. The next start resumes prepared transactions."""
-        self._retries.stop()
-        for task in self._tasks:
+        self.retries.stop()
+        for task in self.tasks:
             if not task.get_loop().is_closed():
                 task.cancel()
 
@@ -162,8 +151,8 @@ class Completion:
                 step = ending.advance()
             return
         task = loop.create_task(self._run_on(ending, step, transactional_id))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
 
     @staticmethod
     async def _run_on(ending: Ending, step: Step, transactional_id: str) -> None:
@@ -274,7 +263,7 @@ class Completion:
             slot.stuck = text
             slot.refused |= {partition}
         now_ms = self._clock.now_ms()
-        self._retries.say(slot, prepared.transactional_id, partition, now_ms, text, is_final=is_final)
+        self.retries.say(slot, prepared.transactional_id, partition, now_ms, text, is_final=is_final)
 
     def _complete(self, slot: Slot, prepared: Transaction, flushes: list[Flush]) -> Transaction:
         """Write COMPLETE if every marker is written, unless the transaction is gone since the caller waited for the
@@ -288,13 +277,13 @@ class Completion:
                 flush = self._log.write(slot, completed)
             except KafkaError as error:
                 text = f"cannot write the end, trying on: {error}"
-                self._retries.say(slot, prepared.transactional_id, None, now_ms, text)
+                self.retries.say(slot, prepared.transactional_id, None, now_ms, text)
                 self._retry_later(slot, prepared)
                 return completed
             # Before any call, which may find no memory: COMPLETE counts.
             slot.pending = False
             slot.stuck, slot.refused = "", NOTHING_REFUSED
-            self._retries.done(slot)
+            self.retries.done(slot)
             _add(flush, flushes)
         elif not slot.refused.issuperset(slot.unmarked):
             self._retry_later(slot, prepared)
@@ -309,11 +298,11 @@ class Completion:
             else:
                 self._finish_marking(slot, prepared)
 
-        self._retries.later(slot, prepared.transactional_id, retry)
+        self.retries.later(slot, prepared.transactional_id, retry)
 
     def retry_forgotten(self, slot: Slot, prepared: Transaction) -> None:
         """Go on with a completion that failed and has no retry: there was no memory for its timer."""
-        if not slot.pending or slot.is_ending or prepared.transactional_id in self._retries:
+        if not slot.pending or slot.is_ending or prepared.transactional_id in self.retries:
             return
         if not slot.unmarked or not slot.refused.issuperset(slot.unmarked):
             self._finish_marking(slot, prepared)
@@ -355,7 +344,7 @@ class Completion:
                 offline.append((topic, partition))
                 done.append(f"{topic}-{partition}: {error}, it gets its marker later")
         slot.unmarked, slot.stuck, slot.refused = dict.fromkeys(offline), "", NOTHING_REFUSED
-        self._retries.done(slot)
+        self.retries.done(slot)
 
         def steps() -> Steps:
             slot.is_ending = True

@@ -73,7 +73,7 @@ class TransactionCoordinator:
         self._log = TransactionLog(config, logs, metadata, self.explanations)
         self.completion = Completion(self._log, clock, logs, metadata, faults, self.explanations)
         # Set from start() to stop().
-        self._scheduler = Scheduler(clock)
+        self.scheduler = Scheduler(clock)
 
     # --- life
 
@@ -82,32 +82,25 @@ class TransactionCoordinator:
         self.producer_ids.loaded(self._log.load())
         self.completion.resume_all(list(self._log.slots.values()))
         if self._log.unloaded:
-            self._scheduler.every(LATE_LOADS, LATE_LOAD_INTERVAL_MS, self._load_rest)
+            self.scheduler.every(LATE_LOADS, LATE_LOAD_INTERVAL_MS, self._load_rest)
         config = self._config
-        every = self._scheduler.every
+        every = self.scheduler.every
         every("abort", config.transaction_abort_timed_out_transaction_cleanup_interval_ms, self.abort_timed_out)
         every("expire", config.transaction_remove_expired_transaction_cleanup_interval_ms, self.remove_expired)
 
     def _load_rest(self) -> None:
         """Serve what the start could not read, once it can be read."""
-        if not self._scheduler.is_scheduled(LATE_LOAD):
-            self._scheduler.in_slices(LATE_LOAD, self._late_load())
+        if not self.scheduler.is_scheduled(LATE_LOAD):
+            self.scheduler.in_slices(LATE_LOAD, self._late_load())
 
     def _late_load(self) -> Generator[None, None, None]:
         yield from self._log.load_rest(self.completion.resume_all)
         if not self._log.unloaded:
-            self._scheduler.cancel(LATE_LOADS)
-
-    async def settle(self, patience_s: float) -> None:
-        """Before the stop: begin no more ends, and complete those that were answered, for so long at most."""
-        self._scheduler.stop()
-        await self.completion.settle(patience_s)
-        if left := sum(slot.pending for slot in self._log.slots.values()):
-            logger.warning("transactions that stay prepared until the next start: %d", left)
+            self.scheduler.cancel(LATE_LOADS)
 
     def stop(self) -> None:
         """Stop the timers. No state is lost, because all of it is in records."""
-        self._scheduler.stop()
+        self.scheduler.stop()
         self.completion.stop()
 
     def partition_for(self, transactional_id: str) -> int:
@@ -328,8 +321,8 @@ class TransactionCoordinator:
 
     def abort_timed_out(self) -> None:
         """Abort every transaction that is older than its timeout (B13), in slices. Prepared ones go on."""
-        if not self._scheduler.is_scheduled(ABORTS):
-            self._scheduler.in_slices(ABORTS, self._slices_of_aborts())
+        if not self.scheduler.is_scheduled(ABORTS):
+            self.scheduler.in_slices(ABORTS, self._slices_of_aborts())
 
     def _slices_of_aborts(self) -> Generator[None, None, None]:
         now_ms = self.clock.now_ms()
@@ -362,9 +355,9 @@ class TransactionCoordinator:
     def remove_expired(self) -> None:
         """Write tombstones for transactional ids that were not used for `transactional.id.expiration.ms` (B7), in
         slices."""
-        if not self._scheduler.is_scheduled(EXPIRY):
+        if not self.scheduler.is_scheduled(EXPIRY):
             expiration_ms = self._config.transactional_id_expiration_ms
-            self._scheduler.in_slices(EXPIRY, expiry.remove_expired(self._log, self.clock, expiration_ms))
+            self.scheduler.in_slices(EXPIRY, expiry.remove_expired(self._log, self.clock, expiration_ms))
 
     # --- administration
 

@@ -169,7 +169,7 @@ def test_slices_of_aborts_follow_each_other_and_leave_alone_what_ended_meanwhile
         node.coordinator.abort_timed_out()
         assert node.coordinator.describe(last).state is ONGOING
         node.end(last, producers[last], True)
-        while node.coordinator._scheduler.is_scheduled(ABORTS):  # noqa: ASYNC110  (a slice wakes nobody)
+        while node.coordinator.scheduler.is_scheduled(ABORTS):  # noqa: ASYNC110  (a slice wakes nobody)
             await asyncio.sleep(0)
 
     asyncio.run(scenario())
@@ -312,7 +312,7 @@ def test_a_marker_that_is_not_on_the_disk_does_not_complete_the_transaction(flus
             await node.coordinator.end_stepwise("app", *producer, True, TV2)
         assert caught.value.code is ErrorCode.NOT_COORDINATOR
         node.clock.advance(1000)
-        await until(lambda: not node.coordinator.completion._tasks)
+        await until(lambda: not node.coordinator.completion.tasks)
         assert node.logs.find("orders", 1) is None
         assert node.coordinator.describe("app").state is PREPARE_COMMIT
         node.faults.disarm()
@@ -489,7 +489,7 @@ def test_of_very_many_refused_markers_the_first_hundred_have_a_reason_in_the_his
         with monkeypatch.context() as patch:
             patch.setattr("kafka_shim.cext.segment.append", put)
             outcome.follow_up()
-            await asyncio.gather(*node.coordinator.completion._tasks)
+            await asyncio.gather(*node.coordinator.completion.tasks)
 
     asyncio.run(end())
     assert len(slot.unmarked) == 300

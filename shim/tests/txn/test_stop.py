@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
+from kafka_shim import server
 from kafka_shim.embedded import Broker
 from kafka_shim.server import Server
 from kafka_shim.targets.requests import create_topic, make, produce
 from kafka_shim.turns import Turns
-from kafka_shim.txn import completion
+from kafka_shim.txn import completion, settling
 from kafka_shim.wire_client import Connection, check
 
 
@@ -17,6 +20,26 @@ def states(broker: Broker, *ids: str) -> list[str]:
     request = make("DescribeTransactions", transactional_ids=list(ids))
     with Connection(broker.bootstrap_servers) as client:
         return [one.transaction_state for one in client.request(request, 0).transaction_states]
+
+
+def open_transaction(client: Connection, partitions: int) -> dict[str, int]:
+    """Writes one of `x` to each partition of a new topic `t`. Returns its producer's id and epoch."""
+    create_topic(client, "t", partitions)
+    client.request(make("FindCoordinator", key_type=1, coordinator_keys=["x"]), 4)
+    begun = client.request(make("InitProducerId", transactional_id="x", transaction_timeout_ms=60_000), 5)
+    owner = {"producer_id": begun.producer_id, "producer_epoch": begun.producer_epoch}
+    for partition in range(partitions):
+        write = produce(
+            "t", partition, [(b"k", b"v")], transactional_id="x", transactional=True, base_sequence=0, **owner
+        )
+        check(client.request(write, 12).responses[0].partition_responses[0].error_code)
+    return owner
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow the machine is."""
+    monkeypatch.setattr(server, "DRAIN_SECONDS", 60)
 
 
 def test_a_stop_completes_a_transaction_whose_markers_are_written_on_later_turns(tmp_path: Path, monkeypatch) -> None:
@@ -34,15 +57,7 @@ def test_a_stop_completes_a_transaction_whose_markers_are_written_on_later_turns
     monkeypatch.setattr(Server, "_drain", tell)
 
     with Broker(data_dir=tmp_path) as broker, Connection(broker.bootstrap_servers) as client:
-        create_topic(client, "t", 3)
-        client.request(make("FindCoordinator", key_type=1, coordinator_keys=["x"]), 4)
-        begun = client.request(make("InitProducerId", transactional_id="x", transaction_timeout_ms=60_000), 5)
-        owner = {"producer_id": begun.producer_id, "producer_epoch": begun.producer_epoch}
-        for partition in range(3):
-            write = produce(
-                "t", partition, [(b"k", b"v")], transactional_id="x", transactional=True, base_sequence=0, **owner
-            )
-            check(client.request(write, 12).responses[0].partition_responses[0].error_code)
+        owner = open_transaction(client, 3)
         monkeypatch.setattr(Turns, "run", run_late)
         check(client.request(make("EndTxn", transactional_id="x", committed=True, **owner), 5).error_code)
         assert states(broker, "x") == ["PrepareCommit"]
@@ -55,12 +70,7 @@ def test_a_stop_completes_a_transaction_whose_markers_are_written_on_later_turns
 
 def test_a_stop_tries_once_more_to_write_a_marker_that_failed(tmp_path: Path, monkeypatch) -> None:
     with Broker(data_dir=tmp_path, clock="virtual") as broker, Connection(broker.bootstrap_servers) as client:
-        create_topic(client, "t", 1)
-        client.request(make("FindCoordinator", key_type=1, coordinator_keys=["x"]), 4)
-        begun = client.request(make("InitProducerId", transactional_id="x", transaction_timeout_ms=60_000), 5)
-        owner = {"producer_id": begun.producer_id, "producer_epoch": begun.producer_epoch}
-        write = produce("t", 0, [(b"k", b"v")], transactional_id="x", transactional=True, base_sequence=0, **owner)
-        check(client.request(write, 12).responses[0].partition_responses[0].error_code)
+        owner = open_transaction(client, 1)
         broker.faults.arm("log.before_write", "oserror", nth=1, where={"topic": "t"})
         check(client.request(make("EndTxn", transactional_id="x", committed=True, **owner), 5).error_code)
         assert states(broker, "x") == ["PrepareCommit"]
@@ -77,8 +87,8 @@ def test_a_stop_awaits_what_begins_meanwhile_and_tells_what_is_left(tmp_path: Pa
 
         def begin(then) -> None:
             task = asyncio.get_running_loop().create_task(then())
-            own._tasks.add(task)
-            task.add_done_callback(own._tasks.discard)
+            own.tasks.add(task)
+            task.add_done_callback(own.tasks.discard)
 
         async def last() -> None:
             await asyncio.sleep(0.01)
@@ -88,16 +98,11 @@ def test_a_stop_awaits_what_begins_meanwhile_and_tells_what_is_left(tmp_path: Pa
             begin(last)
 
         begin(first)
-        await state.transactions.settle(60)
+        await settling.settle(state.transactions, 60)
 
     ended: list[bool] = []
     with Broker(data_dir=tmp_path, clock="virtual") as broker, Connection(broker.bootstrap_servers) as client:
-        create_topic(client, "t", 1)
-        client.request(make("FindCoordinator", key_type=1, coordinator_keys=["x"]), 4)
-        begun = client.request(make("InitProducerId", transactional_id="x", transaction_timeout_ms=60_000), 5)
-        owner = {"producer_id": begun.producer_id, "producer_epoch": begun.producer_epoch}
-        write = produce("t", 0, [(b"k", b"v")], transactional_id="x", transactional=True, base_sequence=0, **owner)
-        check(client.request(write, 12).responses[0].partition_responses[0].error_code)
+        owner = open_transaction(client, 1)
         broker.faults.arm("log.before_write", "oserror", where={"topic": "t"})
         check(client.request(make("EndTxn", transactional_id="x", committed=True, **owner), 5).error_code)
         broker.call(settle, broker.state)
