@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import mmap
+import time
 
 from kafka_shim.cext.messages import decode_patiently, dismantle, encode_response_frame
 from kafka_shim.places import Places
@@ -16,9 +17,13 @@ if TYPE_CHECKING:
 
     from kafka_shim.clock import Clock
 
+    # The function, which only one takes.
+    Claim = list[Callable[..., Any]]
 
 # Requests whose objects are held at a time: each may hold sixteen times its bytes.
 MOST_AT_A_TIME = 4
+# How long a thread waits that finds no memory to pass its result on.
+NO_MEMORY_PAUSE_S = 0.1
 
 
 def copied(frame: memoryview) -> memoryview:
@@ -59,30 +64,56 @@ class LargeRequests:
         await self._thread.take()
         self._clock.begin_work()
         try:
-            work = asyncio.get_running_loop().run_in_executor(None, _claimed, claim, args)
+            loop = asyncio.get_running_loop()
+            done = loop.create_future()
+            loop.run_in_executor(None, self._work, loop, done, claim, args)
         except BaseException as error:
-            self._clock.end_work()
-            self._thread.leave()
+            self._end()
             if not isinstance(error, RuntimeError) or not claim:
                 raise
-            return _claimed(claim, args)  # no thread can be started: the loop waits for it
+            return claim.pop()(*args)  # no thread can be started: the loop waits for it
         try:
-            return await asyncio.shield(work)
+            return await done  # if the client goes away the thread goes on, and has its place until it ends
         finally:
-            if work.done():
-                self._end(work)
-            else:
-                work.add_done_callback(self._end)  # the client is gone, but its thread goes on
             # It keeps an error, whose traceback would keep it and the frame until the next full collection.
-            del work
+            del done
 
-    def _end(self, work: asyncio.Future[Any]) -> None:
-        if not work.cancelled():
-            work.exception()  # of a client that is gone nobody else asks for it
-        self._clock.end_work()
+    def _work(self, loop: asyncio.AbstractEventLoop, done: asyncio.Future[Any], claim: Claim, args: Any) -> None:
+        """The thread's part. The result is passed on by this, not by the executor, which does not try again where that
+        finds no memory: no large request would be served any more."""
+        try:
+            function = claim.pop()  # the executor keeps work for which it could start no thread
+        except IndexError:
+            return
+        result, error = None, None
+        try:
+            result = function(*args)
+        except BaseException as err:
+            error = err
+        try:
+            while True:
+                try:
+                    loop.call_soon_threadsafe(self._take, done, result, error)
+                except MemoryError:
+                    time.sleep(NO_MEMORY_PAUSE_S)
+                except RuntimeError:  # the loop is closed
+                    break
+                else:
+                    break
+        finally:
+            del error  # its traceback has this frame
+
+    def _take(self, done: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
+        try:
+            if done.done():  # the client is gone
+                return
+            if error is None:
+                done.set_result(result)
+            else:
+                done.set_exception(error)
+        finally:
+            self._end()
+
+    def _end(self) -> None:
         self._thread.leave()
-
-
-def _claimed(claim: list[Callable[..., Any]], args: tuple[Any, ...]) -> Any:
-    """Call the function that only one takes: the executor keeps work for which it could start no thread."""
-    return claim.pop()(*args) if claim else None
+        self._clock.end_work()

@@ -229,9 +229,9 @@ def test_a_listener_accepts_although_memory_ended_when_a_connection_was_to_wait(
 
 
 def fails_once(function: Callable[..., Any], kept: list[Any]) -> Callable[..., Any]:
-    def call(*arguments: Any) -> Any:
+    def call(*arguments: Any, **named: Any) -> Any:
         if kept:
-            return function(*arguments)
+            return function(*arguments, **named)
         kept.append(arguments)
         raise MemoryError
 
@@ -246,15 +246,9 @@ def fails_in_its_task(function: Callable[..., Any], kept: list[Any]) -> Callable
 
 
 def fails_to_be_watched(function: Callable[..., Any], kept: list[Any]) -> Callable[..., Any]:
-    class Task(asyncio.Task[Any]):
-        def add_done_callback(self, *arguments: Any, **named: Any) -> None:
-            if kept:
-                super().add_done_callback(*arguments, **named)
-            else:
-                kept.append(arguments)
-                raise MemoryError
-
-    return lambda work: Task(work, loop=asyncio.get_running_loop())
+    watch = fails_once(asyncio.Task.add_done_callback, kept)
+    task = type("Task", (asyncio.Task,), {"add_done_callback": watch})
+    return lambda work: task(work, loop=asyncio.get_running_loop())
 
 
 FAILING = [

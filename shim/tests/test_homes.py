@@ -18,6 +18,7 @@ CLOCKS = {
     "server.py": "says how long the machine needed for a start",
     "wiretap/capture.py": "notes when frames passed on this machine",
     "storage/compaction.py": "says how long the machine needed for a round",
+    "large_requests.py": "a thread waits for memory: every other wait needs some",
     "storage/flusher.py": "measures how long the machine needs for an fsync",
     "storage/batch_checks.py": "measures how long a thread was busy with a request, as request quotas count",
     "quota/request_throttle.py": "measures how long the machine was busy with a request, as request quotas count",

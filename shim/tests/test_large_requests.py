@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from kafka_shim import large_requests
 from kafka_shim.api import APIS, k03_metadata
 from kafka_shim.cext.messages import (
     LargeRequestError,
@@ -577,5 +578,38 @@ def test_where_no_thread_can_be_started_the_loop_does_the_work(monkeypatch: pyte
                 assert await large.encode(7, response, 3) == wanted
         await clock.advance_and_drain(1000)  # it waits for no work that nobody does
         assert await large.encode(7, response, 3) == wanted
+
+    asyncio.run(asyncio.wait_for(run(), PATIENCE_S))
+
+
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_a_result_that_no_memory_is_left_to_pass_on_holds_up_no_other(
+    monkeypatch: pytest.MonkeyPatch, is_gone: bool
+) -> None:
+    """No large request was served any more."""
+    response = make("ApiVersions")
+
+    async def run() -> None:
+        loop, clock = asyncio.get_running_loop(), VirtualClock()
+        large, passed, failures = LargeRequests(clock), loop.call_soon_threadsafe, [MemoryError(), MemoryError()]
+
+        def pass_on(*given: Any, **how: Any) -> asyncio.Handle:
+            if failures:
+                raise failures.pop()
+            return passed(*given, **how)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(large_requests, "NO_MEMORY_PAUSE_S", 0.001)
+            patched.setattr(loop, "call_soon_threadsafe", pass_on)
+            first = asyncio.ensure_future(large.encode(7, response, 3))
+            while failures:
+                await asyncio.sleep(0.001)
+                if is_gone:
+                    first.cancel()
+            wanted = encode_response_frame(7, response, 3)
+            assert await large.encode(7, response, 3) == wanted
+            if not is_gone:
+                assert await first == wanted
+        await clock.advance_and_drain(1000)  # it waits for no work any more
 
     asyncio.run(asyncio.wait_for(run(), PATIENCE_S))
