@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     # The function, which only one takes.
     Claim = list[Callable[..., Any]]
+    # The result and the error, which are taken once.
+    Passed = list[Any]
 
 # Requests whose objects are held at a time: each may hold sixteen times its bytes.
 MOST_AT_A_TIME = 4
@@ -60,50 +62,59 @@ class LargeRequests:
             await self._in_thread(dismantle, message)
 
     async def _in_thread(self, function: Callable[..., Any], *args: Any) -> Any:
-        claim = [function]
+        claim, passed = [function], [None, None]
         await self._thread.take()
         self._clock.begin_work()
         try:
             loop = asyncio.get_running_loop()
             done = loop.create_future()
-            loop.run_in_executor(None, self._work, loop, done, claim, args)
+            loop.run_in_executor(None, self._work, loop, done, claim, passed, args)
         except BaseException as error:
+            try:
+                claim.pop()  # the executor keeps the work: nobody does it, or ends it once more
+            except IndexError:  # a thread has it, and ends it
+                raise error from None
             self._end()
-            if not isinstance(error, RuntimeError) or not claim:
+            if not isinstance(error, RuntimeError):
                 raise
-            return claim.pop()(*args)  # no thread can be started: the loop waits for it
+            return function(*args)  # no thread can be started: the loop waits for it
         try:
             return await done  # if the client goes away the thread goes on, and has its place until it ends
         finally:
             # It keeps an error, whose traceback would keep it and the frame until the next full collection.
             del done
 
-    def _work(self, loop: asyncio.AbstractEventLoop, done: asyncio.Future[Any], claim: Claim, args: Any) -> None:
+    def _work(
+        self, loop: asyncio.AbstractEventLoop, done: asyncio.Future[Any], claim: Claim, passed: Passed, args: Any
+    ) -> None:
         """The thread's part. The result is passed on by this, not by the executor, which does not try again where that
         finds no memory: no large request would be served any more."""
         try:
             function = claim.pop()  # the executor keeps work for which it could start no thread
         except IndexError:
             return
-        result, error = None, None
         try:
-            result = function(*args)
-        except BaseException as err:
-            error = err
+            passed[0] = function(*args)
+        except BaseException as error:
+            passed[1] = error
         try:
             while True:
                 try:
-                    loop.call_soon_threadsafe(self._take, done, result, error)
-                except MemoryError:
+                    loop.call_soon_threadsafe(self._take, done, passed)
+                except MemoryError:  # perhaps as the loop was to be woken, which has it then
                     time.sleep(NO_MEMORY_PAUSE_S)
                 except RuntimeError:  # the loop is closed
                     break
                 else:
                     break
         finally:
-            del error  # its traceback has this frame
+            del passed  # the traceback of its error has this frame
 
-    def _take(self, done: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
+    def _take(self, done: asyncio.Future[Any], passed: Passed) -> None:
+        if not passed:
+            return  # the thread has passed it on twice
+        result, error = passed
+        passed.clear()
         try:
             if done.done():  # the client is gone
                 return

@@ -613,3 +613,42 @@ def test_a_result_that_no_memory_is_left_to_pass_on_holds_up_no_other(
         await clock.advance_and_drain(1000)  # it waits for no work any more
 
     asyncio.run(asyncio.wait_for(run(), PATIENCE_S))
+
+
+@pytest.mark.parametrize("ends", ["as the thread is to start", "as the loop is to be woken"])
+def test_a_place_is_left_once_although_memory_ends_behind_what_it_was_for(
+    monkeypatch: pytest.MonkeyPatch, ends: str
+) -> None:
+    """Two large requests were decoded at a time from then on, and a virtual clock waited for ever."""
+    response = make("ApiVersions")
+
+    async def run() -> None:
+        loop, clock, failures = asyncio.get_running_loop(), VirtualClock(), [MemoryError()]
+        large, passed = LargeRequests(clock), loop.call_soon_threadsafe
+
+        def start(*_: Any) -> None:
+            raise failures.pop()
+
+        def pass_on(*given: Any, **how: Any) -> asyncio.Handle:
+            handle = passed(*given, **how)
+            if failures and threading.current_thread() is not threading.main_thread():
+                raise failures.pop()
+            return handle
+
+        with monkeypatch.context() as patched:
+            if "thread" in ends:
+                patched.setattr(threading.Thread, "start", start)
+                with pytest.raises(MemoryError):
+                    await large.encode(7, response, 3)
+            else:
+                patched.setattr(large_requests, "NO_MEMORY_PAUSE_S", 0.001)
+                patched.setattr(loop, "call_soon_threadsafe", pass_on)
+                await large.encode(7, response, 3)
+        wanted = encode_response_frame(7, response, 3)
+        assert await large.encode(7, response, 3) == wanted
+        await loop.shutdown_default_executor()
+        assert not failures
+        assert large._thread._free == 1
+        await clock.advance_and_drain(1000)
+
+    asyncio.run(asyncio.wait_for(run(), PATIENCE_S))
