@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -215,25 +215,27 @@ def upgrade_to_kafka(
 
 
 def _prepared(directory: str) -> int:
-    """How many transactions of a whole directory have an end that is decided and not complete."""
-    from kafka_shim.cext.batch import scan_all
+    """How many transactions of a whole directory have an end that is decided and not complete. What a start skips
+    counts for none."""
+    from struct import error as StructError
+
+    from kafka_shim.cext.batch import BatchError, scan_all
     from kafka_shim.cext.records import iterate
     from kafka_shim.storage.regular_files import read_file
-    from kafka_shim.txn.records import UnknownVersion, decode_key, decode_value
+    from kafka_shim.txn.records import decode_key, decode_value
 
     newest: dict[str, bool] = {}
     for folder in Path(directory).glob(f"{TRANSACTION_STATE_TOPIC}-*"):
         for path in sorted(folder.glob("*.log")) if partition_of(folder.name) is not None else ():
             content = read_file(os.fspath(path))
             for batch in scan_all(content):
-                for record in iterate(content, batch.position, batch.position + batch.size_bytes):
-                    if batch.is_control or record.key is None:
-                        continue
-                    try:
-                        name, value = decode_key(record.key), record.value
-                        newest[name] = value is not None and decode_value(name, value).is_prepared
-                    except UnknownVersion:  # as at a start
-                        continue
+                with suppress(BatchError):
+                    for record in iterate(content, batch.position, batch.position + batch.size_bytes):
+                        if batch.is_control or record.key is None:
+                            continue
+                        with suppress(ValueError, StructError):
+                            name, value = decode_key(record.key), record.value
+                            newest[name] = value is not None and decode_value(name, value).is_prepared
     return sum(newest.values())
 
 

@@ -21,6 +21,7 @@ from kafka_shim.targets.base import free_ports
 from kafka_shim.targets.requests import create_topic, make, produce
 from kafka_shim.tests.metadata.opened import opened
 from kafka_shim.tests.test_server import served
+from kafka_shim.txn.records import encode_key
 from kafka_shim.uuids import uuid_text
 from kafka_shim.wire_client import Connection
 
@@ -467,6 +468,19 @@ def test_who_hands_prepared_transactions_to_kafka_is_told_to_serve_them_first(tm
     with Broker(data_dir=tmp_path / "d"):
         pass
     assert main(command) == 0
+    assert "being ended" not in capsys.readouterr().out
+
+
+def test_records_of_transactions_that_a_start_skips_keep_nobody_from_apache_kafka(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with Broker(data_dir=tmp_path / "d") as broker, Connection(broker.bootstrap_servers) as client:
+        client.request(make("FindCoordinator", key_type=1, coordinator_keys=["x"]), 4)
+        for key, value in ((encode_key("x"), b""), (b"\0\0\0", b"")):
+            batch = build([(key, value, 1, ())])
+            broker.call(
+                lambda batch=batch: broker.state.logs.get("__transaction_state", 0).append_batch(batch, now_ms=1)
+            )
+    assert main(["storage", "upgrade-to-kafka", str(tmp_path / "d")]) == 0
     assert "being ended" not in capsys.readouterr().out
 
 
