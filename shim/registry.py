@@ -236,7 +236,8 @@ class Registry:
             self._by_listener[name] = of_listener + 1
             self.per_ip[host] = count + 1
             self.connections.add(connection)
-        except MemoryError:  # it is not here, and `remove` takes nothing back
+        except MemoryError:
+            self.connections.discard(connection)  # a set that cannot grow has it; now `remove` takes nothing back
             self._by_listener[name] = of_listener
             if count:
                 self.per_ip[host] = count

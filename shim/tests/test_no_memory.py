@@ -173,7 +173,11 @@ class FullDict(dict[str, int]):
 
 
 class FullSet(set[connection.Connection]):
-    add = no_memory_left
+    """Cannot grow: Python's own has the entry then."""
+
+    def add(self, one: connection.Connection) -> None:
+        super().add(one)
+        raise MemoryError
 
 
 @pytest.mark.parametrize(
