@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 
 from kafka_shim.line_limit import LineLimit
 from kafka_shim.txn.log import NOTHING_SAID
@@ -48,10 +49,11 @@ class Retries:
         self._warnings.close()
 
     def at_once(self) -> None:
-        """Have each tried now instead of after its pause."""
+        """Have each tried now instead of after its pause. One for which no memory is left is not: the stop goes on."""
         for timer, run in list(self._timers.values()):
             timer.cancel()
-            run()
+            with suppress(MemoryError):
+                run()
 
     def __contains__(self, transactional_id: str) -> bool:
         return transactional_id in self._timers

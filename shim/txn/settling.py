@@ -24,7 +24,8 @@ async def settle(coordinator: TransactionCoordinator, patience_s: float) -> None
     completion.retries.at_once()
     loop = asyncio.get_running_loop()
     ends_s = loop.time() + patience_s
-    while completion.tasks and (left_s := ends_s - loop.time()) > 0:  # one may begin meanwhile
-        await asyncio.wait(completion.tasks, timeout=left_s)
+    # One may begin meanwhile; one that is done stays there if memory ended as it was to be watched.
+    while (begun := [task for task in completion.tasks if not task.done()]) and (left_s := ends_s - loop.time()) > 0:
+        await asyncio.wait(begun, timeout=left_s)
     if left := sum(txn.is_prepared for txn in coordinator.transactions()):
         logger.warning("transactions that stay prepared until the next start: %d", left)

@@ -108,3 +108,34 @@ def test_a_stop_awaits_what_begins_meanwhile_and_tells_what_is_left(tmp_path: Pa
         broker.call(settle, broker.state)
         assert ended
         assert "transactions that stay prepared until the next start: 1" in caplog.text
+
+
+def test_what_finds_no_memory_does_not_hold_up_the_stop(tmp_path: Path, monkeypatch) -> None:
+    async def lose(state) -> None:
+        own = state.transactions.completion
+        task = asyncio.get_running_loop().create_task(asyncio.sleep(0))
+        own.tasks.add(task)  # memory ends as it is to be watched
+        await task
+
+    def no_memory(*_: object) -> None:
+        tried.append(True)
+        raise MemoryError
+
+    tried: list[bool] = []
+    waits, wait = [], asyncio.wait
+
+    async def count(*given, **how):
+        waits.append(given)
+        return await wait(*given, **how)
+
+    with Broker(data_dir=tmp_path, clock="virtual") as broker, Connection(broker.bootstrap_servers) as client:
+        owner = open_transaction(client, 1)
+        broker.faults.arm("log.before_write", "oserror", nth=1, where={"topic": "t"})
+        check(client.request(make("EndTxn", transactional_id="x", committed=True, **owner), 5).error_code)
+        broker.call(lose, broker.state)
+        with monkeypatch.context() as patch:
+            patch.setattr(completion.Completion, "_finish_marking", no_memory)
+            patch.setattr(settling.asyncio, "wait", count)
+            broker.call(settling.settle, broker.state.transactions, 0.1)
+    assert tried
+    assert not waits
