@@ -66,15 +66,17 @@ class Fetched:
 
     def missing(self, *, again: bool = True) -> Iterator[Question]:
         """Yields the additional fetches that the live broker must serve so that every recorded record
-        can be compared. Unless `again`, none of a partition of which nothing was recorded since the last call.
+        can be compared. Unless `again`, none of a partition that lacks nothing and of which nothing was recorded
+        since the last call.
         """
         for where, before in self._before.items():
             recorded = len(before.records), len(before.aborted) and len(before.committed)
-            if not again and self._asked.get(where) == recorded:
+            now = self._now[where]
+            missed = before.records.keys() - now.records.keys()
+            if not again and not missed and self._asked.get(where) == recorded:
                 continue
             self._asked[where] = recorded
-            now = self._now[where]
-            if missed := before.records.keys() - now.records.keys():
+            if missed:
                 yield Question(where, now, missed, committed=False)
             if before.aborted:
                 yield Question(where, now, before.committed, committed=True)

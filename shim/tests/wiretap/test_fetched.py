@@ -107,3 +107,13 @@ def test_a_topic_that_is_made_anew_has_records_of_its_own() -> None:
     (question,) = fetched.missing()
     question.take(answer(batch(1, b"y")))
     assert fetched.compare() == (2, [])
+
+
+def test_what_was_not_there_yet_is_asked_for_again_before_its_topic_is_deleted() -> None:
+    fetched = Fetched(Pairs())
+    fetched.add(READ_COMMITTED, answer(batch(0, b"a")), answer())
+    (question,) = fetched.missing(again=False)  # another topic is deleted
+    question.take(answer())
+    (question,) = fetched.missing(again=False)
+    question.take(answer(batch(0, b"a")))
+    assert fetched.end("t") == (1, [])
