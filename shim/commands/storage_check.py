@@ -187,7 +187,8 @@ def upgrade_to_kafka(
         notes.append(
             f"{counted(prepared, 'transaction')} {'is' if prepared == 1 else 'are'} being ended, and may stay open for"
             " ever, as Kafka does not write their markers at its start: first serve the directory until `kafka-shim"
-            " transactions list` shows none that is PrepareCommit or PrepareAbort."
+            " transactions list` shows none that is PrepareCommit or PrepareAbort; `transactions force-terminate`"
+            " ends one that stays so."
         )
     content = "".join(f"{name}={escaped(value)}\n" for name, value in properties.items())
     try:
