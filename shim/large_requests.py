@@ -17,10 +17,8 @@ if TYPE_CHECKING:
 
     from kafka_shim.clock import Clock
 
-    # The function, which only one takes.
-    Claim = list[Callable[..., Any]]
-    # The result and the error, which are taken once.
     Passed = list[Any]
+    Claim = tuple[Callable[..., Any], tuple[Any, ...], asyncio.Future[Any], Passed]
 
 # Requests whose objects are held at a time: each may hold sixteen times its bytes.
 MOST_AT_A_TIME = 4
@@ -62,13 +60,14 @@ class LargeRequests:
             await self._in_thread(dismantle, message)
 
     async def _in_thread(self, function: Callable[..., Any], *args: Any) -> Any:
-        claim, passed = [function], [None, None]
+        loop = asyncio.get_running_loop()
+        done = loop.create_future()
+        # What is to be done, which only one takes; the result and the error, which are taken once.
+        claim: list[Claim] = [(function, args, done, [None, None])]
         await self._thread.take()
         self._clock.begin_work()
         try:
-            loop = asyncio.get_running_loop()
-            done = loop.create_future()
-            loop.run_in_executor(None, self._work, loop, done, claim, passed, args)
+            loop.run_in_executor(None, self._work, loop, claim)
         except BaseException as error:
             try:
                 claim.pop()  # the executor keeps the work: nobody does it, or ends it once more
@@ -84,13 +83,11 @@ class LargeRequests:
             # It keeps an error, whose traceback would keep it and the frame until the next full collection.
             del done
 
-    def _work(
-        self, loop: asyncio.AbstractEventLoop, done: asyncio.Future[Any], claim: Claim, passed: Passed, args: Any
-    ) -> None:
+    def _work(self, loop: asyncio.AbstractEventLoop, claim: list[Claim]) -> None:
         """The thread's part. The result is passed on by this, not by the executor, which does not try again where that
         finds no memory: no large request would be served any more."""
         try:
-            function = claim.pop()  # the executor keeps work for which it could start no thread
+            function, args, done, passed = claim.pop()  # the executor keeps work for which it could start no thread
         except IndexError:
             return
         try:
@@ -108,7 +105,9 @@ class LargeRequests:
                 else:
                     break
         finally:
-            del passed  # the traceback of its error has this frame
+            # The traceback of an error has this frame, and `done` the error: what is here, or in what the executor
+            # holds, would stay until the next full collection.
+            del passed, done, args
 
     def _take(self, done: asyncio.Future[Any], passed: Passed) -> None:
         if not passed:

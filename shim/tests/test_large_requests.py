@@ -8,6 +8,7 @@ import inspect
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from importlib import import_module
@@ -652,3 +653,39 @@ def test_a_place_is_left_once_although_memory_ends_behind_what_it_was_for(
         await clock.advance_and_drain(1000)
 
     asyncio.run(asyncio.wait_for(run(), PATIENCE_S))
+
+
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_a_request_that_fails_in_the_thread_is_not_kept(is_gone: bool) -> None:
+    """A frame of 100 MB was, until the next full collection."""
+
+    class Frame:
+        pass
+
+    may_fail = threading.Event()
+
+    def fail(frame: Frame) -> None:
+        may_fail.wait(PATIENCE_S)
+        raise ValueError("a count that lies")
+
+    async def run() -> weakref.ref[Frame]:
+        large, frame = LargeRequests(VirtualClock()), Frame()
+        kept = weakref.ref(frame)
+        task = asyncio.ensure_future(large._in_thread(fail, frame))
+        del frame
+        await asyncio.sleep(0)
+        if is_gone:
+            task.cancel()
+        may_fail.set()
+        with pytest.raises(asyncio.CancelledError if is_gone else ValueError):
+            await task
+        del task
+        await large._in_thread(int)  # after the thread has ended the first one
+        await asyncio.get_running_loop().shutdown_default_executor()
+        return kept
+
+    gc.disable()
+    try:
+        assert asyncio.run(run())() is None
+    finally:
+        gc.enable()
