@@ -21,9 +21,9 @@ logger = logging.getLogger("kafka_shim.metadata")
 # The name whose level AlterConfigs of QuorumController sets.
 store_logger = logging.getLogger("kafka_shim.metadata.store")
 
-KINDS = {2: "topic", 4: "broker", 8: "broker logger", 16: "client metrics", 32: "group"}
+TOPIC, BROKER = 2, 4
+KINDS = {TOPIC: "topic", BROKER: "broker", 8: "broker logger", 16: "client metrics", 32: "group"}
 HIDDEN = "[hidden]"
-BROKER = 4
 # What every first start stores: it needs not the table of all options, whose import takes time.
 STORED_AT_START = "min.insync.replicas"
 
@@ -65,7 +65,7 @@ def _lines(records: Sequence[Any], image: Image) -> Iterator[str]:
         elif isinstance(record, RemoveTopicRecord):
             topic = image.topics_by_id.get(record.topic_id)
             if topic is not None:
-                options.pop((2, topic.name), None)  # unset with it
+                options.pop((TOPIC, topic.name), None)  # unset with it
                 yield f"topic {topic.name} is deleted"
         elif isinstance(record, FeatureLevelRecord):
             levels.append(f"{record.name}={record.feature_level}")
@@ -74,7 +74,7 @@ def _lines(records: Sequence[Any], image: Image) -> Iterator[str]:
     for topic_id, count in added.items():
         if topic_id in created:
             name = created[topic_id]
-            given = options.pop((2, name), [])
+            given = options.pop((TOPIC, name), [])
             yield f"topic {name} is created with {_counted(count)}{''.join(f', {one}' for one in given)}"
         elif topic_id in image.topics_by_id:
             topic = image.topics_by_id[topic_id]
