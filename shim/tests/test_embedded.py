@@ -11,15 +11,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import psutil
 import pytest
 
-from kafka_shim import Broker, embedded, embedded_control, embedded_process, memory_dir, server
+from kafka_shim import Broker, embedded, embedded_control, embedded_process, server
 from kafka_shim.client.groups import list_groups
 from kafka_shim.client.offsets import commit_offsets
 from kafka_shim.client.requests import make
@@ -45,6 +43,13 @@ def open_files() -> set[str]:
         with contextlib.suppress(OSError):
             found.add(str(entry.readlink()))
     return found
+
+
+def running() -> set[object]:
+    """The threads and children of brokers. Those that other tests share run all the time."""
+    children = psutil.Process().children(recursive=True)
+    brokers = {child.pid for child in children if "kafka_shim" in child.as_dict(["cmdline"], [])["cmdline"]}
+    return brokers | {thread for thread in threading.enumerate() if thread.name.startswith("kafka-shim")}
 
 
 def test_it_serves_and_leaves_no_thread_file_or_directory_behind(loop_factory):
@@ -408,156 +413,6 @@ def test_what_would_wait_for_the_brokers_own_thread_is_refused_there(method: str
         assert broker.topics() == []
 
 
-def start_too_late(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Start a broker that takes too long, and wait until its thread has ended."""
-    reached, going_on = threading.Event(), threading.Event()
-
-    def wait(**facts: object) -> None:
-        reached.set()
-        assert going_on.wait(60)
-
-    broker._faults.arm("log.before_write", wait)  # the record that registers the broker
-    with monkeypatch.context() as patch:
-        patch.setattr(embedded, "START_SECONDS", 0.2)
-        with pytest.raises(TimeoutError, match=r"did not start within 0\.2 s"):
-            broker.start()
-        assert reached.wait(60)
-    (late,) = [thread for thread in threading.enumerate() if thread.name == "kafka-shim"]
-    going_on.set()
-    late.join(60)
-    assert not late.is_alive()
-    broker._faults.disarm()
-
-
-def test_a_start_that_takes_too_long_is_told_and_leaves_no_broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    broker = Broker(data_dir=tmp_path)
-    with broker:
-        pass
-    start_too_late(broker, monkeypatch)
-    with broker, Connection(broker.bootstrap_servers) as client:
-        assert metadata(client).topics == []
-
-
-@pytest.mark.parametrize("fails", [False, True])
-def test_a_start_in_memory_that_takes_too_long_leaves_no_directory(
-    fails: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(memory_dir, "RAM_DISK", tmp_path)
-    going_on = threading.Event()
-
-    def make() -> asyncio.AbstractEventLoop:
-        assert going_on.wait(60)
-        return asyncio.new_event_loop()
-
-    async def store(*_: object) -> None:
-        raise OSError("the late start fails")
-
-    broker = Broker(loop_factory=make)
-    threads = set(threading.enumerate())
-    with monkeypatch.context() as patch:
-        patch.setattr(embedded, "START_SECONDS", 0.2)
-        if fails:
-            patch.setattr(broker._first, "store", store)
-        with pytest.raises(TimeoutError, match=r"did not start within 0\.2 s"):
-            broker.start()
-        (late,) = [thread for thread in set(threading.enumerate()) - threads if thread.name == "kafka-shim"]
-        going_on.set()
-        late.join(60)
-    assert not list(tmp_path.iterdir())
-    with broker:
-        assert len(list(tmp_path.iterdir())) == 1
-
-
-def interrupted() -> None:
-    """What Ctrl-C does to the program that starts the broker."""
-    raise KeyboardInterrupt
-
-
-def running() -> set[object]:
-    """The threads and children of brokers. Those that other tests share run all the time."""
-    children = psutil.Process().children(recursive=True)
-    brokers = {child.pid for child in children if "kafka_shim" in child.as_dict(["cmdline"], [])["cmdline"]}
-    return brokers | {thread for thread in threading.enumerate() if thread.name.startswith("kafka-shim")}
-
-
-@pytest.mark.parametrize("process", [False, True])
-def test_ctrl_c_when_it_has_just_started_leaves_no_broker(process: bool, monkeypatch: pytest.MonkeyPatch):
-    """It ran on, and nobody could stop it."""
-    before = running()
-    broker = Broker(process=process, acls=[{"principal": "User:ANONYMOUS", "cluster": True}])
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(FirstRecords, "end", lambda _: interrupted())
-        broker.start()
-    assert running() <= before
-    with broker:
-        assert broker.topics() == []
-
-
-@pytest.mark.parametrize("is_ready", [False, True])
-def test_ctrl_c_while_its_start_is_awaited_leaves_no_broker(
-    is_ready: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-):
-    """It was told as a start that took too long; of one that was ready, 30 s later, and the broker ran on."""
-
-    class Interrupted(Future[None]):
-        def result(self, timeout: float | None = None) -> None:
-            if is_ready:
-                super().result(timeout)
-            interrupted()
-
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(memory_dir, "RAM_DISK", tmp_path)
-    before = running()
-    broker = Broker()
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(embedded, "STOP_SECONDS", 60)
-        patch.setattr(embedded, "Future", Interrupted)
-        broker.start()
-    assert running() <= before
-    assert not list(tmp_path.iterdir()), "the start that went on made its directory again"
-    with broker:
-        assert broker.topics() == []
-
-
-class Interrupted(subprocess.Popen[str]):
-    """A child whose ready line is awaited when Ctrl-C comes."""
-
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
-        self.stdout = SimpleNamespace(readline=interrupted, close=self.stdout.close)
-
-
-def no_thread(thread: threading.Thread) -> None:
-    """A system that starts no more threads."""
-    raise RuntimeError("can't start new thread")
-
-
-@pytest.mark.parametrize(
-    ("where", "what", "other", "error"),
-    [(subprocess, "Popen", Interrupted, KeyboardInterrupt), (threading.Thread, "start", no_thread, RuntimeError)],
-)
-def test_a_process_whose_start_is_not_awaited_to_its_end_is_ended(
-    where: Any, what: str, other: Any, error: type[BaseException], monkeypatch: pytest.MonkeyPatch
-):
-    """It ran as long as the program, and nobody could stop it."""
-    before = running()
-    broker = Broker(process=True, acls=[{"principal": "User:ANONYMOUS", "cluster": True}])
-    with monkeypatch.context() as patch, pytest.raises(error):
-        patch.setattr(where, what, other)
-        broker.start()
-    assert running() <= before
-    with broker:
-        assert broker.topics() == []
-
-
-def test_a_start_after_one_that_took_too_long_has_the_users(monkeypatch: pytest.MonkeyPatch):
-    """They were taken for stored, in data that was given up."""
-    broker = Broker(sasl="SCRAM-SHA-256", users={"alice": "secret"})
-    start_too_late(broker, monkeypatch)
-    with broker:
-        assert broker.topics() == []
-
-
 @pytest.mark.parametrize("process", [False, True])
 def test_a_directory_that_was_emptied_gets_the_users_again(tmp_path: Path, process: bool):
     broker = Broker(data_dir=tmp_path / "data", sasl="SCRAM-SHA-256", users={"alice": "secret"}, process=process)
@@ -896,33 +751,3 @@ def of_topics(broker: Broker) -> list[str]:
 def test_a_clock_is_not_moved_for_ever(duration: float | str):
     with Broker(clock="virtual") as broker, pytest.raises(ValueError, match="has no end"):
         broker.clock.advance(duration)
-
-
-def test_a_process_that_takes_too_long_to_start_is_ended_and_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    child = tmp_path / "python"
-    child.write_text("#!/bin/sh\nexec sleep 600\n")
-    child.chmod(0o755)
-    monkeypatch.setattr(sys, "executable", str(child))
-    monkeypatch.setattr(embedded_process, "START_SECONDS", 0.2)
-    with pytest.raises(TimeoutError, match=r"did not start within 0\.2 s"):
-        Broker(process=True).start()
-    assert not [one for one in psutil.Process().children() if one.name() == "sleep"]
-
-
-class Ended(subprocess.Popen[str]):
-    """A child that has ended when its first records are written."""
-
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
-        self.wait()
-
-
-def test_a_process_that_ends_before_it_has_read_its_acls_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """What it had not read was written again when the pipe was closed, and that error was told instead."""
-    child = tmp_path / "python"
-    child.write_text("#!/bin/sh\necho 'error: out of order' >&2\nexit 1\n")
-    child.chmod(0o755)
-    monkeypatch.setattr(sys, "executable", str(child))
-    monkeypatch.setattr(subprocess, "Popen", Ended)
-    with pytest.raises(RuntimeError, match="ended with status 1: out of order"):
-        Broker(process=True, acls=[{"principal": "User:a", "cluster": True}]).start()
