@@ -230,7 +230,12 @@ class CoordinatorRuntime:
                 raise
             raise refusal from error
         if self.faults.armed:
-            self.faults.reach("group.after_append", partition=partition)
+            try:
+                self.faults.reach("group.after_append", partition=partition)
+            except KafkaError as error:
+                from kafka_shim.group.groups import NotAppliedError
+
+                raise NotAppliedError(error.code, error.message) from error
         return appended
 
     def refusal_of(self, error: KafkaError) -> KafkaError:

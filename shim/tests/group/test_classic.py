@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.errors import DisconnectError, ErrorCode, KafkaError
 from kafka_shim.group import consumer_protocol, member_turns
 from kafka_shim.group.classic import ClassicGroup
 from kafka_shim.group.classic_state import ALLOWED_FROM, State
@@ -575,6 +575,35 @@ def test_an_empty_generation_that_cannot_be_written_is_tried_again(node: Node, e
     assert generation == me.generation_id + 1
     node.crash()
     assert (node.state("g"), node.groups.find("g").generation_id) == ("Empty", generation)
+
+
+@pytest.mark.parametrize("point", ["group.before_append", "group.after_append", "log.after_append"])
+@pytest.mark.parametrize("action", ["error", "oserror", "drop"])
+@pytest.mark.parametrize("end", ["leave", "session"])
+def test_a_fault_at_an_empty_generation_leaves_no_group_without_members_preparing(
+    node: Node, end: str, action: str, point: str
+) -> None:
+    """No other event would end its join phase before somebody joins."""
+    me = node.stable("g")
+    node.faults.arm(point, action, nth=1)
+    if end == "leave":
+        with pytest.raises((KafkaError, OSError, DisconnectError)):
+            node.leave("g", me.member_id)
+    else:
+        node.advance(SESSION_MS)
+    assert node.faults.reached(point) == 1
+    node.advance(SESSION_MS * 2)
+    assert node.state("g") == "Empty"
+    generation = node.groups.find("g").generation_id
+    node.crash()
+    assert (node.state("g"), node.groups.find("g").generation_id) == ("Empty", generation)
+
+
+def test_a_group_whose_record_is_appended_when_its_request_fails_is_what_the_log_says(node: Node) -> None:
+    leader = node.join("g", version=3)
+    node.faults.arm("group.after_append", "error", "NOT_COORDINATOR", nth=1)
+    assert node.sync("g", leader, {leader.member_id: b"a"}).error_code == E.NOT_COORDINATOR
+    assert node.sync("g", leader, {}).assignment == b"a"
 
 
 def test_a_static_member_has_its_new_id_when_it_is_written(node: Node) -> None:
