@@ -329,7 +329,8 @@ def _bind(listener: Listener, addresses: Sequence[Address]) -> socket.socket:
         return sock
     if not addresses:
         addresses = socket.getaddrinfo(listener.host, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    family, _, _, _, address = addresses[0]
+    # As in Java one of IPv4 before those of IPv6: its clients look for no other of a name that has both.
+    family, _, _, _, address = next((one for one in addresses if one[0] == socket.AF_INET), addresses[0])
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,0 +1,23 @@
+"""On which addresses a listener is bound: as a JVM does."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from kafka_shim.config import BrokerConfig
+from kafka_shim.listeners import bind, listeners_of
+
+IPV4 = (socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", ("127.0.0.1", 0))
+IPV6 = (socket.AF_INET6, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", ("::1", 0, 0, 0))
+
+
+@pytest.mark.parametrize(
+    ("addresses", "family"), [([IPV6, IPV4], socket.AF_INET), ([IPV4], socket.AF_INET), ([IPV6], socket.AF_INET6)]
+)
+def test_a_name_with_addresses_of_both_families_is_bound_to_that_of_ipv4(addresses: list, family: int) -> None:
+    """`localhost` is `::1` first on many systems, where a Java client tries 127.0.0.1 alone."""
+    config = BrokerConfig.parse({"listeners": "PLAINTEXT://localhost:0"})
+    with bind(listeners_of(config)[0][0], config, addresses) as sock:
+        assert sock.family == family
