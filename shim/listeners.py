@@ -323,9 +323,9 @@ def has_name(listener: Listener) -> bool:
 
 
 def _bind(listener: Listener, addresses: Sequence[Address]) -> socket.socket:
-    if not listener.host:
+    if listener.host in EVERYWHERE:
         sock = _bind_everywhere(listener.port)
-        listener.host = "0.0.0.0"
+        listener.host = listener.host or "0.0.0.0"
         return sock
     if not addresses:
         addresses = socket.getaddrinfo(listener.host, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -342,7 +342,7 @@ def _bind(listener: Listener, addresses: Sequence[Address]) -> socket.socket:
 
 
 def _bind_everywhere(port: int) -> socket.socket:
-    """Bind IPv4 and IPv6 on one port if the system supports it, as a JVM does."""
+    """Bind IPv4 and IPv6 on one port if the system supports it, as a JVM does, also for `0.0.0.0`."""
     if socket.has_dualstack_ipv6():
         return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
     return socket.create_server(("", port))

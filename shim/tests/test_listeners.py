@@ -7,7 +7,10 @@ import socket
 import pytest
 
 from kafka_shim.config import BrokerConfig
+from kafka_shim.embedded import Broker
 from kafka_shim.listeners import bind, listeners_of
+from kafka_shim.tests.produced import metadata
+from kafka_shim.wire_client import Connection
 
 IPV4 = (socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", ("127.0.0.1", 0))
 IPV6 = (socket.AF_INET6, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", ("::1", 0, 0, 0))
@@ -21,3 +24,14 @@ def test_a_name_with_addresses_of_both_families_is_bound_to_that_of_ipv4(address
     config = BrokerConfig.parse({"listeners": "PLAINTEXT://localhost:0"})
     with bind(listeners_of(config)[0][0], config, addresses) as sock:
         assert sock.family == family
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="the system has no IPv6")
+@pytest.mark.parametrize("host", ["", "0.0.0.0", "[::]"])
+def test_a_listener_on_every_address_takes_clients_of_both_families(host: str) -> None:
+    with Broker(listen=f"PLAINTEXT://{host}:0") as broker:
+        port = broker.bootstrap_servers.rpartition(":")[2]
+        for dialled in ("127.0.0.1", "::1"):
+            with Connection(f"[{dialled}]:{port}" if ":" in dialled else f"{dialled}:{port}") as client:
+                (found,) = metadata(client, "t").brokers
+            assert (found.host, str(found.port)) == (dialled, port)
