@@ -44,12 +44,14 @@ class BrokerProcess:
         from kafka_shim.serve import RECORDS_ON_STDIN, REMOVE, STOP_WITH_STDIN
 
         secrets = {name: text for name, text in options.items() if is_password(name)}
-        command = [sys.executable, "-m", "kafka_shim", "serve", *arguments]
+        # -P: `-m` would look in the working directory first, where a program may have a queue.py of its own.
+        command = [sys.executable, "-P", "-m", "kafka_shim", "serve", *arguments]
         for name, text in options.items():
             if name not in secrets:
                 command += ["-o", f"{name}={text}"]
         environment = dict(os.environ)
-        environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+        # Programs put Path objects there, too, at which Python does not look.
+        environment["PYTHONPATH"] = os.pathsep.join(path or os.curdir for path in sys.path if isinstance(path, str))
         environment.pop(ENVIRONMENT, None)
         environment[STOP_WITH_STDIN] = REMOVE if removes_data else "1"
         if faults:

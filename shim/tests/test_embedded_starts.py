@@ -192,3 +192,31 @@ def test_a_process_that_ends_before_it_has_read_its_acls_says_why(tmp_path: Path
     monkeypatch.setattr(subprocess, "Popen", Ended)
     with pytest.raises(RuntimeError, match="ended with status 1: out of order"):
         Broker(process=True, acls=[{"principal": "User:a", "cluster": True}]).start()
+
+
+def test_a_process_takes_its_modules_from_where_this_one_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """It looked in the working directory first, where a program has modules that are named as Python's own; and a Path
+    in sys.path, which Python skips, was a TypeError."""
+    (tmp_path / "queue.py").write_text("raise AssertionError('of the program')\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [tmp_path, *(path for path in sys.path if path)])
+    with Broker(process=True) as broker:
+        assert broker.topics() == []
+
+
+def test_a_process_finds_what_this_one_finds_in_its_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """As of a notebook, or of `python -c`, whose sys.path has an empty word."""
+    (tmp_path / "of_a_notebook.py").write_text(
+        "from kafka_shim.plugins import PolicyViolation\n\n"
+        "class Refusing:\n"
+        "    def validate(self, request):\n"
+        "        raise PolicyViolation('not here')\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", ["", *sys.path])
+    policy = "of_a_notebook.Refusing"
+    with (
+        Broker(process=True, create_topic_policy_class_name=policy) as broker,
+        pytest.raises(Exception, match="not here"),
+    ):
+        broker.create_topic("orders")
