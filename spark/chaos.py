@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from kafka_shim.targets import Target
 
-ROOT = Path(__file__).resolve().parent.parent
 KINDS = ("driver", "task", "broker")
 PARTITIONS = 2
 RUNS_AT_MOST = 100
@@ -191,7 +190,7 @@ def _run_driver(
 ) -> Driver:
     """Runs the job once, kills what `kinds` names, and counts it in `outcome`. Returns the driver when it has ended."""
     fault = TaskFault(outcome.kills["task"], scratch / f"fault-{outcome.driver_runs}")
-    surroundings = {**os.environ, "SPARK_LOCAL_DIRS": str(scratch), "PYTHONPATH": str(ROOT)}
+    surroundings = {**os.environ, "SPARK_LOCAL_DIRS": str(scratch)}
     driver = Driver(command, {**surroundings, **(fault.environment if "task" in kinds else {})}, scratch)
     outcome.driver_runs += 1
     try:

@@ -68,10 +68,7 @@ def build_session(app_name: str, settings: Mapping[str, str] | None = None) -> S
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     # Do not depend on a host name that may not resolve, or not to this machine.
     os.environ.setdefault("SPARK_LOCAL_HOSTNAME", "localhost")
-    # Workers must find this package also when it runs from a checkout that is not installed.
     home = Path(__file__).resolve().parent
-    paths = [str(home.parent), *(path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path)]
-    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
     defaults = {
         "spark.jars.packages": ",".join(PACKAGES),
         "spark.driver.bindAddress": "127.0.0.1",

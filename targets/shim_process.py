@@ -51,9 +51,7 @@ class ShimProcess(ProcessTarget):
         return command
 
     def start(self) -> Self:
-        environment = {**os.environ, **self.environment}
-        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), environment.get("PYTHONPATH")]))
-        self._spawn(self.command(), stdout_pipe=True, environment=environment)
+        self._spawn(self.command(), stdout_pipe=True, environment={**os.environ, **self.environment})
         assert self.process is not None
         assert self.process.stdout is not None
         # The ready line is the only line on stdout. End of file means that the process has ended.

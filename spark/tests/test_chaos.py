@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections import Counter
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from kafka_shim.spark import chaos, stream
 from kafka_shim.spark import plain_clients as kafka
-from kafka_shim.targets import make
+from kafka_shim.targets import Target, make
 
 
 @pytest.mark.timeout(900)
@@ -58,3 +59,22 @@ def test_a_missing_a_doubled_and_a_changed_record_are_told(shim: str, name: str)
     chaos.count(shim, topic, 4, outcome)
     assert (outcome.found, outcome.missing, outcome.doubled, outcome.wrong) == (4, [2], [1], [3])
     assert outcome.line().endswith("1 missing, 1 doubled, 1 wrong")
+
+
+class _Ended:
+    """A run of the job that has ended at once; it keeps what it was started with."""
+
+    def __init__(self, _command: list[str], environment: dict[str, str], _cwd: Path) -> None:
+        self.environment = environment
+        self.batches = 0
+
+    def end(self) -> int:
+        return 0
+
+
+def test_the_job_finds_the_modules_that_the_run_itself_finds(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the folder of this package was on its path, so that a package found by PYTHONPATH was not, or another."""
+    monkeypatch.setenv("PYTHONPATH", "/mine")
+    monkeypatch.setattr(chaos, "Driver", _Ended)
+    ended = chaos._run_driver(Target(), [], scratch, set(), chaos.Outcome(), random.Random(1))
+    assert ended.environment["PYTHONPATH"] == "/mine"  # type: ignore[attr-defined]

@@ -11,8 +11,9 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
+from pyspark.sql import SparkSession
 
-from kafka_shim.spark import command_line, generator, options, shipping
+from kafka_shim.spark import command_line, generator, options, session, shipping
 
 
 @pytest.mark.parametrize("name", command_line.JOBS)
@@ -146,3 +147,23 @@ def test_the_same_sources_give_the_same_archive(tmp_path: Path) -> None:
     first, _ = shipping.write(tmp_path / "a")
     second, _ = shipping.write(tmp_path / "b")
     assert first.read_bytes() == second.read_bytes()
+
+
+class _Started(Exception):
+    """Spark would start now."""
+
+
+def test_a_session_leaves_the_modules_that_its_workers_find_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder of this package came first: where it is installed, its `http` stood in the way of Python's own."""
+
+    def start(_builder: SparkSession.Builder) -> SparkSession:
+        raise _Started
+
+    for name in (session.IS_SUBMITTED, session.REMOTE):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {"PYTHONPATH": "/mine", "PYSPARK_PYTHON": sys.executable}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(SparkSession.Builder, "getOrCreate", start)
+    with pytest.raises(session.SparkStartError):
+        session.build_session("modules")
+    assert os.environ["PYTHONPATH"] == "/mine"
