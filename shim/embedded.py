@@ -20,7 +20,7 @@ from kafka_shim.clock import RealClock, VirtualClock
 from kafka_shim.config import BrokerConfig
 from kafka_shim.embedded_client import EmbeddedClient, absolute_path, absolute_paths, class_name, option_name, text_of
 from kafka_shim.embedded_control import ClockControl, OnLoop, call_on, has_turns, in_turn, thread_of
-from kafka_shim.embedded_ports import KeptPorts, addresses_of
+from kafka_shim.embedded_ports import HTTP_LISTENER, KeptPorts, addresses_of
 from kafka_shim.embedded_records import FirstRecords
 from kafka_shim.faults import Faults
 from kafka_shim.memory_dir import make, remove, remove_at_end
@@ -227,6 +227,7 @@ class Broker(EmbeddedClient):
     def _note_addresses(self) -> None:
         if self._ready:
             self._kept.note(self._options.get("listeners", self._listen), self._word(1))
+            self._kept.note_http(self._options.get(HTTP_LISTENER, ""), self.http_address)
 
     def _end_to_return(self) -> None:
         """End the broker, which keeps its addresses."""
@@ -265,9 +266,9 @@ class Broker(EmbeddedClient):
         return security.client_config(library, address, user)
 
     @property
-    def port(self) -> int:
-        """The port of the first listener."""
-        return int(self.bootstrap_servers.rpartition(":")[2])
+    def http_address(self) -> str:
+        """The URL of `kafka_shim_http_listener`, as "http://127.0.0.1:40123"; empty without one."""
+        return self._word(4).partition("data=")[0].strip().removeprefix("http=")
 
     @property
     def cluster_id(self) -> str:
@@ -324,10 +325,9 @@ class Broker(EmbeddedClient):
         config = BrokerConfig.parse({name: text for name, text in self._options.items() if text != DEFAULTS.get(name)})
         if self._options["group.initial.rebalance.delay.ms"] == "0":  # a start without options reads no table of them
             config.group_initial_rebalance_delay_ms = 0
-        if self._kept.listen:
-            config.listeners = self._kept.listen
-        elif "listeners" not in self._options:
+        if "listeners" not in self._options:
             config.listeners = self._listen
+        self._kept.apply(config)
         return config
 
     def _start_thread(self) -> None:
@@ -393,7 +393,7 @@ class Broker(EmbeddedClient):
         arguments = ["--listen", listen, "--log-level", "WARNING"]
         if self._given_dirs is None or len(self._given_dirs) == 1:
             arguments += ["--data-dir", str(self._data_dir)]
-        options = {name: text for name, text in self._options.items() if name != "listeners"}
+        options = {name: text for name, text in self._options.items() if name != "listeners"} | self._kept.http
         records, faults, removes = self._first.line(), self._faults_text, self._given_dirs is None
         self._process = BrokerProcess(arguments, options, records=records, faults=faults, removes_data=removes)
         self._ready = self._process.ready

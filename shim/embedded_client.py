@@ -55,6 +55,11 @@ class EmbeddedClient:
     def bootstrap_servers(self) -> str:
         raise NotImplementedError
 
+    @property
+    def port(self) -> int:
+        """The port of the first listener."""
+        return int(self.bootstrap_servers.rpartition(":")[2])
+
     def cluster(self, user: str | None = None) -> Cluster:
         """Returns a client of this broker, for `with`. `user` is one of `users`, the first if it is None. Raises
         RuntimeError on the broker's own thread, which could not answer."""

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import socket
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from kafka_shim.config import BrokerConfig
+
+HTTP_LISTENER = "kafka.shim.http.listener"
+
 
 def addresses_of(bound: str) -> dict[str, str]:
     """Returns HOST:PORT of each listener by its name, in their order, of the addresses that a broker has printed."""
@@ -11,10 +17,12 @@ def addresses_of(bound: str) -> dict[str, str]:
 
 
 class KeptPorts:
-    """`listen` is the value of `listeners` with the ports that the broker had, or empty."""
+    """`listen` is the value of `listeners` with the ports that the broker had, or empty; `http` has the option of the
+    HTTP listener with its port, or nothing."""
 
     def __init__(self) -> None:
         self.listen = ""
+        self.http: dict[str, str] = {}
         self._sockets: list[socket.socket] = []
 
     def note(self, listeners: str, bound: str) -> None:
@@ -25,10 +33,22 @@ class KeptPorts:
             f"{name}://{address.rpartition(':')[0]}:{ports[name.upper()]}" for name, _, address in named
         )
 
+    def note_http(self, listener: str, bound: str) -> None:
+        """As `note`, of the HTTP listener, if the broker has one. `bound` is its URL."""
+        if bound:
+            self.http = {HTTP_LISTENER: f"{listener.rpartition(':')[0]}:{bound.rpartition(':')[2]}"}
+
+    def apply(self, config: BrokerConfig) -> None:
+        """Have a broker with these options begin where the last one was."""
+        if self.listen:
+            config.listeners = self.listen
+        if self.http:
+            config.kafka_shim_http_listener = self.http[HTTP_LISTENER]
+
     def hold(self) -> None:
         """Until the next start no other program gets the ports: a bound socket that does not listen keeps each."""
-        for entry in self.listen.split(","):
-            host, _, port = entry.partition("://")[2].rpartition(":")
+        for entry in [*self.listen.split(","), *self.http.values()]:
+            host, _, port = entry.rpartition("://")[2].rpartition(":")
             family = socket.AF_INET6 if ":" in host else socket.AF_INET
             kept = socket.socket(family, socket.SOCK_STREAM)
             kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -42,6 +62,7 @@ class KeptPorts:
     def forget(self) -> None:
         """The broker has started, or is stopped for good."""
         self.listen = ""
+        self.http = {}
         for kept in self._sockets:
             kept.close()
         self._sockets.clear()

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -71,6 +72,34 @@ def test_it_serves_and_leaves_no_thread_file_or_directory_behind(loop_factory):
 def test_the_data_directory_is_told_also_where_metrics_are_served():
     with Broker(kafka_shim_http_listener="127.0.0.1:0") as broker:
         assert broker.data_dir.is_dir()
+
+
+@pytest.mark.parametrize("process", [False, True])
+def test_the_address_of_metrics_is_told_and_kept(process):
+    with Broker(kafka_shim_http_listener=":0", process=process) as broker:
+        address = broker.http_address
+        assert address.startswith("http://127.0.0.1:")
+        for again in (broker.restart, broker.reset):
+            again()
+            assert broker.http_address == address
+            with urllib.request.urlopen(f"{address}/health/ready", timeout=60) as answer:
+                assert answer.status == 200
+        broker.stop()
+        with pytest.raises(RuntimeError, match="not running"):
+            _ = broker.http_address
+    with Broker() as broker:
+        assert broker.http_address == ""
+
+
+def test_the_port_of_metrics_is_held_from_a_kill_to_the_next_start():
+    with Broker(kafka_shim_http_listener="127.0.0.1:0", process=True) as broker:
+        address = broker.http_address
+        broker.kill()
+        host, port = address.removeprefix("http://").split(":")
+        with socket.socket() as other, pytest.raises(OSError, match="in use"):
+            other.bind((host, int(port)))
+        broker.start()
+        assert broker.http_address == address
 
 
 def test_several_brokers_live_beside_each_other():
