@@ -9,6 +9,10 @@ if TYPE_CHECKING:
     from kafka_shim.clock import Clock
 
 
+# The most that a wait of a client lasts which begins while a virtual clock is moved.
+LONGEST_IN_ADVANCE_MS = 3_600_000
+
+
 class Waiter:
     """Belongs to one parked request. `wake` may be called anywhere on the loop's thread, also before `wait`: it is then
     kept until the next `wait`. Pass `waiter.wake` to `PartitionLog.subscribe`."""
@@ -46,6 +50,16 @@ class Waiter:
         finally:
             self._future = None
             timer.cancel()
+
+
+def deadline_ms(clock: Clock, wait_ms: float) -> float:
+    """Returns the monotonic time at which a client's wait for records ends that begins now. While a virtual clock is
+    moved for live clients that is its end, or an hour later: consumers ask again at once, on the machine's time, and
+    would hold the clock up at each 500 ms of a week."""
+    now_ms = clock.monotonic_ms()
+    if clock.is_virtual:
+        return max(now_ms + wait_ms, min(clock.heard_until_ms(), now_ms + LONGEST_IN_ADVANCE_MS))
+    return now_ms + wait_ms
 
 
 async def pause(clock: Clock, parked: set[Waiter], delay_ms: float) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kafka_shim.api.fetch_reads import MANY, READ_UNCOMMITTED, PartitionRead, end_for, read_again
 from kafka_shim.turns import at_once
-from kafka_shim.waiters import Waiter
+from kafka_shim.waiters import Waiter, deadline_ms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ async def wait_for_reads(context: Context, request: FetchRequest, fetch: FetchCo
     passed. Returns what the partitions then give."""
     broker = context.broker
     waiter = Waiter(broker.clock, "Fetch")
-    deadline_ms = broker.clock.monotonic_ms() + request.max_wait_ms
+    ends_ms = deadline_ms(broker.clock, request.max_wait_ms)
     min_bytes = min(request.min_bytes, request.max_bytes, broker.config.fetch_max_bytes)
     # A session that ended since the partitions were read hears of nothing.
     session = fetch.session if fetch.session is not None and not fetch.session.is_closed else None
@@ -55,7 +55,7 @@ async def wait_for_reads(context: Context, request: FetchRequest, fetch: FetchCo
                 idle = [asked for asked in session.in_order() if asked not in read]
                 changed += map(PartitionRead, idle)
                 has_rolled = min_bytes > 1 and any(_has_rolled(asked, request.isolation_level) for asked in idle)
-            left_ms = deadline_ms - broker.clock.monotonic_ms()
+            left_ms = ends_ms - broker.clock.monotonic_ms()
             is_over = left_ms <= 0 or broker.stopping
             if changed and (is_over or _can_fill(request, reads, changed, min_bytes)):
                 again = read_again(context, request, fetch, reads, changed)

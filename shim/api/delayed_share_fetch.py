@@ -8,7 +8,7 @@ from __future__ import annotations
 from kafka_shim.api.share_fetch_reads import PARTITIONS_PER_STEP
 from kafka_shim.errors import DisconnectError
 from kafka_shim.turns import at_once
-from kafka_shim.waiters import Waiter
+from kafka_shim.waiters import Waiter, deadline_ms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ async def wait_for_records(
     broker = context.broker
     clock = broker.clock
     waiter = Waiter(clock, "ShareFetch")
-    deadline_ms = clock.monotonic_ms() + max_wait_ms
+    ends_ms = deadline_ms(clock, max_wait_ms)
     broker.parked.add(waiter)
     watched: list[SharePartition] = []
 
@@ -47,7 +47,7 @@ async def wait_for_records(
         await take(_watch(reads.shares.values(), watched, waiter))
         while True:
             is_loading = await take(reads.refresh())
-            left_ms = deadline_ms - clock.monotonic_ms()
+            left_ms = ends_ms - clock.monotonic_ms()
             is_last = left_ms <= 0 or broker.stopping or context.session.is_ending
             answers = await take(reads.try_answer(is_last=is_last))
             if answers is not None:
@@ -87,7 +87,7 @@ async def wait_out(context: Context, max_wait_ms: int) -> None:
     broker.parked.add(waiter)
     try:
         if not broker.stopping:
-            await _wait(context, waiter, max_wait_ms)
+            await _wait(context, waiter, deadline_ms(broker.clock, max_wait_ms) - broker.clock.monotonic_ms())
     finally:
         broker.parked.discard(waiter)
 

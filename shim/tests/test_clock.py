@@ -9,7 +9,7 @@ import pytest
 from kafka_shim import clock as clock_module
 from kafka_shim.clock import Clock, RealClock, VirtualClock
 from kafka_shim.tests.waiting import PATIENCE_S
-from kafka_shim.waiters import Waiter
+from kafka_shim.waiters import Waiter, deadline_ms
 
 
 def test_timers_of_a_virtual_clock_fire_in_order_at_their_own_instants(loop_factory):
@@ -447,3 +447,22 @@ def test_only_an_advance_for_living_clients_says_that_they_were_heard():
 
     asyncio.run(main())
     assert RealClock().heard_until_ms() < 0
+
+
+def test_a_wait_that_a_client_begins_in_an_advance_lasts_to_its_end_or_an_hour():
+    ends = []
+
+    async def main():
+        clock = VirtualClock()
+
+        def wait():
+            ends.append((clock.monotonic_ms(), deadline_ms(clock, 500)))
+
+        for at_ms in (1, 5_000_000, 9_999_900):
+            clock.call_later(at_ms, wait)
+        await clock.advance_and_drain(10_000_000, clients_alive=True)
+        wait()
+
+    asyncio.run(main())
+    assert ends == [(1, 3_600_001), (5_000_000, 8_600_000), (9_999_900, 10_000_400), (10_000_000, 10_000_500)]
+    assert deadline_ms(VirtualClock(), 500) == 500

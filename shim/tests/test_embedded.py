@@ -262,6 +262,28 @@ def test_the_clock_of_a_stopped_broker_moves_too(tmp_path: Path):
         assert [one.text for one in broker.consume("t")] == ["new"]
 
 
+def test_consumers_do_not_hold_the_clock_up_at_each_end_of_their_waits(broker):
+    """A consumer asks again at once, on the machine's time: the clock would go with it, from 500 ms to 500 ms."""
+    asked, is_over = [], threading.Event()
+
+    def poll():
+        with Connection(broker.bootstrap_servers, timeout_s=60) as client:
+            make_topic(client, "t")
+            while not is_over.is_set():
+                asked.append(fetch(client, "t", 0, 0, max_wait_ms=500))
+
+    with ThreadPoolExecutor() as pool:
+        polling = pool.submit(poll)
+        wait_until(lambda: broker.call(lambda: len(broker.state.parked)) == 1, "the consumer waits")
+        broker.clock.advance("10h")
+        count = len(asked)
+        is_over.set()
+        broker.produce("t", "a")
+        polling.result()
+    assert count <= 12
+    assert asked[-1].records
+
+
 def test_a_user_that_it_does_not_have_is_named():
     broker = Broker(sasl="PLAIN", users={"alice": "secret"})
     with broker, pytest.raises(ValueError, match="'bob' is not one of the users of this broker: alice"):
