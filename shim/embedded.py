@@ -233,6 +233,7 @@ class Broker(EmbeddedClient):
         """End the broker, which keeps its addresses."""
         self._note_addresses()
         self._end()
+        self._kept.hold()
 
     def __enter__(self) -> Broker:
         return self.start()

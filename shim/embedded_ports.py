@@ -47,7 +47,9 @@ class KeptPorts:
 
     def hold(self) -> None:
         """Until the next start no other program gets the ports: a bound socket that does not listen keeps each."""
-        for entry in [*self.listen.split(","), *self.http.values()]:
+        if self._sockets:
+            return
+        for entry in filter(None, [*self.listen.split(","), *self.http.values()]):
             host, _, port = entry.rpartition("://")[2].rpartition(":")
             family = socket.AF_INET6 if ":" in host else socket.AF_INET
             kept = socket.socket(family, socket.SOCK_STREAM)

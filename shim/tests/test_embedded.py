@@ -549,6 +549,24 @@ def test_a_killed_broker_comes_back_with_port_and_data_in_memory():
     assert not directory.exists()
 
 
+@pytest.mark.parametrize("way", ["restart", "reset"])
+def test_no_other_program_gets_the_port_between_two_starts(monkeypatch, way):
+    with Broker() as broker:
+        port, start = broker.port, broker.start
+
+        def start_later():
+            with socket.socket() as other, pytest.raises(OSError, match="in use"):
+                other.bind(("127.0.0.1", port))
+            start()
+
+        monkeypatch.setattr(broker, "start", start_later)
+        getattr(broker, way)()
+        assert broker.port == port
+        broker.stop()
+        monkeypatch.undo()
+        broker.restart()  # has no address to keep
+
+
 @pytest.mark.parametrize("process", [False, True])
 def test_several_listeners_keep_their_ports(process):
     options = {
