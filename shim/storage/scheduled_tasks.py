@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 
+from kafka_shim.errors import KafkaError
 from kafka_shim.scheduler import Scheduler, Slice
 from kafka_shim.storage import reopening, retention
 from kafka_shim.storage.open_files import OUT_OF_RESOURCES
@@ -141,6 +142,9 @@ class ScheduledTasks:
         except OSError as err:
             log.fail(err)
             return 0
+        except KafkaError as err:
+            _refused(log, err)
+            return 0
 
     def _begin_to_delete(self, log: PartitionLog, now_ms: int) -> Leaving | None:
         if not _has_old_segments(log):
@@ -149,6 +153,9 @@ class ScheduledTasks:
             return retention.begin_to_delete(log, self._services, now_ms, SEGMENTS_OF_SLICE)
         except OSError as err:
             log.fail(err)
+            return None
+        except KafkaError as err:
+            _refused(log, err)
             return None
 
     def _end(self, leaving: Leaving, log: PartitionLog) -> bool:
@@ -205,6 +212,11 @@ class ScheduledTasks:
             if part.is_over():
                 yield
                 part.begin()
+
+
+def _refused(log: PartitionLog, error: KafkaError) -> None:
+    """A fault point made the roll fail: the other partitions have their retention even so."""
+    logger.warning("retention of %s failed: %s", log.name, error)
 
 
 def _has_old_segments(log: PartitionLog) -> bool:

@@ -13,7 +13,7 @@ from kafka_shim.storage.epochs import LeaderEpochs
 from kafka_shim.storage.log import PartitionLog
 from kafka_shim.storage.names import LEADER_EPOCHS
 from kafka_shim.storage.scheduled_tasks import SEGMENTS_OF_SLICE, ScheduledTasks
-from kafka_shim.tests.storage.conftest import NOW_MS, Disk, end, put, records
+from kafka_shim.tests.storage.conftest import NOW_MS, TOPIC_ID, Disk, end, put, records
 
 SEGMENT = {"segment.bytes": "1048576"}
 HOUR_MS = 3600_000
@@ -73,6 +73,27 @@ def test_a_full_disk_keeps_no_more_than_the_active_segment(make_disk: Callable[.
     assert [offset for offset, _ in records(log)] == list(range(20, 30))
     disk.faults.disarm()
     assert disk.logs.retain(NOW_MS + 2 * HOUR_MS) == 1
+
+
+@pytest.mark.parametrize("point", ["log.before_roll", "log.after_roll"])
+@pytest.mark.parametrize("by_timer", [False, True])
+def test_a_fault_at_a_roll_keeps_no_other_partition_from_its_retention(
+    make_disk: Callable[..., Disk], by_timer: bool, point: str
+) -> None:
+    """Nor does it end the advance of a virtual clock."""
+    disk = make_disk({**SEGMENT, "retention.ms": str(HOUR_MS)})
+    log = disk.open()
+    logs = [log, disk.logs.create("u", TOPIC_ID, 0, log.config)]
+    for log in logs:
+        fill(log)
+    disk.faults.arm(point, "error", nth=1)
+    if by_timer:
+        disk.logs.run_periodically()
+        disk.clock.advance(HOUR_MS + 600_000)
+    else:
+        disk.logs.retain(NOW_MS + HOUR_MS + 1)
+    assert sorted(bases(log)[-1] for log in logs) == ([20, 30] if point == "log.before_roll" else [30, 30])
+    assert any(bases(log) == [30] for log in logs)
 
 
 @pytest.mark.parametrize(("limit", "left"), [(0, []), (1, [(0, b"a")])])
