@@ -31,7 +31,14 @@ if TYPE_CHECKING:
     # The fixtures are functions to mypy, which runs without pytest's plugin.
     Options = Mapping[str, Any]
 
-FIXTURES = ("kafka_shim", "kafka_shim_class", "kafka_shim_module", "kafka_shim_session")
+# The fixture of a test's own broker, and the shared ones with whom they are shared by.
+OWN = "kafka_shim"
+SHARED: dict[str, type[pytest.Item | pytest.Collector]] = {
+    "kafka_shim_class": pytest.Class,
+    "kafka_shim_module": pytest.Module,
+    "kafka_shim_session": pytest.Session,
+}
+FIXTURES = (OWN, *SHARED)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -99,15 +106,28 @@ def _broker(request: pytest.FixtureRequest, given: Options) -> Iterator[Broker]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_call(item: pytest.Item) -> None:
-    """A shared broker gets the topics of the test that is about to run."""
+    """A shared broker gets the topics of the test that is about to run; its options it cannot get."""
+    arguments = getattr(item, "funcargs", {})
+    if OWN not in arguments:
+        for name in [name for name in SHARED if name in arguments]:
+            _require_met(item, name)
     if item.get_closest_marker("kafka_topics") is None:
         return
-    arguments = getattr(item, "funcargs", {})
     brokers = [arguments[name] for name in FIXTURES if name in arguments]
     if not brokers and "kafka_shim_factory" not in getattr(item, "fixturenames", ()):
         pytest.fail(f"the mark kafka_topics needs one of the fixtures {', '.join(FIXTURES)}", pytrace=False)
     for broker in brokers:
         _make_topics(item, broker)
+
+
+def _require_met(item: pytest.Item, name: str) -> None:
+    """Fail a test with marks that its shared broker, which was started for others too, does not have."""
+    shared_by = item.getparent(SHARED[name]) or item.getparent(pytest.Module)
+    met = [] if shared_by is None else list(shared_by.iter_markers(OWN))
+    if not all(any(mark is one for one in met) for mark in item.iter_markers(OWN)):
+        whose = SHARED[name].__name__.lower()
+        advice = "kafka_shim_options has theirs" if name == "kafka_shim_session" else f"mark the {whose}"
+        pytest.fail(f"the mark kafka_shim of a test does nothing for {name}: {advice}, or take {OWN}", pytrace=False)
 
 
 def _make_topics(node: Any, broker: Broker) -> None:

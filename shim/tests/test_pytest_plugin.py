@@ -117,6 +117,35 @@ def test_with_other_partitions(kafka_shim_module):
     pass
 """
 
+SHARED_MARKS = """
+import pytest
+
+@pytest.fixture
+def broker(kafka_shim_module):
+    return kafka_shim_module
+
+@pytest.mark.kafka_shim(num_partitions=3)
+def test_of_the_module(broker):
+    pass
+
+@pytest.mark.kafka_shim(num_partitions=3)
+class TestMarked:
+    def test_of_the_session(self, kafka_shim_session):
+        pass
+
+    @pytest.mark.kafka_shim(clock="virtual")
+    def test_of_the_class(self, kafka_shim_class):
+        pass
+
+    def test_is_met(self, kafka_shim_class):
+        kafka_shim_class.produce("t", "a")
+        with kafka_shim_class.cluster() as cluster:
+            assert len(cluster.partitions("t")) == 3
+
+    def test_is_of_another_broker(self, kafka_shim, kafka_shim_module):
+        pass
+"""
+
 
 def run(folder: Path, suite: str, *more: str, plugins: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
     """Run a suite with the plugin alone."""
@@ -155,6 +184,18 @@ def test_marks_that_cannot_be_met_are_told(tmp_path: Path):
     assert "the mark kafka_shim takes arguments with names alone" in done.stdout
     assert "topic t has 3 partitions, not 2" in done.stdout
     assert "1 passed" in done.stdout
+
+
+def test_a_mark_that_a_shared_broker_does_not_have_fails_its_test(tmp_path: Path):
+    """It would run without its options, and nobody would notice."""
+    done = run(tmp_path, SHARED_MARKS)
+    for line in (
+        "the mark kafka_shim of a test does nothing for kafka_shim_module: mark the module, or take kafka_shim",
+        "the mark kafka_shim of a test does nothing for kafka_shim_class: mark the class, or take kafka_shim",
+        "the mark kafka_shim of a test does nothing for kafka_shim_session: kafka_shim_options has theirs, or take",
+    ):
+        assert line in done.stdout, done.stdout
+    assert "3 failed, 2 passed" in done.stdout
 
 
 @pytest.mark.slow
