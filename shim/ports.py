@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 HIGHEST_PORT = 65535
 # Python refuses to convert thousands of digits, with an error of its own.
 _MOST_DIGITS = 9
+# The name under which a transport with TLS gives its socket (`get_extra_info`): what is written to it must be encrypted.
+SOCKET_BENEATH_TLS = "socket beneath TLS"
 
 
 def parse_port(text: str) -> int | None:
@@ -36,6 +38,6 @@ def is_listening(bound: socket.socket) -> bool:
 
 def end_for_all(transport: asyncio.BaseTransport) -> None:
     """Call it before the connection is closed: its client would wait as long as a process that was forked meanwhile."""
-    bare = transport.get_extra_info("socket")
+    bare = transport.get_extra_info("socket") or transport.get_extra_info(SOCKET_BENEATH_TLS)
     with suppress(OSError, ValueError), socket.socket(fileno=os.dup(bare.fileno())) as connection:
         connection.shutdown(socket.SHUT_RDWR)

@@ -13,6 +13,8 @@ import logging
 import ssl
 from contextlib import suppress
 
+from kafka_shim.ports import SOCKET_BENEATH_TLS
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -272,9 +274,11 @@ class TlsTransport(asyncio.BufferedProtocol):
         return self._socket.is_closing()
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """As of the socket's transport, except for the socket itself: what is written to it must be encrypted."""
+        """As of the socket's transport, except for the socket itself: whoever asks for it would write to it."""
         if name == "socket":
             return default
+        if name == SOCKET_BENEATH_TLS:
+            name = "socket"
         return self._socket.get_extra_info(name, default)
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:

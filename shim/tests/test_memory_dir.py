@@ -145,10 +145,11 @@ print("ready", flush=True)
     assert list(place.iterdir()) == []
 
 
-def test_clients_are_disconnected_also_while_a_forked_child_lives(place):
-    code = """
+@pytest.mark.parametrize("tls", [False, True])
+def test_clients_are_disconnected_also_while_a_forked_child_lives(place, tls):
+    code = f"""
 import os, socket, time
-with Broker() as broker:
+with Broker(tls={tls}) as broker:
     client = socket.create_connection(("127.0.0.1", broker.port), timeout=30)
     assert broker.topics() == []  # so that the first one is accepted
     child = os.fork()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import _ssl
 import asyncio
 import ctypes
+import logging
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -156,3 +157,10 @@ def test_a_client_is_closed_where_memory_ends_before_its_connection_begins(
         monkeypatch.setattr(Connection, "connection_made", no_memory_left)
         with socket.create_connection((host, int(port)), timeout=SILENCE_S) as sock:
             assert not sock.recv(1)
+
+
+def test_a_stop_ends_the_connections_of_its_clients_without_a_word(loop_factory: Any, caplog: Any) -> None:
+    with Broker(tls=True, loop_factory=loop_factory) as broker, bare(broker) as sock:
+        broker.stop()
+        assert not sock.recv(1)
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
