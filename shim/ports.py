@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 HIGHEST_PORT = 65535
 # Python refuses to convert thousands of digits, with an error of its own.
 _MOST_DIGITS = 9
-# The name under which a transport with TLS gives its socket (`get_extra_info`): what is written to it must be encrypted.
+# By this name a transport with TLS gives its socket (`get_extra_info`): what is written to it must be encrypted.
 SOCKET_BENEATH_TLS = "socket beneath TLS"
 
 
