@@ -11,7 +11,8 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
+from socketserver import TCPServer, ThreadingMixIn
 
 from kafka_shim.http.bugs import Bugs
 from kafka_shim.http.heads import Head
@@ -154,7 +155,9 @@ class HttpServer:
         self._server.bugs.tell_left_out(is_end=True)
 
 
-class _Server(ThreadingHTTPServer):
+# No `HTTPServer`, which looks up the name of its host: a resolver may not answer for long.
+class _Server(ThreadingMixIn, TCPServer):
+    allow_reuse_address = True
     daemon_threads = True
     request_queue_size = 64  # a page asks for its parts at once
 
@@ -347,13 +350,9 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(length))
         self.server.is_heard(self.request)
         is_secure = self.server.tls is not None
+        has_certificate = is_secure and bool(self.request.getpeercert(binary_form=True))
         request = Request(
-            self.command,
-            self.path,
-            self.headers,
-            body,
-            is_secure=is_secure,
-            has_certificate=is_secure and bool(self.request.getpeercert(binary_form=True)),
+            self.command, self.path, self.headers, body, is_secure=is_secure, has_certificate=has_certificate
         )
         try:
             response = self.server.handle_one(request)

@@ -53,6 +53,14 @@ def secure() -> Iterator[tuple[HttpServer, ssl.SSLContext]]:
     made.stop()
 
 
+def test_a_start_asks_no_resolver_for_the_name_of_its_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that does not answer held a start of a broker on 0.0.0.0 for ten seconds."""
+    asked_for: list[str] = []
+    monkeypatch.setattr(socket, "getfqdn", lambda host="": asked_for.append(host) or "a.name")
+    HttpServer(("0.0.0.0", 0), echo)._server.server_close()
+    assert asked_for == []
+
+
 def asked(server: HttpServer, trust: ssl.SSLContext) -> bytes:
     connection = http.client.HTTPSConnection("127.0.0.1", server.port, context=trust, timeout=60)
     connection.request("POST", "/a?b", b"body")
