@@ -117,16 +117,18 @@ def show(path: Path, as_json: bool) -> None:
 
 def _described(certificate: Certificate) -> dict[str, Any]:
     from cryptography import x509
+    from cryptography.hazmat.primitives.serialization import Encoding
 
-    from kafka_shim.security.tls.distinguished_name import java_name
+    from kafka_shim.security.tls.distinguished_name import java_name, names_of
 
+    issuer, subject = names_of(certificate.public_bytes(Encoding.DER))
     try:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
         names = x509.SubjectAlternativeName([])
     return {
-        "subject": java_name(certificate.subject),
-        "issuer": java_name(certificate.issuer),
+        "subject": java_name(subject),
+        "issuer": java_name(issuer),
         "notBefore": certificate.not_valid_before_utc.isoformat(),
         "notAfter": certificate.not_valid_after_utc.isoformat(),
         "names": [str(one.value) for one in names],

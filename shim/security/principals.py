@@ -8,6 +8,7 @@ made without arguments and has `build(context: AuthenticationContext) -> str`, w
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 
 from kafka_shim.config import ConfigError
 from kafka_shim.security.plugins import make_plugin
@@ -67,21 +68,18 @@ class DefaultPrincipalBuilder:
         return f"User:{name if self._map is None else self._map(name)}"
 
 
-def subject_of(certificate: bytes) -> str | None:
+def subject_of(certificate: bytes) -> str:
     """Return the subject of a certificate (DER) as Java's X500Principal.getName does (RFC 2253). Raises ConfigError
-    for one of more than `MOST_PARTS` parts, which holds the event loop for tens of milliseconds."""
-    from cryptography import x509
-
-    from kafka_shim.security.tls.distinguished_name import java_name
+    for one of more than `MOST_PARTS` parts, which holds the event loop for tens of milliseconds, or that is no DER."""
+    from kafka_shim.security.tls.distinguished_name import attributes_of, java_name, names_of
 
     try:
-        subject = x509.load_der_x509_certificate(certificate).subject
-        part_count = sum(map(len, subject.rdns))
-        if part_count > MOST_PARTS:
-            raise ConfigError(f"the name in the client's certificate has {part_count} parts, at most {MOST_PARTS}")
+        _, subject = names_of(certificate)
+        if len(list(islice(attributes_of(subject), MOST_PARTS + 1))) > MOST_PARTS:
+            raise ConfigError(f"the name in the client's certificate has more than {MOST_PARTS} parts")
         return java_name(subject)
-    except ValueError:
-        return None
+    except ValueError as err:
+        raise ConfigError(f"the name in the client's certificate cannot be read: {err}") from None
 
 
 def principal_builder(

@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
 
 from kafka_shim.config import ConfigError
-from kafka_shim.security.tls.distinguished_name import java_name
+from kafka_shim.security.tls.distinguished_name import java_name, names_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class Stores:
 
     @property
     def subject(self) -> str:
-        return java_name(self.certificate.subject)
+        return java_name(names_of(self.certificate.public_bytes(Encoding.DER))[1])
 
     @property
     def alternative_names(self) -> frozenset[tuple[str, str]]:
@@ -55,9 +56,7 @@ def check_replacement(old: Stores, new: Stores, options: ListenerOptions) -> Non
     """Raises ConfigError with Kafka's reason, and with the option that allows the change."""
     if old.certificate == new.certificate and old.has_truststore == new.has_truststore:
         return
-    if not options.get("ssl.allow.dn.changes") and (
-        old.certificate.subject != new.certificate.subject and old.subject.lower() != new.subject.lower()
-    ):
+    if not options.get("ssl.allow.dn.changes") and old.subject.lower() != new.subject.lower():
         raise ConfigError(
             f"{FAILED}Keystore DistinguishedName does not match: existing={{DN={old.subject}}}, "
             f"new={{DN={new.subject}}}; ssl.allow.dn.changes=true allows it"

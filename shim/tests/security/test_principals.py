@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
 from kafka_shim.config import ConfigError, usable
@@ -91,9 +93,10 @@ def test_subject_is_written_as_java_does():
     _, certificate = CertificateAuthority().issue("bob")
     first = certificate[: certificate.index("-----END CERTIFICATE-----")] + "-----END CERTIFICATE-----\n"
     subject = subject_of(ssl.PEM_cert_to_DER_cert(first))
-    assert subject is not None
     assert subject.endswith("CN=bob") or "CN=bob" in subject.split(",")
-    assert subject_of(b"no certificate") is None
+    for bad in (b"no certificate", b"", b"\x30\x80\0\0", b"\x30\x02\x30\0"):
+        with pytest.raises(ConfigError, match="cannot be read"):
+            subject_of(bad)
 
 
 def test_a_class_that_is_stored_and_not_given_is_ignored():
@@ -122,11 +125,32 @@ def test_every_attribute_of_a_name_is_written_as_java_does():
             part([attribute(NameOID.COMMON_NAME, "bob")]),
         ]
     )
-    assert java_name(name) == (
+    assert java_name(name.public_bytes()) == (
         f"CN=bob,1.2.3.4=#0c04c3a92078,2.5.4.42=#0c81c8{'42' * 200},"
         "1.2.840.113549.1.9.1=#160f626f62406578616d706c652e6f7267,"
         r"ST=BY,L=\ \ M\=ünchen,STREET=\#x S\#t\ \ ,OU=a,O=Ex\, \"Org\" \;\=\<\>\+\\\ ,DC=example,C=DE"
     )
+
+
+def test_a_name_that_is_not_as_it_should_be_is_written_as_java_does():
+    """The expected texts are what X500Principal.getName of JDK 17 prints for these names."""
+    authority, key = CertificateAuthority(), ec.generate_private_key(ec.SECP256R1())
+    for tag, value, expected in (
+        (0x13, b"bob@x_y*&", "CN=bob@x_y*&"),  # a PrintableString with what it may not have
+        (0x13, b"\n", "CN=\n"),
+        (0x1E, b"\0A\0,", r"CN=\00A\00\,"),
+        (0x1A, b"A", "CN=#1a0141"),
+        (0x1C, b"\0\0\0A", "CN=#1c0400000041"),
+        (0x0C, b" \r", "CN=\\ \\\r"),
+    ):
+        # The library signs no such name, so another of the same length is replaced.
+        other = "?" * len(value)
+        signed = authority._signed(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, other)]), key)
+        former, own = (bytes([kind, len(value)]) for kind in (0x0C, tag))
+        certificate = signed.public_bytes(Encoding.DER).replace(former + other.encode(), own + value)
+        assert subject_of(certificate) == expected
+    several = [x509.NameAttribute(NameOID.COMMON_NAME, "b"), x509.NameAttribute(x509.ObjectIdentifier("2.999.1"), "c")]
+    assert java_name(x509.Name([x509.RelativeDistinguishedName(several)]).public_bytes()) == "CN=b+2.999.1=#0c0163"
 
 
 @pytest.mark.option("principal.builder.class")
