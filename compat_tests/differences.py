@@ -292,7 +292,8 @@ DIFFERENCES = (
     KnownDifference(
         "rules that make names",
         "matches `ssl.principal.mapping.rules` and `sasl.kerberos.principal.to.local.rules` by RE2, and what RE2 has "
-        "not by an engine that backtracks, with a warning; tries them on names up to 8,192 characters",
+        "not by an engine that backtracks, with a warning; tries them on names up to 8,192 characters; refuses a class "
+        "in a class, and `&&` in one",
         "takes Java's expressions",
         "a client chooses its name, and an engine that backtracks may not come to an end with it",
         "shim/tests/security/test_costly_input.py::test_a_name_makes_no_rule_backtrack",

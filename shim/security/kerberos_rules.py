@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 
 from kafka_shim.config import ConfigError
-from kafka_shim.security.rule_patterns import compile_rule, is_too_long
+from kafka_shim.security.rule_patterns import compile_rule, filled, is_too_long
 from kafka_shim.security.sasl.mechanism import SaslError
 
 TYPE_CHECKING = False
@@ -27,8 +27,6 @@ _RULE = re.compile(
 )
 _NAME = re.compile(r"(?P<service>[^/@]*)(?:/(?P<host>[^/@]*))?@(?P<realm>[^/@]*)")
 _PARAMETER = re.compile(r"\$([0-9]*)")
-# A quoted character, a group, or a lone `$` or backslash, which Java refuses.
-_REPLACEMENT = re.compile(r"\\(?P<literal>.)|\$(?P<number>[0-9]+)|[$\\]")
 _NOT_SIMPLE = re.compile("[/@]")
 
 
@@ -68,24 +66,11 @@ class _Rule:
         return parts[int(number)]
 
     def _replacement(self, found: Match) -> str:
-        """Return what Matcher.replaceFirst of Java puts in place of a match."""
-
-        def fill(part: re.Match[str]) -> str:
-            if part["literal"] is not None:
-                return part["literal"]
-            number = part["number"]
-            if number is None or int(number[0]) > self._groups:
-                raise NoMatchingRuleError(f"the replacement {self.target!r} names no group, in {self.text}")
-            digits = 1
-            while digits < len(number) and int(number[: digits + 1]) <= self._groups:
-                digits += 1
-            return (found[int(number[:digits])] or "") + number[digits:]
-
-        return _REPLACEMENT.sub(fill, self.target)
-
-    @property
-    def _groups(self) -> int:
-        return 0 if self.source is None else self.source.groups
+        assert self.source is not None
+        try:
+            return filled(self.target, self.source, found)
+        except ValueError as err:
+            raise NoMatchingRuleError(f"{err}, in {self.text}") from None
 
 
 def _simple(name: str, rule: str, case: str | None) -> str:

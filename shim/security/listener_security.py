@@ -122,7 +122,7 @@ class ListenerSecurity:
         if self.uses_tls:
             from kafka_shim.security.tls.mapping_rules import MappingRules
 
-            rules = MappingRules(options.text("ssl.principal.mapping.rules") or "DEFAULT")
+            rules = MappingRules(options.get("ssl.principal.mapping.rules"))
             map_certificate = rules.name_of
             warnings += [f"ssl.principal.mapping.rules: {line}" for line in rules.warnings]
         if warnings and options.is_strict:

@@ -12,19 +12,22 @@ import re
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Protocol
 
     class Match(Protocol):
         """One match, of either library."""
 
-        def __getitem__(self, group: int) -> str | None: ...
+        def __getitem__(self, group: int | str) -> str | None: ...
 
     class RulePattern(Protocol):
         """A compiled expression, of either library."""
 
         @property
         def groups(self) -> int: ...
+
+        @property
+        def groupindex(self) -> Mapping[str, int]: ...
 
         def fullmatch(self, text: str) -> Match | None: ...
 
@@ -35,9 +38,20 @@ if TYPE_CHECKING:
 MOST_CHARACTERS = 8192
 
 
+# An expression with a class in a class, or `&&` in one.
+_CLASS = r"\[\^?+\]?+(?:\\.|[^]\\[&]|&(?!&))*+"
+_SET_OPERATION = re.compile(rf"(?:\\.|[^\\[]|{_CLASS}\])*+{_CLASS}(?:\[|&&)", re.DOTALL)
+_NAMED_GROUP = re.compile(r"(\\.)|\(\?<(?=[a-zA-Z])", re.DOTALL)
+# In what replaces a match: a quoted character, a group, or what Java refuses.
+_REPLACEMENT = re.compile(
+    r"\\(?P<literal>.)|\$(?P<number>[0-9]+)|\$\{(?P<name>[a-zA-Z][a-zA-Z0-9]*)\}|[$\\]", re.DOTALL
+)
+
+
 def compile_rule(expression: str, warnings: list[str]) -> RulePattern:
     """Return the compiled expression. `warnings` gets a line if its time is not bounded. Raises re.error."""
-    compiled = re.compile(expression)
+    if _SET_OPERATION.match(expression):
+        raise re.error("a class in a class, and && in one, mean something else in Java: write the class without")
     import re2  # type: ignore[import-untyped]
 
     options = re2.Options()
@@ -45,12 +59,32 @@ def compile_rule(expression: str, warnings: list[str]) -> RulePattern:
     try:
         linear: RulePattern = re2.compile(expression, options)
     except re2.error:
+        compiled = re.compile(_NAMED_GROUP.sub(lambda found: found[1] or "(?P<", expression), re.ASCII)
         warnings.append(
             f"the expression {expression!r} has what RE2 has not (lookaround, a backreference), so that a client's "
             "name may make it take long: write it without"
         )
         return compiled
     return linear
+
+
+def filled(replacement: str, pattern: RulePattern, match: Match) -> str:
+    """Return what Java's Matcher puts in place of a match. Raises ValueError, as Java refuses the replacement."""
+
+    def fill(part: re.Match[str]) -> str:
+        if part["literal"] is not None:
+            return part["literal"]
+        if (name := part["name"]) in pattern.groupindex:
+            return match[name] or ""
+        number = part["number"]
+        if number is None or int(number[0]) > pattern.groups:
+            raise ValueError(f"the replacement {replacement!r} names no group")
+        digits = 1
+        while digits < len(number) and int(number[: digits + 1]) <= pattern.groups:
+            digits += 1
+        return (match[int(number[:digits])] or "") + number[digits:]
+
+    return _REPLACEMENT.sub(fill, replacement)
 
 
 def is_too_long(name: str) -> bool:

@@ -3,8 +3,9 @@ SslPrincipalMapper).
 
     RULE:^CN=(.*?),OU=ServiceUsers.*$/$1/L, DEFAULT
 
-The first rule whose pattern matches the whole name makes the principal; `L` and `U` change its case; DEFAULT takes the
-name as it is.
+The first rule whose pattern matches the whole name makes the principal: each match of the pattern in the name is
+replaced, so `.*` matches twice, the name and the nothing behind it. `L` and `U` change the case; DEFAULT takes the name
+as it is.
 """
 
 from __future__ import annotations
@@ -14,17 +15,17 @@ import re
 
 from kafka_shim.config import ConfigError
 from kafka_shim.security.printable import MAX_REASON, printable
-from kafka_shim.security.rule_patterns import compile_rule, is_too_long
+from kafka_shim.security.rule_patterns import compile_rule, filled, is_too_long
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.security.rule_patterns import Match, RulePattern
+    from kafka_shim.security.rule_patterns import RulePattern
 
+# As in Kafka nothing between two commas is no rule.
 _RULE = re.compile(
-    r"\s*(?:(?P<default>DEFAULT)|RULE:(?P<pattern>(?:\\.|[^\\/])*)/(?P<to>(?:\\.|[^\\/])*)/(?P<case>[LU]?))\s*"
+    r"\s*(?:(?P<default>DEFAULT)|RULE:(?P<pattern>(?:\\.|[^\\/])*)/(?P<to>(?:\\.|[^\\/])*)/(?P<case>[LU]?))?\s*"
 )
-# A quoted character, or a group of one digit.
-_REPLACEMENT = re.compile(r"\\(?P<literal>.)|\$(?P<group>[0-9])", re.DOTALL)
+_REFERENCE = re.compile(r"\$([1-9][0-9]*)")
 
 
 class MappingRules:
@@ -43,7 +44,7 @@ class MappingRules:
                 raise ConfigError(f"ssl.principal.mapping.rules: Invalid rule: `{text[at:]}`")
             if found["default"]:
                 self._rules.append((None, "", ""))
-            else:
+            elif found["pattern"] is not None:
                 try:
                     pattern = compile_rule(found["pattern"], self.warnings)
                 except re.error as err:
@@ -60,20 +61,23 @@ class MappingRules:
                 return subject
             if pattern.fullmatch(subject) is None:
                 continue
-            name = pattern.sub(functools.partial(_filled, replacement, pattern.groups), subject, 1)
+            to = _with_literals(replacement, pattern.groups)
+            try:
+                name = pattern.sub(functools.partial(filled, to, pattern), subject)
+            except ValueError as err:
+                raise ConfigError(f"ssl.principal.mapping.rules: {err}") from None
             return name.lower() if case == "L" else name.upper() if case == "U" else name
         raise ConfigError(f"no rule of ssl.principal.mapping.rules matches {printable(subject, MAX_REASON)}")
 
 
-def _filled(replacement: str, group_count: int, match: Match) -> str:
-    """Return what Java puts in place of a match. Raises ConfigError."""
-
-    def fill(part: re.Match[str]) -> str:
-        if part["literal"] is not None:
-            return part["literal"]
-        group = int(part["group"])
+def _with_literals(replacement: str, group_count: int) -> str:
+    """Quote the references to groups that a pattern with groups has not (SslPrincipalMapper's
+    escapeLiteralBackReferences, which finds their places before it quotes the first)."""
+    quoted = replacement
+    for found in _REFERENCE.finditer(replacement) if group_count else ():
+        group = int(found[1])
+        while group > group_count and group >= 10:
+            group //= 10
         if group > group_count:
-            raise ConfigError(f"ssl.principal.mapping.rules: there is no group {group} for {replacement!r}")
-        return match[group] or ""
-
-    return _REPLACEMENT.sub(fill, replacement)
+            quoted = f"{quoted[: found.start()]}\\{quoted[found.start() :]}"
+    return quoted

@@ -11,6 +11,7 @@ from cryptography.x509.oid import NameOID
 from kafka_shim.config import ConfigError, usable
 from kafka_shim.embedded import Broker
 from kafka_shim.protocol.messages.metadata_request import MetadataRequest
+from kafka_shim.security.kerberos_rules import KerberosRules
 from kafka_shim.security.principals import (
     DEFAULT_CLASS,
     AuthenticationContext,
@@ -20,6 +21,7 @@ from kafka_shim.security.principals import (
 )
 from kafka_shim.security.tls.authority import CertificateAuthority
 from kafka_shim.security.tls.distinguished_name import java_name
+from kafka_shim.security.tls.mapping_rules import MappingRules
 from kafka_shim.wire_client import Connection, WireClientError
 
 NOBODY = AuthenticationContext("L", "SSL", "127.0.0.1")
@@ -151,6 +153,44 @@ def test_a_name_that_is_not_as_it_should_be_is_written_as_java_does():
         assert subject_of(certificate) == expected
     several = [x509.NameAttribute(NameOID.COMMON_NAME, "b"), x509.NameAttribute(x509.ObjectIdentifier("2.999.1"), "c")]
     assert java_name(x509.Name([x509.RelativeDistinguishedName(several)]).public_bytes()) == "CN=b+2.999.1=#0c0163"
+
+
+@pytest.mark.option("ssl.principal.mapping.rules")
+@pytest.mark.parametrize(
+    ("rules", "subject", "name"),
+    [
+        ("RULE:.*/x/", "CN=a", "xx"),
+        ("RULE:(CN=|OU=|[^,]*,?)*/-/", "CN=a,OU=b", "--"),
+        ("RULE:CN=(.*)/$1@$2/U", "CN=a", "A@$2"),
+        ("RULE:CN=(.*)/$2$3/", "CN=a", None),
+        ("RULE:CN=(.)(.)(.)(.)(.)(.)(.)(.)(.)(.)(.*)/$11$1/", "CN=abcdefghijkl", "kla"),
+        ("RULE:CN=(?<who>.*)/${who}$0/", "CN=a", "aCN=a"),
+        ("RULE:CN=(?<who>a)(?!b)/${who}/", "CN=a", "a"),
+        (r"RULE:CN=(\p{L}+)\z/$1/", "CN=ü", "ü"),
+        (r"RULE:CN=\Qa.b\E/x/", "CN=a.b", "x"),
+        ("RULE:CN=(.*)/$/", "CN=a", None),
+        ("RULE:CN=a/x/", "CN=b", None),
+        (" , RULE:CN=a/x/ ,, DEFAULT,", "CN=b", "CN=b"),
+        ("", "CN=b", None),
+    ],
+)
+def test_mapping_rules_make_the_names_that_kafka_makes(rules: str, subject: str, name: str | None):
+    """The names are those of Kafka's SslPrincipalMapper; None: it raises."""
+    made = MappingRules(rules)
+    if name is not None:
+        assert made.name_of(subject) == name
+    else:
+        with pytest.raises(ConfigError):
+            made.name_of(subject)
+
+
+@pytest.mark.parametrize("expression", ["[a-z&&[^x]]", "[a[b]]", r"\[[]&&]", "[[:alpha:]]", "x[a][b&&c]"])
+def test_a_rule_with_a_set_that_java_reads_otherwise_is_refused(expression: str):
+    with pytest.raises(ConfigError, match="mean something else in Java"):
+        MappingRules(f"RULE:CN={expression}/x/")
+    with pytest.raises(ConfigError, match="mean something else in Java"):
+        KerberosRules("R", [f"RULE:[1:$1]s/{expression}/x/"])
+    MappingRules(r"RULE:[&][\[&\&]\[&&[^]]&&/x/")
 
 
 @pytest.mark.option("principal.builder.class")
