@@ -63,3 +63,8 @@ def check_length(message: bytes) -> None:
     """Raises SaslError for a message over `LONGEST_MESSAGE_BYTES`."""
     if len(message) > LONGEST_MESSAGE_BYTES:
         raise SaslError(f"the client's message has {len(message)} bytes, at most {LONGEST_MESSAGE_BYTES} are read")
+
+
+def sendable(name: str) -> str:
+    """Return a name out of JSON, which may have half a character, as Java sends it."""
+    return name.encode(errors="replace").decode()

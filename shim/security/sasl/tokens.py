@@ -11,14 +11,16 @@ import asyncio
 import json
 import logging
 import time
+from base64 import urlsafe_b64decode
 from http.client import HTTPException
 from pathlib import Path
+from types import NoneType
 from urllib.parse import unquote, urlsplit
 
 from kafka_shim.config import ConfigError
 from kafka_shim.security.printable import MAX_NAME
 from kafka_shim.security.sasl.jaas import java_property
-from kafka_shim.security.sasl.mechanism import InvalidTokenError
+from kafka_shim.security.sasl.mechanism import InvalidTokenError, sendable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,6 +47,13 @@ RETRY_MS = 10_000
 MOST_TRIED_KEYS = 32
 # type of a key -> the beginning of the algorithms that it may sign with
 _ALGORITHMS = {"RSA": ("RS", "PS"), "EC": ("ES",), "OKP": ("EdDSA",), "oct": ("HS",)}
+# The fewest bits of a key: of RSA, and of HMAC by the size of the digest (RFC 7518).
+LEAST_RSA_BITS = 2048
+_LEAST_BITS = {"HS256": 256, "HS384": 384, "HS512": 512}
+# Times in claims are smaller.
+LATEST_S = 10**12
+# What Java's String.trim takes from both ends of a text.
+_SPACES = "".join(map(chr, range(0x21)))
 
 
 class SignedTokens:
@@ -79,8 +88,9 @@ class SignedTokens:
         import jwt
 
         try:
-            header = jwt.get_unverified_header(token)
-        except (jwt.PyJWTError, RecursionError):
+            jwt.get_unverified_header(token)
+            header = _object(jwt.utils.base64url_decode(token.partition(".")[0]))
+        except (jwt.PyJWTError, ValueError, RecursionError):
             raise InvalidTokenError("the token is not a JSON Web Token") from None
         algorithm, key_id = str(header.get("alg")), header.get("kid")
         claims = None
@@ -88,52 +98,94 @@ class SignedTokens:
         for key in fit[:MOST_TRIED_KEYS]:
             try:
                 signed = jwt.PyJWS().decode(token, key.of_library(algorithm), algorithms=[algorithm])
-                claims = json.loads(signed)
-                break
             except (jwt.PyJWTError, ValueError, RecursionError):
                 await asyncio.sleep(0)  # others have their turn before the next key
+            else:
+                claims = _claims(signed)
+                break
         if claims is None and len(fit) > MOST_TRIED_KEYS:
             raise InvalidTokenError(
                 f"the first {MOST_TRIED_KEYS} of {len(fit)} keys of {self._keys.source} have not signed the token, "
                 "which does not say by which one it is signed (kid)"
             )
-        if not isinstance(claims, dict):
+        if claims is None:
             raise InvalidTokenError(
                 f"no key of {self._keys.source} has signed the token (alg {algorithm[:MAX_NAME]}, kid "
-                f"{str(key_id)[:MAX_NAME]}): it is of another issuer, or its key is not published"
+                f"{str(key_id)[:MAX_NAME]}): it is of another issuer, or its key is not published, too short, or not "
+                "for signatures"
             )
         return self._checked(claims)
 
     def _checked(self, claims: Mapping[str, Any]) -> tuple[str, int]:
         subject = claims.get(self._subject_claim)
-        if not isinstance(subject, str) or not subject.strip():
+        if not isinstance(subject, str) or not subject.strip(_SPACES):
             raise InvalidTokenError(f"the token has no principal name (claim {self._subject_claim})")
         who = f"the token of {subject[:MAX_NAME]!r}"
+        for name in ("sub", "iss", "jti"):
+            if not isinstance(claims.get(name), (str, NoneType)):
+                raise InvalidTokenError(f"{who} has a claim {name} that is not a text")
         now_ms = self._clock.now_ms()
-        expires, issued, not_before = claims.get("exp"), claims.get("iat"), claims.get("nbf")
-        if not isinstance(expires, (int, float)) or not 0 <= expires < 1e12:
+        expires, issued, not_before = (_seconds(claims, name, who) for name in ("exp", "iat", "nbf"))
+        if expires is None or expires < 0:
             raise InvalidTokenError(f"{who} has no expiration time (exp)")
-        if not isinstance(issued, (int, float)):
+        if issued is None or issued < 0:
             raise InvalidTokenError(f"{who} has no time of issue (iat)")
         if now_ms - self._skew_ms >= 1000 * expires:
             raise InvalidTokenError(f"{who} has expired: the client needs a new one")
         for began, claim in ((issued, "iat"), (not_before, "nbf")):
-            if isinstance(began, (int, float)) and expires // 1 < began // 1:  # Kafka compares whole seconds
+            if began is not None and expires < began:
                 raise InvalidTokenError(f"{who} expires (exp) before it begins ({claim})")
-        if isinstance(not_before, (int, float)) and now_ms + self._skew_ms < 1000 * not_before:
+        if not_before is not None and now_ms + self._skew_ms < 1000 * not_before:
             raise InvalidTokenError(f"{who} is not valid yet (nbf): compare the clocks")
         if self._issuer is not None and claims.get("iss") != self._issuer:
             raise InvalidTokenError(
                 f"{who} is of issuer {str(claims.get('iss'))[:MAX_NAME]!r}, expected is {self._issuer!r}"
             )
         named = _audiences(claims.get("aud"), who)
-        if (self._audiences or named) and not self._audiences & named:
+        if (self._audiences or claims.get("aud") is not None) and not self._audiences & named:
             raise InvalidTokenError(
                 f"{who} is for the audience {[one[:MAX_NAME] for one in sorted(named)]}, "
                 f"sasl.oauthbearer.expected.audience has {sorted(self._audiences)}"
             )
         _check_scopes(claims.get(self._scope_claim), self._scope_claim, who)
-        return subject.strip(), round(expires * 1000)
+        return sendable(subject.strip(_SPACES)), 1000 * expires
+
+
+def _object(text: bytes) -> dict[str, Any]:
+    """Return an object of JSON (RFC 8259), as jose4j reads it: one that names a member twice could mean two things.
+    Raises ValueError."""
+    found = json.loads(text.decode(errors="replace"), object_pairs_hook=_once, parse_constant=_refused, strict=False)
+    if isinstance(found, dict):
+        return found
+    raise ValueError("not an object")
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a member comes twice")
+    return found
+
+
+def _refused(constant: str) -> None:
+    raise ValueError(f"{constant} is no number")
+
+
+def _claims(signed: bytes) -> dict[str, Any]:
+    try:
+        return _object(signed)
+    except (ValueError, RecursionError):
+        raise InvalidTokenError("the claims of the token are no object of JSON, or have a member twice") from None
+
+
+def _seconds(claims: Mapping[str, Any], name: str, who: str) -> int | None:
+    """Return a time in whole seconds, as Kafka counts, or None if there is none. Raises InvalidTokenError."""
+    value = claims.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not -LATEST_S < value < LATEST_S:
+        raise InvalidTokenError(f"{who} has a claim {name} that is not a time in seconds")
+    return int(value)
 
 
 def _check_scopes(claim: Any, name: str, who: str) -> None:
@@ -143,7 +195,7 @@ def _check_scopes(claim: Any, name: str, who: str) -> None:
     for scope in [claim] if isinstance(claim, str) else claim if isinstance(claim, list) else []:
         if not isinstance(scope, str):
             raise InvalidTokenError(f"{who} has a scope (claim {name}) that is not a string")
-        text = scope.strip()
+        text = scope.strip(_SPACES)
         if not text:
             raise InvalidTokenError(f"{who} has a scope (claim {name}) that is empty")
         if text in seen:
@@ -164,10 +216,11 @@ def _audiences(claim: Any, who: str) -> set[str]:
 class _Key:
     """One key of a document."""
 
-    __slots__ = ("_made", "_texts")
+    __slots__ = ("_made", "_size_bits", "_texts")
 
     def __init__(self, texts: dict[str, Any]) -> None:
         self._texts = texts
+        self._size_bits = _size_bits(texts)
         # By algorithm, once a token needed it.
         self._made: dict[str, Any] = {}
 
@@ -178,11 +231,16 @@ class _Key:
 
     def fits(self, algorithm: str) -> bool:
         """Whether tokens may be signed with it by this algorithm: `none` and the algorithms of other types of keys may
-        not, as HMAC with the text of a public key."""
-        families = _ALGORITHMS.get(str(self._texts.get("kty")))
-        return (
-            families is not None and algorithm.startswith(families) and self._texts.get("alg", algorithm) == algorithm
-        )
+        not, as HMAC with the text of a public key. As in Kafka (jose4j) a key must be for signatures, and long enough
+        for the algorithm."""
+        kind = str(self._texts.get("kty"))
+        families = _ALGORITHMS.get(kind)
+        if families is None or not algorithm.startswith(families) or self._texts.get("alg", algorithm) != algorithm:
+            return False
+        uses = self._texts.get("key_ops")
+        if self._texts.get("use", "sig") != "sig" or (isinstance(uses, list) and "verify" not in uses):
+            return False
+        return self._size_bits >= (LEAST_RSA_BITS if kind == "RSA" else _LEAST_BITS.get(algorithm, 0))
 
     def of_library(self, algorithm: str) -> Any:
         """Return the key as PyJWT takes it. Raises jwt.PyJWTError, ValueError."""
@@ -192,6 +250,16 @@ class _Key:
         if found is None:
             found = self._made[algorithm] = jwt.PyJWK(dict(self._texts), algorithm).key
         return found
+
+
+def _size_bits(texts: Mapping[str, Any]) -> int:
+    """Return the size of a key of RSA or HMAC, 0 of others."""
+    is_rsa = texts.get("kty") == "RSA"
+    try:
+        content = urlsafe_b64decode(f"{texts.get('n' if is_rsa else 'k', '')}==")
+    except ValueError:
+        return 0
+    return int.from_bytes(content).bit_length() if is_rsa else 8 * len(content)
 
 
 class _FileKeys:

@@ -10,7 +10,7 @@ from types import NoneType
 
 from kafka_shim.config import ConfigError
 from kafka_shim.security.printable import MAX_NAME
-from kafka_shim.security.sasl.mechanism import InvalidTokenError
+from kafka_shim.security.sasl.mechanism import InvalidTokenError, sendable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class UnsecuredTokens:
         if missing:
             reason = f"the token of {who!r} lacks the scope {missing[0]}"
             raise InvalidTokenError(reason, f"[{', '.join(self._required_scope)}]")
-        return principal, round(expires * 1000)
+        return sendable(principal), round(expires * 1000)
 
 
 def _json(part: str) -> dict[str, Any]:

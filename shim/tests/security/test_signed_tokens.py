@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+from base64 import urlsafe_b64encode
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import jwt
 import pytest
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from kafka_shim.clock import VirtualClock
 from kafka_shim.config import BrokerConfig, ConfigError, ListenerOptions
@@ -314,3 +315,97 @@ def test_documents_without_keys_are_refused(tmp_path: Path, monkeypatch):
             SignedTokens(ListenerOptions(BrokerConfig.parse(options(path.as_uri())), "L"), VirtualClock(), [])
     with pytest.raises(ConfigError, match="is not a file:, http: or https: URL"):
         SignedTokens(ListenerOptions(BrokerConfig.parse(options("ftp://x/keys")), "L"), VirtualClock(), [])
+
+
+@pytest.mark.parametrize(
+    ("claims", "name"),
+    [
+        ({"sub": "\u2003x "}, "\u2003x"),
+        ({"sub": "\u00a0"}, "\u00a0"),
+        ({"sub": "\ud800x"}, "?x"),
+        ({"sub": "a\nb"}, "a\nb"),
+        ({"nbf": 0.5, "iat": 1.5, "jti": "x"}, "carol"),
+        ({"nbf": "0"}, None),
+        ({"nbf": True}, None),
+        ({"iat": True}, None),
+        ({"iat": -1}, None),
+        ({"iat": float("nan")}, None),
+        ({"exp": float("inf")}, None),
+        ({"jti": 5}, None),
+        ({"iss": ["https://issuer"]}, None),
+        ({"other": [float("nan")]}, None),
+    ],
+)
+def test_claims_are_read_as_kafka_reads_them(tmp_path: Path, monkeypatch, claims: dict[str, object], name: str | None):
+    """Each was judged by Kafka's BrokerJwtValidator; None: it refuses the token."""
+    url = jwks(tmp_path / "keys.json", KEY)
+    monkeypatch.setenv("KAFKA_OPTS", f"-D{ALLOWED_URLS}={url}")
+    clock = VirtualClock()
+    del (given := options(url))["sasl.oauthbearer.expected.issuer"]
+    tokens = SignedTokens(ListenerOptions(BrokerConfig.parse(given), "SASL_PLAINTEXT"), clock, [])
+    now = clock.now_ms() // 1000
+    text = json.dumps({"sub": "carol", "iat": now, "exp": now + 600.9, "aud": "kafka"} | claims)
+    token = jwt.PyJWS().encode(text.encode(), KEY, "ES256", headers={"kid": "0"})
+    if name is not None:
+        assert asyncio.run(tokens.validate(token)) == (name, 1000 * (now + 600))
+    else:
+        with pytest.raises(InvalidTokenError, match=r"a claim|no time|no expiration|the claims"):
+            asyncio.run(tokens.validate(token))
+
+
+def test_a_member_that_comes_twice_refuses_a_token(tmp_path: Path, monkeypatch):
+    url = jwks(tmp_path / "keys.json", KEY)
+    monkeypatch.setenv("KAFKA_OPTS", f"-D{ALLOWED_URLS}={url}")
+    clock = VirtualClock()
+    tokens = SignedTokens(ListenerOptions(BrokerConfig.parse(options(url)), "SASL_PLAINTEXT"), clock, [])
+    now = clock.now_ms() // 1000
+    good = json.dumps({"sub": "carol", "iat": now, "exp": now + 600, "iss": "https://issuer", "aud": "kafka"})
+    for head, claims, words in (
+        ('{"alg":"ES256","kid":"0"}', good, None),
+        ('{"alg":"ES256","kid":"1","kid":"0"}', good, "not a JSON Web Token"),
+        ('{"alg":"ES256","kid":"0"}', good.replace("{", '{"sub": "alice", '), "have a member twice"),
+        ('{"alg":"ES256","kid":"0"}', '["carol"]', "no object of JSON"),
+    ):
+        parts = [urlsafe_b64encode(part.encode()).rstrip(b"=") for part in (head, claims)]
+        signature = jwt.get_algorithm_by_name("ES256").sign(b".".join(parts), KEY)
+        token = b".".join([*parts, urlsafe_b64encode(signature).rstrip(b"=")]).decode()
+        if words is None:
+            assert asyncio.run(tokens.validate(token))[0] == "carol"
+        else:
+            with pytest.raises(InvalidTokenError, match=words):
+                asyncio.run(tokens.validate(token))
+
+
+@pytest.mark.parametrize("algorithm", ["RS256", "HS256"])
+@pytest.mark.filterwarnings("ignore:The .* key is .* long")
+def test_a_key_that_is_short_or_not_for_signatures_has_signed_nothing(tmp_path: Path, monkeypatch, algorithm: str):
+    library = jwt.get_algorithm_by_name(algorithm)
+    if algorithm == "RS256":
+        keys = [rsa.generate_private_key(65537, size) for size in (2048, 1024)]
+        long, short = (json.loads(library.to_jwk(key.public_key())) for key in keys)
+    else:
+        keys = [b"k" * 32, b"k" * 31]
+        long, short = (json.loads(library.to_jwk(key)) for key in keys)
+    long, short = ({name: row[name] for name in row if name not in ("key_ops", "alg")} for row in (long, short))
+    rows = [
+        (keys[0], long, True),
+        (keys[0], long | {"use": "sig", "key_ops": ["verify"]}, True),
+        (keys[0], long | {"use": "enc"}, False),
+        (keys[0], long | {"key_ops": ["encrypt"]}, False),
+        (keys[1], short, False),
+    ]
+    path = tmp_path / "keys.json"
+    path.write_text(json.dumps({"keys": [row | {"kid": str(at)} for at, (_, row, _) in enumerate(rows)]}))
+    monkeypatch.setenv("KAFKA_OPTS", f"-D{ALLOWED_URLS}={path.as_uri()}")
+    clock = VirtualClock()
+    given = BrokerConfig.parse(options(path.as_uri()))
+    tokens = SignedTokens(ListenerOptions(given, "SASL_PLAINTEXT"), clock, [])
+    now = clock.now_ms() // 1000
+    claims = {"sub": "carol", "iat": now, "exp": now + 600, "iss": "https://issuer", "aud": "kafka"}
+    for at, (key, _, is_good) in enumerate(rows):
+        token = jwt.encode(claims, key, algorithm, headers={"kid": str(at)})
+        if is_good:
+            assert asyncio.run(tokens.validate(token))[0] == "carol"
+        else:
+            with pytest.raises(InvalidTokenError, match="too short, or not for signatures"):
+                asyncio.run(tokens.validate(token))
