@@ -279,7 +279,7 @@ def _credentials(body: bytes) -> tuple[str, str]:
         raise BadRequestError("a login is an object with user and password")
     for text in (user, password):
         # JAAS options have neither: what a client of Kafka cannot log in with.
-        if "\n" in text or not _is_unicode(text):
+        if "\n" in text or "\r" in text or not _is_unicode(text):
             raise BadRequestError("a user's name and password are Unicode text of one line")
     return user, password
 

@@ -349,7 +349,8 @@ def test_where_nobody_logs_in_a_login_is_refused(console: Console) -> None:
 
 
 NO_UNICODE, TWO_LINES = [{"user": text, "password": "x"} for text in ("\ud800", "a\nb")]
-BODIES = [json.dumps(one).encode() for one in (NO_UNICODE, TWO_LINES, {"user": "a", "password": "top\nsecret"})]
+SECRETS = [{"user": "a", "password": f"top{end}secret"} for end in ("\n", "\r")]
+BODIES = [json.dumps(one).encode() for one in (NO_UNICODE, TWO_LINES, *SECRETS)]
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", b"[" * 60000, b"\xff", *BODIES])
