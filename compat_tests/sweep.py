@@ -62,10 +62,10 @@ def _parts(**fields: Any) -> list[dict[str, Any]]:
     ]
 
 
-def _indexed(name: str = "name", number: str = "partition_index", **fields: Any) -> list[dict[str, Any]]:
+def _indexed(**fields: Any) -> list[dict[str, Any]]:
     return [
-        {name: TOPIC, "partitions": [{number: 0, **fields}, {number: 99, **fields}]},
-        {name: ABSENT, "partitions": [{number: 0, **fields}]},
+        {"name": TOPIC, "partitions": [dict(fields, partition_index=0), dict(fields, partition_index=99)]},
+        {"name": ABSENT, "partitions": [dict(fields, partition_index=0)]},
     ]
 
 

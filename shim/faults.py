@@ -143,9 +143,9 @@ class Faults:
         self.arm_all(specification)
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Faults:
+    def from_environment(cls) -> Faults:
         """Returns the points that KAFKA_SHIM_FAULTS arms. Raises ValueError, which names a bad entry."""
-        return cls(environment.get(ENVIRONMENT))
+        return cls(os.environ.get(ENVIRONMENT))
 
     def arm(
         self,

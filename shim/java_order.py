@@ -123,9 +123,10 @@ def order_timeline(keys: Iterable[str]) -> list[str]:
     return [key for slot in slots for _, key in reversed(slot)]
 
 
-def order_partitions(topic: str, partitions: Iterable[int], size: int = 16) -> list[int]:
+def order_partitions(topic: str, partitions: Iterable[int]) -> list[int]:
     """Returns partitions in the order of a ConcurrentHashMap whose keys are these TopicPartitions."""
     found = list(partitions)
+    size = 16
     while len(found) >= size * 3 // 4:
         size *= 2
     return order_keys(found, lambda partition: topic_partition_hash(topic, partition), size)

@@ -275,11 +275,10 @@ def bind(listener: Listener, config: BrokerConfig, addresses: Sequence[Address] 
     return sock
 
 
-def why_not_bound(
-    error: OSError, port: int, instead: str = "another port, or port 0 (--listen HOST:0) for a free one"
-) -> str:
-    """Return why an address could not be listened on, and what to do; `instead`: how to name another."""
+def why_not_bound(error: OSError, port: int) -> str:
+    """Return why an address could not be listened on, and what to do."""
     advice = ""
+    instead = "another port, or port 0 (--listen HOST:0) for a free one"
     if error.errno == errno.EADDRINUSE:
         shows = f"ss -ltnp 'sport = :{port}'" if sys.platform == "linux" else f"lsof -nP -iTCP:{port} -sTCP:LISTEN"
         advice = f"; {shows} shows what listens there; take {instead}"

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from kafka_shim.broker import Broker
-    from kafka_shim.clock import Clock
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2  # as of click, which all other commands use
@@ -237,7 +236,6 @@ def collect_in_parts(broker: Broker) -> Collector:
 async def _serve(
     config: BrokerConfig,
     faults: Faults,
-    clock: Clock | None = None,
     cluster_id: str | None = None,
     on_started: Callable[[Server], None] | None = None,
 ) -> int:
@@ -261,7 +259,7 @@ async def _serve(
         config.acl_principals = tuple(one["principal"] for one in first["acls"])
     if STOP_WITH_STDIN in os.environ:
         loop.add_reader(sys.stdin.fileno(), asked.set)
-    server = Server(config, clock, faults)
+    server = Server(config, faults=faults)
     await server.start(cluster_id)
     if first:
         try:

@@ -11,7 +11,7 @@ from kafka_shim.targets import Target, make
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
 WAIT_S = 120.0
@@ -105,9 +105,7 @@ def measure(part: Part, kinds: Sequence[str], scratch: Path) -> Result:
     return result
 
 
-def run_program(
-    command: Sequence[str], log: Path, *, environment: Mapping[str, str] | None = None, timeout_s: float = 300
-) -> list[str]:
+def run_program(command: Sequence[str], log: Path, *, timeout_s: float = 300) -> list[str]:
     """The lines that a program prints; its stderr goes to `log`. Raises PartError unless it ends well."""
     with log.open("wb") as errors:
         try:
@@ -116,7 +114,6 @@ def run_program(
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 stdin=subprocess.DEVNULL,
-                env=environment,
                 timeout=timeout_s,
                 check=False,
             )

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 __all__ = ["SCENARIOS", "Scenario", "client_scenario", "load", "scenario"]
 
+# The client with which the short form of every test run has the scenarios over clients.
+SMOKE_CLIENT = "confluent-kafka"
+
 
 @dataclass(frozen=True)
 class Scenario:
@@ -92,16 +95,14 @@ def scenario(
 
 
 def client_scenario(
-    *rows: str, needs: Power = Power.WIRE, but: Mapping[str, str] | None = None, smoke: str = "confluent-kafka"
+    *rows: str, needs: Power = Power.WIRE
 ) -> Callable[[Callable[[ScenarioClient, App], None]], Callable[[ScenarioClient, App], None]]:
-    """Registers the function once for each client, with an application that is closed at its end. `but` gives the
-    reason for each client that is left out. The short form of every test run uses the client `smoke`.
-    """
+    """Registers the function once for each client, with an application that is closed at its end."""
     from kafka_shim.compat import apps
     from kafka_shim.compat.apps.told import ToldApp
 
     def register(function: Callable[[ScenarioClient, App], None]) -> Callable[[ScenarioClient, App], None]:
-        for client in apps.CLIENTS.keys() - (but or {}).keys():
+        for client in apps.CLIENTS:
 
             def run(t: ScenarioClient, client: str = client) -> None:
                 app = ToldApp(apps.make(client, t.target.bootstrap), t.note)
@@ -111,7 +112,7 @@ def client_scenario(
                     app.close()
 
             run.__name__, run.__doc__ = function.__name__, function.__doc__
-            scenario(*rows, needs=needs, is_smoke=client == smoke, client=client)(run)
+            scenario(*rows, needs=needs, is_smoke=client == SMOKE_CLIENT, client=client)(run)
         return function
 
     return register

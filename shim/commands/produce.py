@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any, BinaryIO
 
-    from kafka_shim.client.cluster import Cluster
     from kafka_shim.client.writing import Written
 
 EPILOG = """\b
@@ -87,7 +86,6 @@ def group(
     with cluster_of(bootstrap_server) as cluster:
         cluster.any()  # before the first line is read: who types learns now that nothing listens
         written = _write(
-            cluster,
             topic,
             (line and _with(line, added, partition) for line in reader.lines(source)),
             Producer(cluster, acks=ACKS[acks], compression=compression, transactional_id=transactional_id),
@@ -98,7 +96,6 @@ def group(
 
 
 def _write(
-    cluster: Cluster,
     topic: str,
     lines: Iterator[Line | None],
     producer: Producer,

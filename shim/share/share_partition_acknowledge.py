@@ -160,7 +160,7 @@ def _acknowledge_batch(
             raise _invalid_state(_NOT_COMPLETED)
         is_whole = batch.is_within(first_offset, last_offset)
         if is_whole and len(types) == 1 and not share.begins_within(batch):
-            _acknowledge_piece(share, plan, member_id, (batch.first_offset, batch.last_offset, state), types[0])
+            _acknowledge_piece(share, plan, (batch.first_offset, batch.last_offset, state), types[0])
             return
         batch.split()
     for offset, _, one in batch.pieces(max(first_offset, share.start_offset), last_offset):
@@ -169,12 +169,10 @@ def _acknowledge_batch(
         if one.member_id != member_id:
             raise _invalid_state("Member is not the owner of offset")
         type_id = types[offset - first_offset] if len(types) > 1 else types[0]
-        _acknowledge_piece(share, plan, member_id, (offset, offset, one), type_id)
+        _acknowledge_piece(share, plan, (offset, offset, one), type_id)
 
 
-def _acknowledge_piece(
-    share: SharePartition, plan: _Plan, member_id: str, piece: tuple[int, int, InFlightState], type_id: int
-) -> None:
+def _acknowledge_piece(share: SharePartition, plan: _Plan, piece: tuple[int, int, InFlightState], type_id: int) -> None:
     first_offset, last_offset, state = piece
     if type_id == AcknowledgeType.RENEW:
         if not share.may_renew:

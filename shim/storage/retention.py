@@ -23,8 +23,8 @@ logger = logging.getLogger(__name__)
 Condition = Callable[["Segment", "Segment | None"], bool]
 
 
-def delete_old_segments(log: PartitionLog, services: LogServices, now_ms: int, most: int = sys.maxsize) -> int:
-    """Apply the topic's retention, to at most so many segments. Returns the number of deleted segments. Raises OSError.
+def delete_old_segments(log: PartitionLog, services: LogServices, now_ms: int) -> int:
+    """Apply the topic's retention. Returns the number of deleted segments. Raises OSError.
 
     Segments are deleted from the oldest on, without gaps. If the active segment exceeds the time or size limit too, it
     is rolled first and then deleted. If the clock goes backwards, segments look younger and are deleted later, never
@@ -32,7 +32,7 @@ def delete_old_segments(log: PartitionLog, services: LogServices, now_ms: int, m
     `cleanup.policy=compact`, only segments below the log start offset (DeleteRecords) are deleted."""
     deleted = 0
     for reason, may_go in _conditions(log, now_ms):
-        count = _prepare(log, now_ms, most - deleted, reason, may_go)
+        count = _prepare(log, now_ms, sys.maxsize, reason, may_go)
         if count:
             leaving = Leaving(log, services, count)
             leaving.rename(f"{log.directory}/")

@@ -111,14 +111,13 @@ async def admit_patiently(
     producer_id: int,
     producer_epoch: int,
     batches: list[tuple[PartitionLog, int]],
-    api: str = "Produce",
 ) -> tuple[list[Admission], Flushes]:
     """Add partitions with `admit`. While the previous transaction is being completed, retry every
     `add.partitions.to.txn.retry.backoff.ms` for at most `add.partitions.to.txn.retry.backoff.max.ms`. The caller keeps
     the bytes of its batches meanwhile."""
     deadline_ms = clock.monotonic_ms() + config.add_partitions_to_txn_retry_backoff_max_ms
     while True:
-        outcomes, flushes = admit(coordinator, True, transactional_id, producer_id, producer_epoch, batches, ADDED, api)
+        outcomes, flushes = admit(coordinator, True, transactional_id, producer_id, producer_epoch, batches, ADDED)
         if not is_concurrent(outcomes) or clock.monotonic_ms() >= deadline_ms:
             return outcomes, flushes
         await clock.sleep_ms(config.add_partitions_to_txn_retry_backoff_ms)

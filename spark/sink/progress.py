@@ -74,7 +74,7 @@ def encode_metadata(batch_id: int, tasks: int, share: Share) -> str:
     return json.dumps(facts, separators=(",", ":"))
 
 
-def ensure_progress_topic(settings: Settings, query_id: str, tasks: int, *, replication_factor: int = -1) -> None:
+def ensure_progress_topic(settings: Settings, query_id: str, tasks: int) -> None:
     """Creates the progress topic with at least ``tasks`` partitions. Adds partitions if a later batch
     has more tasks.
     """
@@ -86,7 +86,7 @@ def ensure_progress_topic(settings: Settings, query_id: str, tasks: int, *, repl
     admin = clients.admin(settings)
     name = progress_topic(query_id)
     config = {"cleanup.policy": "compact"}
-    topic = NewTopic(name, num_partitions=tasks, replication_factor=replication_factor, config=config)
+    topic = NewTopic(name, num_partitions=tasks, replication_factor=-1, config=config)
     try:
         admin.create_topics([topic], operation_timeout=ADMIN_TIMEOUT_S)[name].result(ADMIN_TIMEOUT_S)
     except KafkaException as error:

@@ -18,12 +18,12 @@ METADATA_TOPIC_ID = (1).to_bytes(16)
 FIRST_WITH_ENDPOINTS = 1
 
 
-def request_fault(context: Context, request: Any, name_field: str = "topic_name") -> ErrorCode | None:
+def request_fault(context: Context, request: Any) -> ErrorCode | None:
     """Returns the error of a whole request: of another cluster, or not of the one partition of the metadata topic."""
     if request.cluster_id is not None and request.cluster_id != context.broker.cluster_id:
         return ErrorCode.INCONSISTENT_CLUSTER_ID
     topics = request.topics
-    if len(topics) != 1 or getattr(topics[0], name_field) != CLUSTER_METADATA_TOPIC:
+    if len(topics) != 1 or topics[0].topic_name != CLUSTER_METADATA_TOPIC:
         return ErrorCode.INVALID_REQUEST
     partitions = topics[0].partitions
     if len(partitions) != 1 or partitions[0].partition_index != 0:

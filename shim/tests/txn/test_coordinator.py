@@ -319,9 +319,7 @@ def test_produce_v12_waits_for_the_transaction_before(node: Node) -> None:
         ending = asyncio.create_task(node.coordinator.end_stepwise("app", *producer, True, TV2))
         await asyncio.sleep(0)
         waiting = asyncio.create_task(
-            admission.admit_patiently(
-                node.coordinator, node.clock, node.config, "app", producer[0], 1, [(log, 0)], "Produce"
-            )
+            admission.admit_patiently(node.coordinator, node.clock, node.config, "app", producer[0], 1, [(log, 0)])
         )
         await node.clock.advance_and_drain(release_after_ms)
         node.faults.disarm()
@@ -345,9 +343,7 @@ def test_produce_v12_gives_up_after_its_time(node: Node) -> None:
         ending = asyncio.create_task(node.coordinator.end_stepwise("app", *producer, True, TV2))
         await asyncio.sleep(0)
         waiting = asyncio.create_task(
-            admission.admit_patiently(
-                node.coordinator, node.clock, node.config, "app", producer[0], 1, [(log, 0)], "Produce"
-            )
+            admission.admit_patiently(node.coordinator, node.clock, node.config, "app", producer[0], 1, [(log, 0)])
         )
         await node.clock.advance_and_drain(99)
         assert not waiting.done()
