@@ -26,7 +26,7 @@ def validation_creates_nothing(t: ScenarioClient) -> None:
         answer = t.ask("CreateTopics", 7, topics=[row], timeout_ms=30_000, validate_only=validate_only)
         t.error(answer.topics[0], NONE, "CreateTopics")
         if there:
-            t.wait(lambda: t._serves(t.name("new"), 1), "the topic")
+            t.wait(lambda: t.serves(t.name("new"), 1), "the topic")
         else:
             asked = [{"name": t.name("new")}, {"name": other}]
             known = t.quietly("Metadata", 12, topics=asked, allow_auto_topic_creation=False)

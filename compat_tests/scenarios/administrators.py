@@ -74,7 +74,7 @@ def partitions_are_added_and_never_taken(t: ScenarioClient) -> None:
         return name_of(answer.results[0].error_code)
 
     t.same([grow(1), grow(2), grow(4)], ["INVALID_PARTITIONS", "INVALID_PARTITIONS", "NONE"], "counts")
-    t.wait(lambda: t._serves(topic, 3), "the fourth partition")
+    t.wait(lambda: t.serves(topic, 3), "the fourth partition")
     t.same(t.values(topic, partition=1), [b"before"], "what was there")
     t.same(t.end_offset(topic, partition=3), 0, "the end of the new one")
 
@@ -87,7 +87,7 @@ def a_topic_that_comes_again_is_another_one(t: ScenarioClient) -> None:
     t.produce(topic, [b"gone"])
     answer = t.ask("DeleteTopics", 6, topics=[{"name": topic}], timeout_ms=30_000)
     t.error(answer.responses[0], "NONE")
-    t.wait(lambda: not t._serves(topic, 0), "its end")
+    t.wait(lambda: not t.serves(topic, 0), "its end")
     t.topic()
     t.same(old != t.topic_id(topic), True, "a new id")
     t.same(t.values(topic), [], "records")

@@ -25,7 +25,7 @@ def transactions_come_back_after_a_kill(t: ScenarioClient) -> None:
     aborted.end(commit=False, adopt=False)
     t.restart(kill=True)
     for partition in range(3):
-        t.wait(lambda index=partition: t._serves(topic, index), "partition served")
+        t.wait(lambda index=partition: t.serves(topic, index), "partition served")
     t.same(state_of(t, opened.transactional_id), "Ongoing", "the open one")
     for each, direction in ((committed, True), (aborted, False)):
         answer = each.end(commit=direction, adopt=False)
@@ -140,7 +140,7 @@ def the_checker_finds_nothing_after_a_kill(t: ScenarioClient) -> None:
         if step == 20:
             t.restart(kill=True)
             for partition in range(2):
-                t.wait(lambda index=partition: t._serves(topic, index), "partition served")
+                t.wait(lambda index=partition: t.serves(topic, index), "partition served")
         ops = pending.setdefault(number, [])
         if len(ops) < 3 and chance.random() < 0.7:
             partition = chance.randrange(2)
@@ -183,7 +183,7 @@ def read_committed_after_a_restart_at_the_stable_offset(t: ScenarioClient) -> No
     t.produce(topic, [b"behind"])
     for kill in (False, True):
         t.restart(kill=kill)
-        t.wait(lambda: t._serves(topic, 0), "partition served")
+        t.wait(lambda: t.serves(topic, 0), "partition served")
         for offset in (2, 3, 4):
             answer = t.fetch(topic, offset, committed=True)
             t.same((name_of(answer.error_code), offsets_in(answer)), (NONE, []), f"from {offset}")

@@ -51,7 +51,7 @@ def producer_ids_run_out(t: ScenarioClient) -> None:
     t.target.stop()
     seed_next_producer_id(t.target.data_dir, PRODUCER_ID_LIMIT - 999)
     t.target.start()
-    t.wait(lambda: t._serves(topic, 0), "partition served")
+    t.wait(lambda: t.serves(topic, 0), "partition served")
     again = t.init(p.transactional_id)
     t.same((again.producer_id, again.producer_epoch), (p.id, p.epoch + 1), "the one that has an id")
     for transactional_id in (None, t.name("new")):

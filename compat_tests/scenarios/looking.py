@@ -41,7 +41,7 @@ def a_topic_is_deleted_in_a_transaction(t: ScenarioClient) -> None:
     p.send(kept, b"kept")
     answer = t.quietly("DeleteTopics", 5, topic_names=[gone], timeout_ms=10_000)
     t.error(answer.responses[0], NONE)
-    t.wait(lambda: not t._serves(gone, 0), "the topic is gone")
+    t.wait(lambda: not t.serves(gone, 0), "the topic is gone")
     p.end(commit=True)
     t.same(t.values(kept, committed=True), [b"kept"], "the rest")
     t.same(state_of(t, p.transactional_id), "CompleteCommit", "state")
@@ -55,7 +55,7 @@ def partitions_are_added_in_a_transaction(t: ScenarioClient) -> None:
     p.send(topic, b"old")
     rows = [{"name": topic, "count": 2, "assignments": None}]
     t.error(t.quietly("CreatePartitions", 2, topics=rows, timeout_ms=10_000).results[0], NONE)
-    t.wait(lambda: t._serves(topic, 1), "the new partition")
+    t.wait(lambda: t.serves(topic, 1), "the new partition")
     p.send(topic, b"new", partition=1)
     p.end(commit=True)
     t.same([t.values(topic, partition=index, committed=True) for index in range(2)], [[b"old"], [b"new"]], "values")

@@ -185,7 +185,7 @@ def the_snapshot_knows_the_last_batch(t: ScenarioClient) -> None:
     for number in range(5):
         p.send(topic, b"%d" % number)
     t.restart()
-    t.wait(lambda: t._serves(topic, 0), "partition served")
+    t.wait(lambda: t.serves(topic, 0), "partition served")
     p.send(topic, b"3", sequence=3, expect=OUT_OF_ORDER)
     answer = p.send(topic, b"4", sequence=4)
     t.same(answer.base_offset, 4, "offset of the duplicate")
@@ -201,7 +201,7 @@ def what_is_cached_after_a_kill(t: ScenarioClient) -> None:
     for number in range(5):
         p.send(topic, b"%d" % number)
     t.restart(kill=True)
-    t.wait(lambda: t._serves(topic, 0), "partition served")
+    t.wait(lambda: t.serves(topic, 0), "partition served")
     for number in range(4):
         answer = p.send(topic, b"%d" % number, sequence=number, expect=None)
         found = name_of(answer.error_code), answer.base_offset

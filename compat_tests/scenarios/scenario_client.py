@@ -97,10 +97,10 @@ class ScenarioClient:
         answer = self.quietly("CreateTopics", 7, topics=[row], timeout_ms=30_000)
         self.same(name_of(answer.topics[0].error_code), NONE, f"creation of {name}")
         for partition in range(partitions):
-            self.wait(lambda index=partition: self._serves(full, index), f"{name} served")
+            self.wait(lambda index=partition: self.serves(full, index), f"{name} served")
         return full
 
-    def _serves(self, topic: str, partition: int) -> bool:
+    def serves(self, topic: str, partition: int) -> bool:
         row = {"name": topic, "partitions": [{"partition_index": partition, "timestamp": -1}]}
         answer = self.quietly("ListOffsets", 5, replica_id=-1, topics=[row])
         return not answer.topics[0].partitions[0].error_code
