@@ -249,18 +249,6 @@ class PartitionLog(PlainLog):
 
     # --- transactions
 
-    def start_verification(
-        self, producer_id: int, base_sequence: int, producer_epoch: int, supports_epoch_bump: bool
-    ) -> Verification | None:
-        """Return the verification guard (B9) to pass to `append_checked`, or None if the transaction is already open
-        here. `supports_epoch_bump` is True for Produce v12 and above. Raises INVALID_PRODUCER_EPOCH for a stale
-        epoch."""
-        now_ms = self._services.clock.now_ms()
-        verification: Verification | None = self.producers.verify(
-            producer_id, base_sequence, producer_epoch, supports_epoch_bump, now_ms
-        )
-        return verification
-
     def producer_statuses(self) -> Iterator[ProducerStatus]:
         """Yield the state of every producer, for DescribeProducers."""
         return self.producers.statuses()

@@ -40,3 +40,12 @@ def append_plain(
         answer.log_start_offset,
         size_bytes=size_bytes,
     )
+
+
+def start_verification(
+    log: PartitionLog, producer_id: int, base_sequence: int, producer_epoch: int, supports_epoch_bump: bool
+) -> Verification | None:
+    """The guard of a transactional batch, as `txn.admission.admit` has it of the partition, or None if the transaction
+    is open there. `supports_epoch_bump` is True for Produce v12 and above. Raises INVALID_PRODUCER_EPOCH."""
+    now_ms = log._services.clock.now_ms()
+    return log.producers.verify(producer_id, base_sequence, producer_epoch, supports_epoch_bump, now_ms)

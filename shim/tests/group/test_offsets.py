@@ -37,6 +37,7 @@ from kafka_shim.protocol.messages.offset_fetch_request import OffsetFetchRequest
 from kafka_shim.protocol.records.offset_commit_key import OffsetCommitKey
 from kafka_shim.protocol.records.offset_commit_value import OffsetCommitValue
 from kafka_shim.tests import descriptors
+from kafka_shim.tests.appends import start_verification
 from kafka_shim.tests.group.harness import SESSION_MS, Node, subscription
 
 E = ErrorCode
@@ -193,7 +194,7 @@ def test_batches_have_the_base_sequence_that_kafka_gives_them(node: Node) -> Non
     assert node.commit("g", "t", 3) == 0
     node.stable("g")
     for offset in (4, 5):
-        log.start_verification(PRODUCER[0], 0, PRODUCER[1], supports_epoch_bump=True)
+        start_verification(log, PRODUCER[0], 0, PRODUCER[1], supports_epoch_bump=True)
         assert node.commit_in_transaction("g", "t", offset, PRODUCER) == 0
         assert [(one.producer_id, one.last_sequence) for one in log.producer_statuses()] == [(PRODUCER[0], 0)]
     batches = [batch for _, batch in log.batches()]

@@ -6,7 +6,7 @@ from typing import Any
 
 from kafka_shim.cext.records import build, iterate
 from kafka_shim.storage.log import PartitionLog
-from kafka_shim.tests.appends import append_as_client
+from kafka_shim.tests.appends import append_as_client, start_verification
 from kafka_shim.tests.storage.conftest import NOW_MS, Disk, records
 
 COMPACT = {"cleanup.policy": "compact", "segment.bytes": "1048576", "min.cleanable.dirty.ratio": "0.01"}
@@ -24,7 +24,7 @@ def keyed(log: PartitionLog, *pairs: tuple[bytes, bytes | None], codec: int = 0,
         base_sequence=fields.get("seq", -1),
         transactional=fields.get("txn", False),
     )
-    guard = log.start_verification(pid, fields["seq"], fields.get("epoch", 0), False) if fields.get("txn") else None
+    guard = start_verification(log, pid, fields["seq"], fields.get("epoch", 0), False) if fields.get("txn") else None
     return append_as_client(log, data, now_ms=NOW_MS, version=12, verification=guard)
 
 

@@ -19,7 +19,7 @@ from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.faults import Faults
 from kafka_shim.storage.log import PartitionLog
 from kafka_shim.storage.logs import Logs
-from kafka_shim.tests.appends import append_as_client
+from kafka_shim.tests.appends import append_as_client, start_verification
 
 TOPIC_ID = bytes(range(16))
 NOW_MS = 1_700_000_000_000
@@ -167,7 +167,7 @@ def put(log: PartitionLog, *values: bytes, now_ms: int = NOW_MS, version: int = 
     data = batch(*values, **fields)
     guard = None
     if fields.get("txn"):
-        guard = log.start_verification(fields["pid"], fields["seq"], max(fields.get("epoch", 0), 0), version >= 12)
+        guard = start_verification(log, fields["pid"], fields["seq"], max(fields.get("epoch", 0), 0), version >= 12)
     return append_as_client(log, data, now_ms=now_ms, version=version, verification=guard)
 
 

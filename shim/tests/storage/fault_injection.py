@@ -32,7 +32,7 @@ from kafka_shim.storage.flusher import Flusher
 from kafka_shim.storage.log import PartitionLog
 from kafka_shim.storage.logs import Logs
 from kafka_shim.storage.results import StorageError
-from kafka_shim.tests.appends import append_as_client
+from kafka_shim.tests.appends import append_as_client, start_verification
 from kafka_shim.tests.storage.conftest import NOW_MS, batch, end, records
 
 KINDS = ("ENOSPC", "EIO", "EMFILE", "ENOMEM", "SHORT")
@@ -235,7 +235,7 @@ class Run:
 
         def append() -> Any:
             log = self.log(topic)
-            guard = log.start_verification(pid, sequence, 0, False) if txn else None
+            guard = start_verification(log, pid, sequence, 0, False) if txn else None
             return append_as_client(log, data, now_ms=self.clock.now_ms(), version=11, verification=guard)
 
         appended = self.attempt(append)

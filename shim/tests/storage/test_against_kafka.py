@@ -21,7 +21,7 @@ from kafka_shim.storage.data_dir import read_topic_id
 from kafka_shim.storage.dump import Dump, Options
 from kafka_shim.storage.log import PartitionLog
 from kafka_shim.storage.logs import Logs
-from kafka_shim.tests.appends import append_as_client
+from kafka_shim.tests.appends import append_as_client, start_verification
 from kafka_shim.tests.storage.conftest import NOW_MS, Disk, end, put, records
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(240)]
@@ -115,7 +115,7 @@ def random_history(log: PartitionLog, now_ms: int) -> None:
             data = build(
                 rows, codec=codec, producer_id=pid, producer_epoch=0, base_sequence=sequences[pid], transactional=True
             )
-            guard = log.start_verification(pid, sequences[pid], 0, False)
+            guard = start_verification(log, pid, sequences[pid], 0, False)
             append_as_client(log, data, now_ms=now_ms, version=11, verification=guard)
             sequences[pid] += len(rows)
             opened.add(pid)

@@ -12,7 +12,7 @@ import pytest
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.storage import names
-from kafka_shim.tests.appends import append_as_client
+from kafka_shim.tests.appends import append_as_client, start_verification
 from kafka_shim.tests.descriptors import no_descriptor_left
 from kafka_shim.tests.storage.conftest import NOW_MS, Disk, batch, failing_loads, put, records, refused
 
@@ -73,7 +73,7 @@ def test_partition_that_met_an_error_is_opened_again_without_a_restart(make_disk
     disk = make_disk()
     log = disk.open()
     put(log, b"a", pid=1, seq=0)
-    guard = log.start_verification(9, 0, 0, False)
+    guard = start_verification(log, 9, 0, 0, False)
     woken: list[bool] = []
     log.subscribe(lambda: woken.append(True))
     disk.logs.run_periodically()

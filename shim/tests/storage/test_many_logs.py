@@ -14,6 +14,7 @@ from kafka_shim.protocol.messages.produce_request import PartitionProduceData
 from kafka_shim.protocol.messages.produce_response import PartitionProduceResponse
 from kafka_shim.storage.log import PartitionLog
 from kafka_shim.storage.plain_log import append_each
+from kafka_shim.tests.appends import start_verification
 from kafka_shim.tests.storage.conftest import NOW_MS, Disk, batch, end, put, records
 
 MADE = Produced(PartitionProduceData, PartitionProduceResponse)
@@ -135,7 +136,7 @@ def test_each_log_gives_a_guard_or_says_why_not(logs: list[PartitionLog]) -> Non
     assert isinstance(outcomes[1], KafkaError)
     assert outcomes[1].code is ErrorCode.INVALID_PRODUCER_EPOCH
     assert unknown == [("t", 0)]
-    assert outcomes[2] is logs[2].start_verification(2, 0, 4, True)
+    assert outcomes[2] is start_verification(logs[2], 2, 0, 4, True)
 
 
 def test_batches_of_two_producers_are_of_none(logs: list[PartitionLog]) -> None:

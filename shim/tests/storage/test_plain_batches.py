@@ -27,7 +27,7 @@ from kafka_shim.storage.plain_log import PlainLog
 from kafka_shim.storage.producers import ProducerEntry
 from kafka_shim.storage.segments import Segment
 from kafka_shim.tests import appends
-from kafka_shim.tests.appends import append_as_client
+from kafka_shim.tests.appends import append_as_client, start_verification
 from kafka_shim.tests.storage.conftest import NOW_MS, PRODUCE, Disk, batch, put
 
 LIMIT_MS = 1000
@@ -249,7 +249,7 @@ def something(log: PartitionLog, chance: random.Random, now_ms: int) -> tuple[An
     guard = None
     if is_transactional and producer_id > 0 and chance.random() < 0.9:
         try:
-            guard = log.start_verification(producer_id, nearly(sequence), epoch, chance.random() < 0.7)
+            guard = start_verification(log, producer_id, nearly(sequence), epoch, chance.random() < 0.7)
         except KafkaError as error:
             return error.code, str(error)
         if chance.random() < 0.05:

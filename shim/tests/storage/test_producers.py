@@ -13,7 +13,7 @@ from kafka_shim.storage import producer_snapshot
 from kafka_shim.storage.compaction import empty_batch
 from kafka_shim.storage.log import PartitionLog
 from kafka_shim.storage.producers import EXPIRY_SLICE, MAX_SEQUENCE, ProducerEntry, ProducerRefusal, Producers
-from kafka_shim.tests.appends import append_as_client
+from kafka_shim.tests.appends import append_as_client, start_verification
 from kafka_shim.tests.storage.conftest import NOW_MS, Disk, batch, end, put, records, refused
 from kafka_shim.turns import at_once
 
@@ -242,9 +242,9 @@ def test_transactional_batch_needs_verification(log: PartitionLog) -> None:
     with refused(ErrorCode.INVALID_TXN_STATE):
         append_as_client(log, batch(b"a", pid=1, seq=0, txn=True), now_ms=NOW_MS, version=11)
     put(log, b"a", pid=1, seq=0, txn=True)
-    assert log.start_verification(1, 1, 0, False) is None
+    assert start_verification(log, 1, 1, 0, False) is None
     append_as_client(log, batch(b"b", pid=1, seq=1, txn=True), now_ms=NOW_MS, version=11)
-    assert log.start_verification(1, 0, 1, False) is not None  # of another epoch
+    assert start_verification(log, 1, 0, 1, False) is not None  # of another epoch
 
 
 def test_verification_may_be_switched_off(make_disk: Callable[..., Disk]) -> None:
@@ -254,7 +254,7 @@ def test_verification_may_be_switched_off(make_disk: Callable[..., Disk]) -> Non
 
 
 def test_marker_between_check_and_append_voids_the_guard(log: PartitionLog) -> None:
-    guard = log.start_verification(1, 0, 0, False)
+    guard = start_verification(log, 1, 0, 0, False)
     end(log, 1, 0, commit=False)
     with refused(ErrorCode.INVALID_TXN_STATE):
         append_as_client(log, batch(b"a", pid=1, seq=0, txn=True), now_ms=NOW_MS, version=11, verification=guard)
@@ -262,15 +262,15 @@ def test_marker_between_check_and_append_voids_the_guard(log: PartitionLog) -> N
 
 def test_guard_of_the_next_tv2_transaction_outlives_the_marker_before_it(log: PartitionLog) -> None:
     put(log, b"a", pid=1, epoch=0, seq=0, txn=True)
-    guard = log.start_verification(1, 0, 1, True)
+    guard = start_verification(log, 1, 0, 1, True)
     end(log, 1, 1, commit=True, version=2)
     append_as_client(log, batch(b"b", pid=1, epoch=1, seq=0, txn=True), now_ms=NOW_MS, version=12, verification=guard)
     assert log.last_stable_offset == 2
 
 
 def test_lowest_sequence_under_verification_goes_first(log: PartitionLog) -> None:
-    log.start_verification(1, 5, 0, False)
-    guard = log.start_verification(1, 3, 0, False)
+    start_verification(log, 1, 5, 0, False)
+    guard = start_verification(log, 1, 3, 0, False)
     with refused(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER):
         append_as_client(log, batch(b"b", pid=1, seq=5, txn=True), now_ms=NOW_MS, version=11, verification=guard)
     append_as_client(log, batch(b"a", pid=1, seq=3, txn=True), now_ms=NOW_MS, version=11, verification=guard)
@@ -285,7 +285,7 @@ def test_tv2_producer_without_batches_starts_at_zero(log: PartitionLog) -> None:
 def test_verification_of_a_stale_epoch_is_refused(log: PartitionLog) -> None:
     put(log, b"a", pid=1, epoch=5, seq=0)
     with refused(ErrorCode.INVALID_PRODUCER_EPOCH):
-        log.start_verification(1, 0, 4, False)
+        start_verification(log, 1, 0, 4, False)
 
 
 def test_broker_batches_of_a_transaction_open_it(log: PartitionLog) -> None:
