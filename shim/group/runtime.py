@@ -23,6 +23,7 @@ from kafka_shim.line_limit import LineLimit
 from kafka_shim.outcome import Outcome
 from kafka_shim.scheduler import Scheduler
 from kafka_shim.storage.batch_sizes import divided
+from kafka_shim.storage.results import COORDINATOR_ERRORS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,18 +57,6 @@ LEAST_OFFSET_BYTES = 40
 GROUPS_PER_STEP = 200
 # How often the runtime looks for what found no memory, and none to be tried again either.
 RECOVER_EVERY_MS = 30_000
-
-# The response's error code for an error of the log.
-_APPEND_ERRORS = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
-}
 
 
 class CoordinatorRuntime:
@@ -242,7 +231,7 @@ class CoordinatorRuntime:
         """Returns the error for the response to a request whose records the log refused with this one."""
         if error.code == ErrorCode.MESSAGE_TOO_LARGE:
             self._too_large.write("%s", error.message)
-        code = _APPEND_ERRORS.get(error.code)
+        code = COORDINATOR_ERRORS.get(error.code)
         return error if code is None else KafkaError(code)  # as in Kafka without its message
 
     def max_batch_bytes(self) -> int:

@@ -16,6 +16,7 @@ from kafka_shim.scheduler import Scheduler, Slice
 from kafka_shim.share.client_errors import NotAppliedError
 from kafka_shim.share.shard_loader import ShardLoader
 from kafka_shim.storage.batch_sizes import divided
+from kafka_shim.storage.results import COORDINATOR_ERRORS
 from kafka_shim.uuids import uuid_text
 
 TYPE_CHECKING = False
@@ -45,16 +46,6 @@ PIECES_WRITTEN = 64
 MOST_AT_ONCE = 8
 # How often the tombstones of deleted topics that could not be written are tried again.
 TOMBSTONE_RETRY_MS = 60_000
-
-# The response's error code for an error of the log.
-_APPEND_ERRORS = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-}
 
 
 class ShareCoordinator:
@@ -275,7 +266,7 @@ class ShareCoordinator:
             appended = log.append_batch(batch, now_ms=now_ms)
         except KafkaError as error:
             shard.is_current = True
-            raise KafkaError(_APPEND_ERRORS.get(error.code, error.code), error.message) from error
+            raise KafkaError(COORDINATOR_ERRORS.get(error.code, error.code), error.message) from error
         if self._faults.armed:
             self._faults.reach("share.after_append", partition=partition)
         for number, record in enumerate(records):

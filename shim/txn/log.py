@@ -16,7 +16,7 @@ from kafka_shim.java_hash import internal_partition
 from kafka_shim.storage.batch_sizes import divided
 from kafka_shim.storage.local_log import NEVER
 from kafka_shim.storage.open_files import OUT_OF_RESOURCES
-from kafka_shim.storage.results import StorageError
+from kafka_shim.storage.results import COORDINATOR_ERRORS, StorageError
 from kafka_shim.txn import records
 from kafka_shim.txn.transaction import ONGOING, PREPARE_ABORT, PREPARE_COMMIT, TV1, TV2
 
@@ -41,14 +41,6 @@ FEATURE = "transaction.version"
 TOMBSTONES_PER_BATCH = 500
 # The state transitions whose level may come from a client's request.
 _OF_CLIENTS = frozenset({ONGOING, PREPARE_COMMIT, PREPARE_ABORT})
-# The error codes of a failed append for the client. They make it look up the coordinator again.
-_APPEND_ERRORS = {
-    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-}
 # One object for the slots of all ids that have no trouble. It is never changed.
 NOTHING_SAID: dict[TopicPartition | None, str] = {}
 
@@ -248,7 +240,7 @@ class TransactionLog:
                 del self.slots[txn.transactional_id]
             if not isinstance(error, KafkaError):
                 raise
-            raise KafkaError(_APPEND_ERRORS.get(error.code, error.code), error.message) from error
+            raise KafkaError(COORDINATOR_ERRORS.get(error.code, error.code), error.message) from error
         # `apply`, without a call: a call may find no memory, and the record would count in the log alone.
         kept = known or slot
         kept.transaction = txn
