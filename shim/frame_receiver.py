@@ -98,7 +98,7 @@ class FrameReceiver(FrameEnd, asyncio.BufferedProtocol):
         """Handle the frame of one request, without its length prefix, or have it wait for its turn."""
         if not self._must_log_in or self._registry.login_turns.take():
             self._handle_now(frame)
-        elif not self._registry.may_hold(self, len(frame)):
+        elif not self._registry.hold(self, len(frame)):
             self.close("too many connections hold requests before authentication")
         else:
             self._is_abandonable, self._is_delayed = True, False
@@ -110,7 +110,7 @@ class FrameReceiver(FrameEnd, asyncio.BufferedProtocol):
             await turn
         finally:
             self._task = None
-            self._registry.may_hold(self, 0)
+            self._registry.hold(self, 0)
         if self.is_closing:
             return
         try:
@@ -185,7 +185,7 @@ class FrameReceiver(FrameEnd, asyncio.BufferedProtocol):
                 self.close(self._frame_refusal(rest, 0))
                 return
             self._frame_bytes = LENGTH_BYTES + length
-            if is_login and not self._registry.may_hold(self, self._frame_bytes):
+            if is_login and not self._registry.hold(self, self._frame_bytes):
                 self.close("too many connections hold requests before authentication")
                 return
             self._is_uncounted = is_login

@@ -40,6 +40,16 @@ LOGIN_LIMIT_BYTES = 64 * 1024 * 1024
 NO_RATE = 0x7FFFFFFF
 
 
+class _Login:
+    """A connection that has not authenticated: until when it must, and what it holds of a request."""
+
+    __slots__ = ("deadline_ms", "held_bytes")
+
+    def __init__(self, deadline_ms: float) -> None:
+        self.deadline_ms = deadline_ms
+        self.held_bytes = 0
+
+
 class Registry:
     """Owned by the server. Event-loop thread only."""
 
@@ -78,9 +88,9 @@ class Registry:
         self._freed: list[Callable[[], None]] = []
         # Connections per second by listener; None: of all together. Only of those that have a limit.
         self._rates: dict[str | None, Rate] = {}
-        # Connections that have not authenticated: when their time is up, and the bytes that they hold.
-        self._logins: dict[FrameReceiver, list[float]] = {}
-        self._login_bytes = 0.0
+        # Connections that have not authenticated, and the bytes that all of them hold.
+        self._logins: dict[FrameReceiver, _Login] = {}
+        self._login_bytes = 0
         self._login_timer: Any = None
         self.login_turns = LoginTurns()
         # From one change of options to the next.
@@ -283,7 +293,7 @@ class Registry:
     def await_login(self, connection: Connection) -> None:
         """The connection must authenticate within `kafka.shim.login.timeout.ms`."""
         timeout_ms = self._broker.config.kafka_shim_login_timeout_ms
-        self._logins[connection] = [self._broker.clock.monotonic_ms() + timeout_ms, 0]
+        self._logins[connection] = _Login(self._broker.clock.monotonic_ms() + timeout_ms)
         if self._login_timer is None:
             self._login_timer = self._broker.clock.every(max(timeout_ms / 4, 10), self._close_late_logins)
 
@@ -291,27 +301,28 @@ class Registry:
         """Whether the connection has not authenticated yet."""
         return connection in self._logins
 
-    def may_hold(self, connection: FrameReceiver, size_bytes: int) -> bool:
-        """Whether a connection may hold this part of a request. Always, once it has authenticated."""
+    def hold(self, connection: FrameReceiver, size_bytes: int) -> bool:
+        """Note how much of a request the connection holds now. Returns whether it may: always, once it has
+        authenticated."""
         login = self._logins.get(connection)
         if login is None:
             return True
-        self._login_bytes += size_bytes - login[1]
-        login[1] = size_bytes
+        self._login_bytes += size_bytes - login.held_bytes
+        login.held_bytes = size_bytes
         return self._login_bytes <= LOGIN_LIMIT_BYTES
 
     def logged_in(self, connection: Connection) -> None:
         """The connection has authenticated, or is gone."""
         login = self._logins.pop(connection, None)
         if login is not None:
-            self._login_bytes -= login[1]
+            self._login_bytes -= login.held_bytes
             if not self._logins and self._login_timer is not None:
                 self._login_timer.cancel()
                 self._login_timer = None
 
     def _close_late_logins(self) -> None:
         now_ms = self._broker.clock.monotonic_ms()
-        late = [connection for connection, login in self._logins.items() if login[0] <= now_ms]
+        late = [connection for connection, login in self._logins.items() if login.deadline_ms <= now_ms]
         for connection in late:
             self.closing.run(partial(self._abort_late_login, connection))
         if late:

@@ -106,7 +106,7 @@ def test_no_turn_of_the_loop_ends_more_connections_than_its_share(way: str) -> N
                 if way == "clients do not log in":
                     for one in late:
                         registry.await_login(one)
-                        registry._logins[one][0] = 0
+                        registry._logins[one].deadline_ms = 0
                     registry._close_late_logins()
                 turns, before = [], COUNT + 1
                 while before > 1:
@@ -148,7 +148,8 @@ def test_a_connection_that_is_used_again_before_its_turn_stays(way: str) -> None
                 if way == "idle":
                     each.last_active_ms = -(1 << 60)
                 else:
-                    registry._logins[each] = [-(1 << 60), 0]
+                    registry.await_login(each)
+                    registry._logins[each].deadline_ms = -(1 << 60)
             (registry._close_idle if way == "idle" else registry._close_late_logins)()
             used = [each for each in registry.connections if not each.is_closing]
             for each in used:
