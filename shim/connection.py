@@ -215,9 +215,8 @@ class Connection(ResponseSender):
         """The task of the request that waits, if it has one: one that is delayed until others have joined has none."""
         return None if isinstance(self._task, DelayedEnd) else self._task
 
-    @property
-    def gone(self) -> asyncio.Future[None]:
-        """A future that completes when the connection is closed. Each access replaces the one before."""
+    def watch(self) -> asyncio.Future[None]:
+        """Returns a future that completes when the connection is closed. There is one: a later call takes its place."""
         self._gone = asyncio.get_running_loop().create_future()
         return self._gone
 

@@ -341,7 +341,7 @@ class Server:
         if busy:
             await asyncio.wait(busy, timeout=DRAIN_SECONDS)
         # Closing a connection sends what is buffered first. A client that does not read it is cut off.
-        gone = [connection.gone for connection in list(connections)]
+        gone = [connection.watch() for connection in list(connections)]
         for connection in list(connections):
             connection.close()
         if gone:
