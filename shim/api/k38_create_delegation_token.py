@@ -7,12 +7,13 @@ resource of that owner. Renewers are users; another type is INVALID_PRINCIPAL_TY
 
 from __future__ import annotations
 
-from kafka_shim.api.token_requests import ANONYMOUS, NO_TIMESTAMP, is_allowed, parts_of, tokens_of
+from kafka_shim.api.token_requests import NO_TIMESTAMP, is_allowed, parts_of, tokens_of
 from kafka_shim.authorization import is_authorized
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.protocol.messages.create_delegation_token_request import CreateDelegationTokenRequest
 from kafka_shim.protocol.messages.create_delegation_token_response import CreateDelegationTokenResponse
 from kafka_shim.security.acl import AclOperation, ResourceType
+from kafka_shim.security.principals import ANONYMOUS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

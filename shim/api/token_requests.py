@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.security.principals import ANONYMOUS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,7 +12,6 @@ if TYPE_CHECKING:
 
 # The time in a response that has none (DelegationTokenManager.ERROR_TIMESTAMP).
 NO_TIMESTAMP = -1
-ANONYMOUS = "User:ANONYMOUS"
 
 
 def is_allowed(context: Context) -> bool:

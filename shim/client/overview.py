@@ -11,7 +11,7 @@ from kafka_shim.client.groups import list_groups, share_offsets
 from kafka_shim.client.offsets import committed_offsets_of
 from kafka_shim.client.reading import EARLIEST, LATEST, list_offsets
 from kafka_shim.client.requests import NAMES, make
-from kafka_shim.client.transactions import describe_transaction, list_transactions
+from kafka_shim.client.transactions import OPEN_STATES, describe_transaction, list_transactions
 from kafka_shim.errors import ErrorCode
 from kafka_shim.wire_client import RequestError, check
 
@@ -28,7 +28,6 @@ BATCH = 20
 MOST_GROUPS = 200
 # How long the starts of partitions are kept from one look to the next: they move when old records are removed.
 STARTS_KEPT_S = 15.0
-OPEN_STATES = ("Ongoing", "PrepareCommit", "PrepareAbort")
 TRANSACTIONS_AT_ONCE = 100
 
 

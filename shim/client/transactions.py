@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
     from kafka_shim.client.cluster import Cluster, TopicPartition
 
+# States in which partitions wait for the markers of a transaction.
+OPEN_STATES = ("Ongoing", "PrepareCommit", "PrepareAbort")
+
 
 def list_transactions(cluster: Cluster, **filters: Any) -> tuple[list[tuple[int, Any]], list[str]]:
     """Returns the transactional ids of all coordinators, each with its coordinator's node id, and the state filters

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 
     from kafka_shim.client.cluster import Cluster, TopicPartition
 
-# States in which partitions wait for the markers of a transaction.
-OPEN_STATES = ("Ongoing", "PrepareCommit", "PrepareAbort")
-
 
 @click.group(name="transactions", help="List, describe, find hanging, abort, force-terminate, explain transactions.")
 def group() -> None:
@@ -231,7 +228,7 @@ def force_terminate(transactional_id: str, bootstrap_server: str) -> None:
 @bootstrap_option
 @json_option
 def explain(transactional_id: str, bootstrap_server: str) -> None:
-    from kafka_shim.client.transactions import describe_transaction
+    from kafka_shim.client.transactions import OPEN_STATES, describe_transaction
 
     with cluster_of(bootstrap_server) as cluster:
         _, txn = describe_transaction(cluster, transactional_id, {EXPLAIN_TAG: b""})

@@ -18,6 +18,7 @@ from kafka_shim.metadata.config_checks import (
     invalid,
     node_id_of,
 )
+from kafka_shim.metadata.dynamic_config import CORDONED, MIN_ISR
 from kafka_shim.metadata.features import ELR_VERSION
 from kafka_shim.metadata.idle_options import TABLES
 from kafka_shim.metadata.image import RESOURCE_BROKER, RESOURCE_CLIENT_METRICS, RESOURCE_GROUP, RESOURCE_TOPIC
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 SET, DELETE, APPEND, SUBTRACT = range(4)
 _OPERATIONS = {SET: "SET", DELETE: "DELETE", APPEND: "APPEND", SUBTRACT: "SUBTRACT"}
 
-MIN_ISR = "min.insync.replicas"
-CORDONED = "cordoned.log.dirs"
 # The longest value in the metadata log, in UTF-16 units (Short.MAX_VALUE).
 MAX_VALUE_LENGTH = 0x7FFF
 

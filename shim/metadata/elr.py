@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from kafka_shim.metadata.dynamic_config import MIN_ISR
 from kafka_shim.metadata.image import RESOURCE_BROKER
 from kafka_shim.protocol.records.config_record import ConfigRecord
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.metadata.image import Image
-
-MIN_ISR = "min.insync.replicas"
 
 
 def elr_safety_records(image: Image, min_insync_replicas: int) -> list[ConfigRecord]:

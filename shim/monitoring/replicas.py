@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_shim.metadata.elr import MIN_ISR
+from kafka_shim.metadata.dynamic_config import MIN_ISR
 from kafka_shim.metadata.image import RESOURCE_BROKER, RESOURCE_TOPIC
 from kafka_shim.monitoring.families import OF_PARTITION, Family, gauge
 

@@ -10,6 +10,7 @@ import stat
 from pathlib import Path
 
 from kafka_shim.config import ConfigError
+from kafka_shim.security.principals import ANONYMOUS
 
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
@@ -47,7 +48,7 @@ class Exposure:
 
 def authorizer_without_authentication(exposure: Exposure) -> Iterator[str]:
     named = exposure.config.acl_principals
-    if exposure.has_authorizer and not exposure.authenticates and not {"User:ANONYMOUS", "User:*"}.intersection(named):
+    if exposure.has_authorizer and not exposure.authenticates and not {ANONYMOUS, "User:*"}.intersection(named):
         yield (
             "authorizer.class.name is set, but no listener authenticates clients: all of them are User:ANONYMOUS; "
             "use SASL_PLAINTEXT, SASL_SSL, or SSL with ssl.client.auth=required"

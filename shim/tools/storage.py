@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-META_PROPERTIES = "meta.properties"
-
 
 def parser() -> argparse.ArgumentParser:
     found = Parser(prog="kafka-storage", description="The Kafka storage tool.")
@@ -91,7 +89,7 @@ def bootstrap_text(records: Sequence[object]) -> str:
 
 def info(given: argparse.Namespace) -> int:
     from kafka_shim.config import BrokerConfig, read_properties
-    from kafka_shim.storage.data_dir import DataDir
+    from kafka_shim.storage.data_dir import META_PROPERTIES, DataDir
     from kafka_shim.storage.results import StorageError
 
     options = read_properties(given.config)

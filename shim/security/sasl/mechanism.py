@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 # The longest message of SCRAM or OAUTHBEARER: parsing one of half a megabyte, as `sasl.server.max.receive.size` allows,
 # holds the event loop for tens of milliseconds, and whoever reaches the port can send it.
 LONGEST_MESSAGE_BYTES = 1 << 16
+# A name in a message of SCRAM or OAUTHBEARER (RFC 5801: saslname). Possessive: one of half a megabyte is read once, and
+# nothing is kept to go back to.
+SASLNAME = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]++|=2C|=3D)++"
 
 
 class SaslError(Exception):

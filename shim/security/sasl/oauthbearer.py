@@ -9,7 +9,13 @@ from __future__ import annotations
 import re
 
 from kafka_shim.config import ConfigError
-from kafka_shim.security.sasl.mechanism import InvalidTokenError, SaslAuthenticationError, SaslError, check_length
+from kafka_shim.security.sasl.mechanism import (
+    SASLNAME,
+    InvalidTokenError,
+    SaslAuthenticationError,
+    SaslError,
+    check_length,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,8 +33,7 @@ UNSECURED = (
 )
 VALIDATOR = "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
 
-_SASLNAME = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]++|=2C|=3D)++"
-_FIRST = re.compile(rf"n,(?:a=(?P<authzid>{_SASLNAME}))?,\x01(?P<pairs>(?:[A-Za-z]+=[\x21-\x7e \t\r\n]+\x01)*)\x01")
+_FIRST = re.compile(rf"n,(?:a=(?P<authzid>{SASLNAME}))?,\x01(?P<pairs>(?:[A-Za-z]+=[\x21-\x7e \t\r\n]+\x01)*)\x01")
 _AUTH = re.compile(r"(?P<scheme>\w+) +(?P<token>[-_~+/.a-zA-Z0-9]+=*)", re.ASCII)
 
 

@@ -12,7 +12,13 @@ import hmac
 import re
 from dataclasses import dataclass
 
-from kafka_shim.security.sasl.mechanism import SaslAuthenticationError, SaslError, SaslSilentError, check_length
+from kafka_shim.security.sasl.mechanism import (
+    SASLNAME,
+    SaslAuthenticationError,
+    SaslError,
+    SaslSilentError,
+    check_length,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,14 +62,12 @@ NAME_OF = {code: name for name, (code, _) in MECHANISMS.items()}
 LOGIN_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 MIN_ITERATIONS, MAX_ITERATIONS = 4096, 16384
 
-# Possessive: a name of half a megabyte is read once, and nothing is kept to go back to.
-_SASLNAME = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]++|=2C|=3D)++"
 _VALUE = r"[\x01-\x2b\x2d-\x7f]+"
 _PRINTABLE = r"[\x21-\x2b\x2d-\x7e]+"
 _BASE64 = r"(?:[a-zA-Z0-9/+]{4})*+(?:[a-zA-Z0-9/+]{3}=|[a-zA-Z0-9/+]{2}==)?"
 _EXTENSIONS = rf"(?:,[A-Za-z]+={_VALUE})*"
 _FIRST = re.compile(
-    rf"n,(?:a=(?P<authzid>{_SASLNAME}))?,(?P<bare>(?:m={_VALUE},)?n=(?P<name>{_SASLNAME}),r=(?P<nonce>{_PRINTABLE})"
+    rf"n,(?:a=(?P<authzid>{SASLNAME}))?,(?P<bare>(?:m={_VALUE},)?n=(?P<name>{SASLNAME}),r=(?P<nonce>{_PRINTABLE})"
     rf"(?P<extensions>{_EXTENSIONS}))"
 )
 _FINAL = re.compile(rf"(?P<bare>c={_BASE64},r=(?P<nonce>{_PRINTABLE}){_EXTENSIONS}),p=(?P<proof>{_BASE64})")
