@@ -217,9 +217,10 @@ class TimeIndex(IndexFile):
         return self.at(self.count - 1) if self.stored_bytes else (-1, 0)  # type: ignore[return-value]
 
     def maybe_add(self, timestamp_ms: int, relative_offset: int) -> None:
-        """Append an entry if its timestamp is greater than the last one."""
+        """Append an entry if its timestamp is greater than the last one. An offset too far above the base offset
+        (`Segment.rebuild`) counts as the highest that fits: searches begin there, and retention has the timestamp."""
         if timestamp_ms > self.last[0]:
-            self.add(timestamp_ms, relative_offset)
+            self.add(timestamp_ms, min(relative_offset, MAX_RELATIVE_OFFSET))
 
     def lookup(self, timestamp_ms: int) -> tuple[int, int]:
         """Return (timestamp, relative offset) of the last entry at or before `timestamp_ms`, or (-1, 0)."""

@@ -6,6 +6,7 @@ import errno
 import os
 from contextlib import suppress
 from struct import Struct
+from struct import error as StructError
 
 from kafka_shim.cext import segment as cext_segment
 from kafka_shim.cext.batch import HEADER_SIZE, Verdict
@@ -199,8 +200,9 @@ class Segment(SegmentFiles):
             offsets.add(last_offset - self.base_offset, position)
             times = self.time_index
             times.maybe_add(self.max_timestamp()[0], self.max_timestamp_offset - self.base_offset)
-        except (OSError, ValueError):
-            # The batch is in the log. An index entry that could not be stored stays in memory and is stored later.
+        except (OSError, ValueError, StructError):
+            # The batch is in the log. An index entry that could not be stored stays in memory and is stored later. One
+            # too far above the base offset, which compaction copies (`rebuild`), has none.
             return
         self.bytes_since_index = 0
         if config is not None:  # else all limits are computed at the next append

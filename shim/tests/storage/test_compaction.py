@@ -14,7 +14,7 @@ from kafka_shim.errors import KafkaError
 from kafka_shim.storage.candidates import examine
 from kafka_shim.storage.log import PartitionLog
 from kafka_shim.tests.storage.compacted import COMPACT, DAY_MS, clean, headers, keyed, latest, stored
-from kafka_shim.tests.storage.conftest import NOW_MS, Disk, end, records
+from kafka_shim.tests.storage.conftest import NOW_MS, Disk, batch, end, records
 
 
 @pytest.mark.parametrize("codec", range(5))
@@ -45,6 +45,20 @@ def test_offsets_in_a_gap_read_the_next_record(make_disk: Callable[..., Disk]) -
     assert records(log, 7) == [(49, b"v49"), (50, b"tail")]
     disk.stop()
     assert records(disk.open(), 0) == [(49, b"v49"), (50, b"tail")]
+
+
+def test_batches_too_far_above_their_segment_are_compacted(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk({**COMPACT, "index.interval.bytes": "0"})
+    log = disk.open()
+    keyed(log, (b"a", b"1"))
+    path = disk.partition / "00000000000000000000.log"
+    disk.crash()
+    far = 1 << 31
+    raw = b"".join((far + number).to_bytes(8) + batch(b"%d" % number, key=b"k")[8:] for number in range(3))
+    path.write_bytes(path.read_bytes() + raw)
+    log = disk.open()
+    clean(disk, log)
+    assert stored(log) == [(0, b"a", b"1"), (far + 2, b"k", b"2")]
 
 
 def test_untouched_batches_are_copied_byte_for_byte(make_disk: Callable[..., Disk]) -> None:

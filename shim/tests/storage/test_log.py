@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -523,6 +524,31 @@ def test_segments_roll_before_the_relative_offset_overflows(log: PartitionLog) -
     put(log, b"b")
     put(log, b"c")
     assert [segment.base_offset for segment in log.segments] == [0, 1 << 31]
+
+
+@pytest.mark.parametrize("way", ["crash", "stop"])
+def test_a_batch_too_far_above_its_segment_keeps_nobody_from_appends_or_a_clean_stop(
+    make_disk: Callable[..., Disk], way: str
+) -> None:
+    """As Kafka before 1.0 could write it. No index can have its offset, but the time index needs its time."""
+    disk = make_disk()
+    log = disk.open()
+    put(log, b"a")
+    path = Path(log.active.path(names.LOG))
+    disk.crash()
+    far = (1 << 31) + 10
+    raw = batch(b"b", timestamp=NOW_MS + 5)
+    path.write_bytes(path.read_bytes() + far.to_bytes(8) + raw[8:])
+    log = disk.open()
+    getattr(disk, way)()
+    log = disk.open()
+    assert put(log, b"c").base_offset == far + 1
+    getattr(disk, way)()
+    log = disk.open()
+    assert records(log) == [(0, b"a"), (far, b"b"), (far + 1, b"c")]
+    assert log.segments[0].largest_timestamp_ms() == NOW_MS + 5
+    assert log.offset_for_timestamp(NOW_MS + 1).offset == far
+    assert log.max_timestamp().offset == far
 
 
 @pytest.mark.option("topic:segment.jitter.ms")
