@@ -138,8 +138,8 @@ class PartitionLog(PlainLog):
             if header.producer_id >= 0:
                 self.producers.apply_data(header, base_offset, last_offset, header.max_timestamp)
             return self._advance(base_offset, last_offset, -1, header.size_bytes, now_ms)
-        except MemoryError as err:
-            raise self._refuse_half_done(base_offset) from err
+        except Exception as err:
+            self._take_back(base_offset, err)
 
     def append_marker(
         self,
@@ -185,8 +185,8 @@ class PartitionLog(PlainLog):
             if is_known:
                 self.producers.apply_marker(marker, offset)
             return self._advance(offset, offset, -1, len(batch), now_ms)
-        except MemoryError as err:
-            raise self._refuse_half_done(offset) from err
+        except Exception as err:
+            self._take_back(offset, err)
 
     def _check_producer(self, batch: Batch, verification: Verification | None, *, client: bool) -> None:
         must_verify = client and self._services.config.transaction_partition_verification_enable
@@ -222,8 +222,8 @@ class PartitionLog(PlainLog):
         if faults.armed:
             try:
                 faults.reach("log.after_write", topic=self.topic, partition=self.partition)
-            except OSError as err:
-                raise self.fail(err, torn=True) from err
+            except Exception as err:
+                self._fail_written(err)
 
     def _advance(
         self, base_offset: int, last_offset: int, append_time_ms: int, size_bytes: int, now_ms: int

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import errno
+
 from kafka_shim.cext import segment as cext_segment
 from kafka_shim.storage import producers
 from kafka_shim.storage.local_log import NEVER, LocalLog
@@ -10,6 +12,8 @@ from kafka_shim.storage.open_files import out_of_memory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import NoReturn
+
     from kafka_shim.cext.log_end import Appended
     from kafka_shim.cext.many_logs import PartitionBatch, Produced
     from kafka_shim.config import TopicConfig
@@ -40,6 +44,23 @@ class PlainLog(LocalLog):
         anew."""
         self.log_end_offset = base_offset
         return self.fail(out_of_memory(), torn=True)
+
+    def _take_back(self, base_offset: int, error: Exception) -> NoReturn:
+        """Raise the error of an append of the broker's own. If memory ended in it, or it was complete as a fault point
+        refused it (`log.after_append`), the batch goes: its coordinator does not know of it."""
+        if isinstance(error, MemoryError):
+            raise self._refuse_half_done(base_offset) from error
+        if self.log_end_offset > base_offset:
+            self._refuse_half_done(base_offset)
+        raise error
+
+    def _fail_written(self, error: Exception) -> NoReturn:
+        """Take the partition offline whose file has a batch that a fault point refused, and raise its error: the next
+        batch would follow that one with its offsets."""
+        if isinstance(error, OSError):
+            raise self.fail(error, torn=True) from error
+        self.fail(OSError(errno.EIO, str(error)), torn=True)
+        raise error
 
     def not_appended(self, base_offset: int, error: OSError | MemoryError) -> KafkaError:
         """Take over the failure of an append at `base_offset`, and return the error to raise."""

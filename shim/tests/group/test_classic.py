@@ -592,6 +592,7 @@ def test_a_fault_at_an_empty_generation_leaves_no_group_without_members_preparin
     else:
         node.advance(SESSION_MS)
     assert node.faults.reached(point) == 1
+    node.logs.reopen_offline()
     node.advance(SESSION_MS * 2)
     assert node.state("g") == "Empty"
     generation = node.groups.find("g").generation_id

@@ -7,10 +7,11 @@ import contextlib
 import errno
 import os
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.errors import DisconnectError, ErrorCode, KafkaError
 from kafka_shim.storage import names
 from kafka_shim.tests.appends import append_as_client, start_verification
 from kafka_shim.tests.descriptors import no_descriptor_left
@@ -54,6 +55,44 @@ def test_write_that_failed_after_the_bytes_is_settled_by_recovery(make_disk: Cal
     log = disk.open()
     again = put(log, b"b", pid=1, seq=1)
     assert (again.base_offset, log.log_end_offset) == (1, 2)
+
+
+def broken(**_: object) -> None:
+    raise RuntimeError("of a test")
+
+
+@pytest.mark.parametrize("action", ["error", "drop", "oserror", broken])
+@pytest.mark.parametrize("way", ["of a client", "of the broker", "a marker"])
+def test_a_batch_that_a_fault_refused_behind_its_write_is_followed_by_none_at_its_offsets(
+    make_disk: Callable[..., Disk], way: str, action: Any
+) -> None:
+    """The next start would cut those off, acknowledged as they are, and a reader would have two records of one
+    offset."""
+    disk = make_disk()
+    log = disk.open()
+    put(log, b"a")
+    put(log, b"b", pid=1, epoch=0, seq=0, txn=True)
+    for point in ("log.after_write",) if way == "of a client" else ("log.after_write", "log.after_append"):
+        disk.faults.arm(point, action, nth=1)
+        with pytest.raises((KafkaError, OSError, DisconnectError, RuntimeError)):
+            if way == "of a client":
+                put(log, b"refused")
+            elif way == "of the broker":
+                log.append_batch(batch(b"refused"), now_ms=NOW_MS)
+            else:
+                log.append_marker(1, 0, 0, True, 1, NOW_MS)
+        disk.faults.disarm()
+        assert log.log_end_offset == 2
+        with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+            put(log, b"c")
+        assert disk.logs.reopen_offline()
+        assert log.last_stable_offset == 1, "the transaction has no marker"
+    assert put(log, b"c").base_offset == 2
+    for end_life in (disk.stop, disk.crash):
+        assert records(log) == [(0, b"a"), (1, b"b"), (2, b"c")]
+        end_life()
+        log = disk.open()
+    assert records(log) == [(0, b"a"), (1, b"b"), (2, b"c")]
 
 
 def test_write_that_cannot_be_cut_back_takes_the_partition_offline(
