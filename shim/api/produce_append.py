@@ -114,6 +114,8 @@ def append_some(
                 )
             except KafkaError as error:
                 batch.error = error.without_frames()
+            except DisconnectError:
+                raise  # a fault point has the response lost
             except Exception as error:
                 batch.error = error
             else:

@@ -8,7 +8,7 @@ from kafka_shim.api.produce_append import MOST_FAILURES_SHOWN
 from kafka_shim.errors import ErrorCode
 from kafka_shim.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kafka_shim.tests.produced import batch, fetch, make_topic, metadata, produce, produce_request
-from kafka_shim.wire_client import WireClientError
+from kafka_shim.wire_client import Connection, ConnectionLostError, WireClientError
 
 
 @pytest.mark.parametrize("version", range(3, 14))
@@ -55,6 +55,16 @@ def test_without_acks_nothing_is_answered_and_the_connection_goes_on(client):
     client.send(produce_request("t", 0, batch(b"a"), acks=0), 9)
     client.send(produce_request("t", 0, batch(b"b"), acks=0), 9)
     assert produce(client, "t", 0, batch(b"c")).base_offset == 2
+
+
+def test_a_fault_at_an_append_drops_the_connection(broker, client):
+    """The records are stored, and their producer does not know."""
+    make_topic(client, "t")
+    broker.faults.arm("log.after_append", "drop", nth=1)
+    with pytest.raises(ConnectionLostError):
+        produce(client, "t", 0, batch(b"a"))
+    with Connection(broker.bootstrap_servers) as another:
+        assert fetch(another, "t", 0, 0).high_watermark == 1
 
 
 def test_without_acks_an_error_closes_the_connection(client, caplog):
