@@ -32,7 +32,7 @@ ENVIRONMENT = "KAFKA_SHIM_FAULTS"
 POINTS = {
     "log.before_write": "an append passed every check, nothing is written yet",
     "log.after_write": "the batch is with the operating system, memory does not know it yet; an error takes it back",
-    "log.after_append": "an append is complete, its answer has not left; an error takes a batch of the broker's own back",
+    "log.after_append": "an append is complete, its answer has not left; an error takes back what is the broker's own",
     "log.before_roll": "a segment is full, the next one is not made yet",
     "log.after_roll": "the new segment exists",
     "log.before_fsync": "a group of fsyncs is about to start",
