@@ -29,6 +29,8 @@ OnEntry = Callable[[Entry], None]
 Dial = Callable[[str, int], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
 # Produce, Fetch, Metadata, FindCoordinator, DescribeCluster, and the share APIs that name other leaders.
 TELL_ADDRESSES = {0, 1, 3, 10, 60, 78, 79}
+# What listens on every address, and is none that another host can connect to.
+EVERYWHERE = ("0.0.0.0", "::")
 
 
 class Recorder:
@@ -116,21 +118,22 @@ class Recorder:
     async def change(self, request: Request, frame: bytes) -> list[bytes]:
         return [frame] if self._on_request is None else await self._on_request(request, frame)
 
-    async def readdress(self, value: Any) -> bool:
-        """Replaces broker addresses in a response with the recorder's. Returns False if the response has none."""
+    async def readdress(self, value: Any, dialled: str) -> bool:
+        """Replaces broker addresses in a response with the recorder's. `dialled` is where its client has found the
+        recorder. Returns False if the response has none."""
         found = False
         if isinstance(value, Message):
             names = {row[0] for row in value.FIELDS}
             if {"host", "port"} <= names and "client_id" not in names and value.host and value.port > 0:  # type: ignore[attr-defined]
                 host, port = await self._listener((value.host, value.port))  # type: ignore[attr-defined]
-                value.host, value.port = host, port  # type: ignore[attr-defined]
+                value.host, value.port = dialled if host in EVERYWHERE else host, port  # type: ignore[attr-defined]
                 found = True
             for row in value.FIELDS:
                 if row[1][:1].isupper() or row[1][:3].strip("[]")[:1].isupper():
-                    found = await self.readdress(getattr(value, row[0])) or found
+                    found = await self.readdress(getattr(value, row[0]), dialled) or found
         elif isinstance(value, list):
             for each in value:
-                found = await self.readdress(each) or found
+                found = await self.readdress(each, dialled) or found
         return found
 
 
@@ -196,13 +199,14 @@ class _Relay:
             await to_broker.drain()
 
     async def _responses(self, from_broker: asyncio.StreamReader) -> None:
+        dialled = self._to_client.get_extra_info("sockname")[0]
         while (frame := await read_frame(from_broker)) is not None:
             request = await self._waiting.get()
             if request is None:
                 continue
             self._recorder.note(Kind.RESPONSE, self._number, frame)
             response = parse_response(request, frame) if request.api_key in TELL_ADDRESSES else None
-            if response is not None and await self._recorder.readdress(response):
+            if response is not None and await self._recorder.readdress(response, dialled):
                 frame = build_response(request, response)
             self._to_client.write(len(frame).to_bytes(4, "big") + frame)
             await self._to_client.drain()

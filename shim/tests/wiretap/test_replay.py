@@ -25,7 +25,7 @@ from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest
 from kafka_shim.protocol.messages.join_group_response import JoinGroupResponse
 from kafka_shim.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kafka_shim.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
-from kafka_shim.wire_client import Connection, WireClientError, parse_address
+from kafka_shim.wire_client import Connection, WireClientError, parse_address, read_answer
 from kafka_shim.wiretap.capture import CaptureWriter, Entry, Kind, read_capture
 from kafka_shim.wiretap.frames import Request, build_request, build_response, parse_request
 from kafka_shim.wiretap.order import FETCH
@@ -234,6 +234,27 @@ def test_a_broker_that_answers_otherwise_is_found(broker: Broker, tmp_path: Path
         outcome = replayed(list(read_capture(path)), other)
     assert "TOPIC_ALREADY_EXISTS" in str(outcome.findings[0])
     assert any("partitions: 1 entries recorded, 2 now" in str(finding) for finding in outcome.findings)
+
+
+@pytest.mark.parametrize("everywhere", ["0.0.0.0", "::"])
+def test_clients_of_a_recorder_on_every_address_are_told_the_one_they_dialled(broker: Broker, everywhere: str) -> None:
+    dialled = "127.0.0.2" if everywhere == "0.0.0.0" else "::1"
+
+    async def told() -> tuple[str, int, str]:
+        recorder = Recorder(parse_address(broker.bootstrap_servers), listen=(everywhere, 0))
+        await recorder.start()
+        host, port = recorder._servers[parse_address(broker.bootstrap_servers)][1]
+        reader, writer = await asyncio.open_connection(dialled, port)
+        frame = encode_request_frame(MetadataRequest(topics=[]), 12, 1, "c")
+        writer.write(frame)
+        answer = await read_frame(reader)
+        assert answer is not None
+        (found,) = read_answer(MetadataRequest.API_KEY, 12, answer)[1].brokers
+        writer.close()
+        await recorder.stop()
+        return host, found.port - port, found.host
+
+    assert asyncio.run(told()) == (everywhere, 0, dialled)
 
 
 def test_clients_are_told_the_recorders_address(broker: Broker, tmp_path: Path) -> None:
