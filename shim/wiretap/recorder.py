@@ -218,9 +218,9 @@ async def dial_plain(host: str, port: int) -> tuple[asyncio.StreamReader, asynci
 
 
 async def close(writer: asyncio.StreamWriter) -> None:
-    """Closes a stream and waits until its socket is closed. Ignores connection errors."""
+    """Closes a stream and waits until its socket is closed. Ignores why it broke, if it did."""
     writer.close()
-    with contextlib.suppress(ConnectionError):
+    with contextlib.suppress(OSError):  # of a host that has vanished it is no ConnectionError
         await writer.wait_closed()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -222,6 +223,35 @@ def test_a_connection_that_breaks_is_closed_on_both_sides_and_is_no_failure_of_t
 
     asyncio.run(main())
     assert (kinds, failures) == ([Kind.OPENED, Kind.REQUEST, Kind.CLOSED], [])
+
+
+def test_a_client_whose_host_vanishes_is_no_failure_of_the_relay(broker: Broker) -> None:
+    failures: list[object] = []
+
+    async def main() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, failure: failures.append(failure))
+        closed = asyncio.Event()
+
+        async def vanishes(request: Request, frame: bytes) -> list[bytes]:
+            ((_, to_client),) = recorder._tasks.items()
+            to_client.transport._force_close(OSError(errno.EHOSTUNREACH, "No route to host"))  # type: ignore[attr-defined]
+            return [frame]
+
+        recorder = Recorder(
+            parse_address(broker.bootstrap_servers),
+            on_request=vanishes,
+            on_entry=lambda entry: closed.set() if entry.kind == Kind.CLOSED else None,
+        )
+        await recorder.start()
+        _, writer = await asyncio.open_connection(*parse_address(recorder.bootstrap))
+        writer.write(encode_request_frame(MetadataRequest(topics=[]), 12, 1, "c"))
+        await closed.wait()
+        await asyncio.gather(*recorder._tasks, return_exceptions=True)
+        writer.close()
+        await recorder.stop()
+
+    asyncio.run(main())
+    assert failures == []
 
 
 def test_a_broker_that_answers_otherwise_is_found(broker: Broker, tmp_path: Path) -> None:
