@@ -46,10 +46,12 @@ class CaptureError(Exception):
 
 
 class CaptureWriter:
-    """Appends entries to a new file. A context manager; not thread-safe."""
+    """Appends entries to a new file, which its owner alone may read: it has the records and passwords that clients send.
+    A context manager; not thread-safe."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._file: BinaryIO = Path(path).open("wb")  # noqa: SIM115 - `close` closes it
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        self._file: BinaryIO = os.fdopen(fd, "wb")
         self._file.write(MAGIC)
         self._began_ns = time.monotonic_ns()
         # How many entries of each kind were written, and the bytes of their frames.

@@ -22,6 +22,16 @@ def test_entries_come_back_in_order(tmp_path: Path) -> None:
     assert [entry.time_us for entry in wrote] == sorted(entry.time_us for entry in wrote)
 
 
+def test_a_new_capture_is_for_its_owner_alone(tmp_path: Path) -> None:
+    """It has the passwords that clients log in with."""
+    path = tmp_path / "capture"
+    with CaptureWriter(path):
+        assert path.stat().st_mode & 0o777 == 0o600
+    with CaptureWriter(path) as writer:
+        writer.write(Kind.OPENED, 1)
+    assert len(list(read_capture(path))) == 1
+
+
 def test_a_torn_tail_is_left_out(tmp_path: Path) -> None:
     path = tmp_path / "capture"
     with CaptureWriter(path) as writer:
