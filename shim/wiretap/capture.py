@@ -46,8 +46,8 @@ class CaptureError(Exception):
 
 
 class CaptureWriter:
-    """Appends entries to a new file, which its owner alone may read: it has the records and passwords that clients send.
-    A context manager; not thread-safe."""
+    """Appends entries to a new file, which its owner alone may read: it has the records and the passwords that clients
+    send. A context manager; not thread-safe."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
