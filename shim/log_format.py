@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
 
 TEXT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 FORMATS = ("text", "json")
+# What a terminal, or a reader of lines, would take for more than text.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def set_up_logging(level: str, log_format: str) -> None:
@@ -14,8 +17,16 @@ def set_up_logging(level: str, log_format: str) -> None:
     if log_format not in FORMATS:
         raise ValueError(f"--log-format is one of {', '.join(FORMATS)}, not {log_format}")
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines() if log_format == "json" else logging.Formatter(TEXT))
+    handler.setFormatter(JsonLines() if log_format == "json" else TextLines(TEXT))
     logging.basicConfig(level=level.upper(), handlers=[handler])
+
+
+class TextLines(logging.Formatter):
+    """An entry begins at the margin, and its further lines do not: a name that a client has chosen, as of a group, may
+    have line ends, and must not make an entry of its own."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], super().format(record)).replace("\n", "\n  ")
 
 
 class JsonLines(logging.Formatter):

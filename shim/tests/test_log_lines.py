@@ -14,7 +14,7 @@ from kafka_shim.client.consumer_membership import ConsumerMember
 from kafka_shim.client.requests import make
 from kafka_shim.client.writing import Producer
 from kafka_shim.embedded import Broker
-from kafka_shim.log_format import JsonLines, set_up_logging
+from kafka_shim.log_format import JsonLines, TextLines, set_up_logging
 from kafka_shim.metadata.announcements import announcements
 from kafka_shim.metadata.image import Image
 from kafka_shim.protocol.records.config_record import ConfigRecord
@@ -182,6 +182,20 @@ def test_a_line_of_json_is_whole():
     }
     with pytest.raises(ValueError, match="text, json"):
         set_up_logging("INFO", "xml")
+
+
+def test_what_a_client_says_begins_no_entry_of_the_log():
+    """The id of a group or a transaction may have line ends, and what a terminal takes for an order."""
+    name = "t\nERROR x\r\x1b[2J\x9b\u2028ü"
+    try:
+        {}[name]
+    except KeyError:
+        record = logging.LogRecord("kafka_shim.x", logging.INFO, "", 0, "of %s", (name,), sys.exc_info())
+    first, *others = TextLines("%(levelname)s %(name)s: %(message)s").format(record).splitlines()
+    assert first == "INFO kafka_shim.x: of t"
+    assert others[0] == r"  ERROR x\r\x1b[2J\x9b\u2028ü"
+    assert others[1] == "  Traceback (most recent call last):"
+    assert all(line.startswith("  ") for line in others)
 
 
 def test_serve_writes_json_when_it_is_asked():
