@@ -22,9 +22,9 @@ SECTION = "KafkaServer"
 _FLAGS = frozenset({"REQUIRED", "REQUISITE", "SUFFICIENT", "OPTIONAL"})
 # A comment without an end goes to that of the text, a quoted text to that of its line. A slash alone begins a comment.
 _TOKEN = re.compile(
-    r"""\s+|/\*.*?(?:\*/|\Z)|/[^\n\r]*|(?P<quoted>"(?:\\.|[^"\\\n\r])*|'(?:\\.|[^'\\\n\r])*)["']?|"""
-    r"""(?P<word>[A-Za-z_$\x80-\uffff][\w.$\x80-\uffff-]*)|(?P<number>[-.\d][\w.]*)|(?P<other>.)""",
-    re.DOTALL,
+    r"""[\0- ]+|/\*.*?(?:\*/|\Z)|/[^\n\r]*|(?P<quoted>"(?:\\.|[^"\\\n\r])*|'(?:\\.|[^'\\\n\r])*)["']?|"""
+    r"""(?P<word>[A-Za-z_$\xa0-\U0010ffff][\w.$\xa0-\U0010ffff-]*)|(?P<number>[-.\d][\w.]*)|(?P<other>.)""",
+    re.DOTALL | re.ASCII,
 )
 _ESCAPE = re.compile(r"\\([0-3][0-7]{2}|[0-7]{1,2}|.)", re.DOTALL)
 _LETTERS = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "a": "\a", "v": "\v"}

@@ -48,6 +48,8 @@ def test_what_cannot_be_read_has_kafkas_message(text: str, reason: str):
         ("'no end of it\r=b;", {"no end of it": "b"}),
         ('a="\\101\\7\\4567";', {"a": "A\x07%67"}),
         ("a='x/y' 'b'=\"it's\";", {"a": "x/y", "b": "it's"}),
+        ("a=\xa0b c=\u2028;", {"a": "\xa0b", "c": "\u2028"}),
+        ("\0a\x1f=\x0b😀b;", {"a": "😀b"}),
     ],
 )
 def test_comments_quotes_and_escapes_are_those_of_javas_tokenizer(text: str, options: dict[str, str] | None):
