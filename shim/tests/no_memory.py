@@ -33,29 +33,57 @@ def runs_out(
     and the call of this number behind it, of Python or of C, fails with MemoryError (both from 0). Returns whether it
     came to that. Errors that the function raises are what its client is told."""
     real = getattr(PartitionLog, appends)
-    left = [append, call]
-
-    def count(frame: Any, event: str, called: Any) -> None:
-        if event in CALLS and frame.f_code.co_filename.startswith(COUNTED) and frame.f_code.co_name != TIMER:
-            left[1] -= 1
-            if left[1] < 0:
-                sys.setprofile(None)
-                raise MemoryError
+    calls = _Calls(call)
+    left = [append]
 
     def append_then_count(log: PartitionLog, *arguments: Any, **named: Any) -> Any:
         appended = real(log, *arguments, **named)
         if log.topic == topic:
             left[0] -= 1
             if left[0] == -1:
-                sys.setprofile(count)
+                sys.setprofile(calls)
         return appended
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(PartitionLog, appends, append_then_count)
-        try:
-            function(*arguments)
-        except (KafkaError, MemoryError):
-            pass
-        finally:
-            sys.setprofile(None)
-    return left[1] < 0
+        _run(function, arguments)
+    return calls.are_over
+
+
+def runs_out_at(call: int, function: Callable[..., object], *arguments: object) -> bool:
+    """As `runs_out`, where the calls count from the beginning of the function."""
+    calls = _Calls(call)
+
+    def count_and_call() -> None:
+        sys.setprofile(calls)
+        function(*arguments)
+
+    _run(count_and_call, ())
+    return calls.are_over
+
+
+class _Calls:
+    """A profiler in which the call of this number fails."""
+
+    def __init__(self, call: int) -> None:
+        self.left = call
+
+    @property
+    def are_over(self) -> bool:
+        return self.left < 0
+
+    def __call__(self, frame: Any, event: str, called: Any) -> None:
+        if event in CALLS and frame.f_code.co_filename.startswith(COUNTED) and frame.f_code.co_name != TIMER:
+            self.left -= 1
+            if self.left < 0:
+                sys.setprofile(None)
+                raise MemoryError
+
+
+def _run(function: Callable[..., object], arguments: tuple[object, ...]) -> None:
+    try:
+        function(*arguments)
+    except (KafkaError, MemoryError):
+        pass
+    finally:
+        sys.setprofile(None)

@@ -16,7 +16,7 @@ from kafka_shim.scheduler import Scheduler
 from kafka_shim.share.records import ShareRecord
 from kafka_shim.share.shard import ShareStateShard
 from kafka_shim.share.state import StateBatch
-from kafka_shim.tests.no_memory import no_memory_left, runs_out
+from kafka_shim.tests.no_memory import no_memory_left, runs_out, runs_out_at
 from kafka_shim.tests.share.harness import Node
 from kafka_shim.tests.share.share_node import GROUP, ShareNode
 
@@ -140,6 +140,31 @@ def test_a_partition_is_read_again_if_memory_ended_while_it_lost_the_states_of_a
             node.state.read_summary("g", kept_id, 0)
     assert node.state.read_summary("g", kept_id, 0) == (1, 0, 7, 0)
     assert set(node.state.coordinator._shard_of(("g", kept_id, 0))[1].states) == {("g", kept_id, 0)}
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of a `__del__` that is such a call
+@pytest.mark.parametrize("is_split", [False, True])
+def test_records_that_found_no_memory_to_be_acquired_come_again(share_node: ShareNode, is_split: bool) -> None:
+    """With `is_split` each of them has a state of its own, and all get their owner before any gets its lock."""
+    node = share_node
+    for call in range(MOST_CALLS):
+        node.produce(RECORDS)
+        first = node.logs.get("t", 0).log_end_offset - RECORDS
+        if is_split:
+            node.acquire("m", RECORDS - 1, strict=True)
+            for offset in (first, first + 2):
+                node.shares.acknowledge(node.key, "m", [(offset, offset, (2,))])
+        is_reached = runs_out_at(call, node.acquire, "m")
+        node.clock.advance(LOCK_MS)
+        left: list[int] = []
+        while got := node.acquire("later"):
+            left += [offset for a, b, _ in got for offset in range(a, b + 1)]
+        assert sorted(left) == list(range(first, first + RECORDS)), call
+        node.shares.acknowledge(node.key, "later", [(offset, offset, (1,)) for offset in left])
+        assert node.share.in_flight_count() == 0, call
+        if not is_reached:
+            break
+    assert 1 < call < MOST_CALLS - 1
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of a generator that is dropped
