@@ -181,8 +181,14 @@ class FutureLog:
 
     # --- the end
 
+    @property
+    def has_unsynced(self) -> bool:
+        """Whether `take_unsynced` has any."""
+        return bool(self._unsynced)
+
     def take_unsynced(self) -> list[str]:
-        """Return the files that changed since the last call and must be fsynced."""
+        """Return the files that changed since the last call and must be fsynced before the copy takes its place, or be
+        written anew."""
         paths = sorted(self._unsynced)
         self._unsynced.clear()
         return paths

@@ -212,12 +212,11 @@ class Moves:
             move.retry_ms = 0
         if copied >= SLICE_BYTES or (copied and self._rate):
             return max(PAUSE_MS, copied * 1000 // self._rate) if self._rate else PAUSE_MS
-        paths = future.take_unsynced()
-        if paths and move.fsyncs < MOST_FSYNCS:
+        if future.has_unsynced and move.fsyncs < MOST_FSYNCS:
             move.fsyncs += 1
-            move.fsyncing = self._services.flusher.sync_later(paths)
+            move.fsyncing = self._services.flusher.sync_later(future.take_unsynced())
             return FLUSH_PAUSE_MS
-        self._complete(key, move, paths)
+        self._complete(key, move)
         return 0
 
     @property
@@ -227,7 +226,7 @@ class Moves:
 
     # --- the end of a move
 
-    def _complete(self, key: Partition, move: _Move, unsynced: list[str]) -> None:
+    def _complete(self, key: Partition, move: _Move) -> None:
         """Put the copy in the place of its source. Raises OSError and KafkaError; then the source still serves."""
         future = move.future
         log, target = future.source, future.data_dir
@@ -236,7 +235,7 @@ class Moves:
         future.complete()
         # Little: what was appended since the last fsync, the indexes of the active segment, and the names of the files.
         try:
-            self._services.flusher.sync_now([*unsynced, *future.take_unsynced(), future.directory])
+            self._services.flusher.sync_now([*future.take_unsynced(), future.directory])
         except OSError:
             move.begin_anew()  # for the reason above
             raise

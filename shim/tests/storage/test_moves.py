@@ -19,7 +19,7 @@ from kafka_shim.faults import Faults
 from kafka_shim.metadata.assignments import RETRY_MS, Assignments
 from kafka_shim.metadata.store import MetadataStore
 from kafka_shim.scheduler import Scheduler
-from kafka_shim.storage import checkpoint, future_log, names
+from kafka_shim.storage import checkpoint, future_log, names, producer_snapshot
 from kafka_shim.storage.flusher import Flusher
 from kafka_shim.storage.future_log import FutureLog
 from kafka_shim.storage.log import PartitionLog
@@ -452,6 +452,44 @@ def test_full_target_keeps_the_source_and_the_move_ends_when_there_is_space(node
     node.settle()
     assert node.holder() == "b"
     assert records(log) == expected
+
+
+def test_what_was_copied_before_the_target_was_full_is_on_the_disk_before_the_copy_takes_its_place(node, monkeypatch):
+    """Of a partition that is appended to all the time, the end is fsynced in the last step alone: when that has failed
+    before, the next one must still know of it."""
+    log = node.make()
+    expected = fill(log, 50)
+    flusher = node.logs.services.flusher
+    sync_later, write, fsync = flusher.sync_later, producer_snapshot.write, os.fsync
+    failures = [OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))]
+    synced: dict[int, int] = {}
+
+    def sync_and_append(paths: list[str], *rest: object) -> object:
+        done = sync_later(paths, *rest)
+        if any("-future" in path for path in paths):
+            expected.extend(fill(log, 1, len(expected)))
+        return done
+
+    def fill_target(path: str, *rest: object, **how: object) -> None:
+        if failures and "-future" in path:
+            raise failures.pop()
+        write(path, *rest, **how)
+
+    def note(fd: int) -> None:
+        stat = os.fstat(fd)
+        fsync(fd)
+        synced[stat.st_ino] = stat.st_size
+
+    monkeypatch.setattr(flusher, "sync_later", sync_and_append)
+    monkeypatch.setattr(producer_snapshot, "write", fill_target)
+    monkeypatch.setattr(os, "fsync", note)
+    node.move("b")
+    node.settle()
+    assert not failures
+    assert node.holder() == "b"
+    assert records(log) == expected
+    stored = [path.stat() for path in Path(log.directory).glob("*.log")]
+    assert [synced.get(stat.st_ino) for stat in stored] == [stat.st_size for stat in stored]
 
 
 def test_failed_fsync_at_the_end_of_a_move_writes_the_copy_anew(node, monkeypatch):
