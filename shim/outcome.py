@@ -63,13 +63,18 @@ def block_on(flushes: Flushes) -> None:
         raise KafkaError(ErrorCode.NOT_COORDINATOR, f"the records may not be on the disk: {error}") from error
 
 
+async def wait_for_one(flush: Flush) -> None:
+    """Return when this fsync is done. Raises its OSError. Cancelling the wait does not cancel the fsync."""
+    import asyncio
+
+    await asyncio.shield(asyncio.wrap_future(flush))
+
+
 async def wait_for(flushes: Flushes) -> None:
     """Return when all of these fsyncs are done. Raises NOT_COORDINATOR if one failed: it is then unknown whether the
     data is on the disk, and the partition is offline. Cancelling the wait does not cancel an fsync."""
-    import asyncio
-
     try:
         for flush in flushes:
-            await asyncio.shield(asyncio.wrap_future(flush))
+            await wait_for_one(flush)
     except OSError as error:
         raise KafkaError(ErrorCode.NOT_COORDINATOR, f"the records may not be on the disk: {error}") from error

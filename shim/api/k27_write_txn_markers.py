@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.internal_topics import GROUP_METADATA_TOPIC
+from kafka_shim.outcome import wait_for_one
 from kafka_shim.protocol.messages.write_txn_markers_request import WritableTxnMarker, WriteTxnMarkersRequest
 from kafka_shim.protocol.messages.write_txn_markers_response import (
     WritableTxnMarkerPartitionResult,
@@ -76,11 +77,9 @@ async def _after_flush(
 ) -> WriteTxnMarkersResponse:
     """With `flush.messages` the response waits until the markers are on the disk. A partition whose fsync failed gets
     an error; the others succeed."""
-    import asyncio
-
     for of_topic, partition, flush in flushes:
         try:
-            await asyncio.shield(asyncio.wrap_future(flush))
+            await wait_for_one(flush)
         except OSError:
             of_topic[partition] = ErrorCode.KAFKA_STORAGE_ERROR
     return at_once(_response(codes))

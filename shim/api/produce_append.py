@@ -6,6 +6,7 @@ import logging
 
 from kafka_shim.cext.many_logs import Produced
 from kafka_shim.errors import DisconnectError, ErrorCode, KafkaError
+from kafka_shim.outcome import wait_for_one
 from kafka_shim.protocol.messages.produce_request import PartitionProduceData
 from kafka_shim.protocol.messages.produce_response import BatchIndexAndErrorMessage, PartitionProduceResponse
 from kafka_shim.storage.plain_log import append_each
@@ -193,11 +194,9 @@ def _refuse(batch: PartitionBatch) -> None:
 async def _after_flush(response: ProduceResponse, flushes: list[tuple[PartitionBatch, Flush]]) -> ProduceResponse:
     """With `flush.messages` the response waits until the batches are on the disk. A partition whose fsync failed gets
     an error; the others succeed."""
-    import asyncio
-
     for batch, flush in flushes:
         try:
-            await asyncio.wrap_future(flush)
+            await wait_for_one(flush)
         except OSError as err:
             assert batch.log is not None
             batch.error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{batch.log.name} cannot be flushed: {err}")

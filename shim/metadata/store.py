@@ -36,6 +36,7 @@ from kafka_shim.metadata.registration import departure_records, election_records
 from kafka_shim.metadata.replay import Replayer
 from kafka_shim.metadata.replication_control import ReplicationControl
 from kafka_shim.metadata.snapshots import SnapshotGenerator
+from kafka_shim.outcome import wait_for_one
 from kafka_shim.protocol.record_frames import encode_metadata
 
 TYPE_CHECKING = False
@@ -311,10 +312,8 @@ class MetadataStore(ReplicationControl, ConfigurationControl):
         flushing = self._log.flushing()
         if flushing is None:
             return
-        from asyncio import wrap_future
-
         try:
-            await wrap_future(flushing)
+            await wait_for_one(flushing)
         except OSError as err:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(err)) from err
 
