@@ -119,10 +119,6 @@ cdef inline int size_uvarlong(uint64_t value) noexcept nogil:
     return size_bytes
 
 
-cdef inline int size_uvarint(uint32_t value) noexcept nogil:
-    return size_uvarlong(value)
-
-
 cdef inline int size_varint(int32_t value) noexcept nogil:
     return size_uvarlong(zigzag32(value))
 

@@ -53,16 +53,8 @@ EARLY, LATER = True, False
 # key, name, advertised first version, last version, first version that is served; which throttle; operations on the
 # cluster of which the client needs one (handlers ask for what else they need); whether served before authentication
 ROWS: tuple[tuple[int, str, int, int, int, ThrottleClass, tuple[AclOperation, ...], bool], ...] = (
-    (
-        0,
-        "produce",
-        0,
-        13,
-        3,
-        T.PRODUCE,
-        (),
-        LATER,
-    ),  # advertised from 0 for librdkafka before 2.x, as Kafka does (KAFKA-18659)
+    # advertised from 0 for librdkafka before 2.x, as Kafka does (KAFKA-18659)
+    (0, "produce", 0, 13, 3, T.PRODUCE, (), LATER),
     (1, "fetch", 4, 18, 4, T.FETCH, (), LATER),
     (2, "list_offsets", 1, 11, 1, T.REQUEST, (), LATER),
     (3, "metadata", 0, 13, 0, T.REQUEST, (), LATER),

@@ -33,7 +33,6 @@ OFFSET_VERSION = 4
 NO_PRODUCER_ID = -1
 
 OFFSET_COMMIT = 1
-GROUP_METADATA = 2
 
 _SHORT = Struct(">h")
 _INT = Struct(">i")

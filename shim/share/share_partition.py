@@ -21,6 +21,7 @@ from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.share.acquisition_locks import AcquisitionLocks
 from kafka_shim.share.client_errors import RETRIABLE, client_error
 from kafka_shim.share.in_flight_batch import InFlightBatch, InFlightState
+from kafka_shim.share.persister import EARLIEST, LATEST
 from kafka_shim.share.record_state import RecordState
 from kafka_shim.share.state import UNINITIALIZED_START_OFFSET
 
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     ReleaseExpired = Callable[["SharePartition", list[tuple[int, int]], int], None]
 
 
-EARLIEST, LATEST = "earliest", "latest"
 _STATE_NUMBERS = frozenset(state.value for state in RecordState)
 
 
