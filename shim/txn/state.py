@@ -90,18 +90,18 @@ def initialise(
     """
     if txn is None:
         txn = Transaction(
-            transactional_id,
-            new_producer_id(),
-            NO_PRODUCER_ID,
-            NO_PRODUCER_ID,
-            NO_PRODUCER_EPOCH,
-            NO_PRODUCER_EPOCH,
-            timeout_ms,
-            EMPTY,
-            NO_PARTITIONS,
-            -1,
-            now_ms,
-            TV0,
+            transactional_id=transactional_id,
+            producer_id=new_producer_id(),
+            previous_producer_id=NO_PRODUCER_ID,
+            next_producer_id=NO_PRODUCER_ID,
+            producer_epoch=NO_PRODUCER_EPOCH,
+            last_producer_epoch=NO_PRODUCER_EPOCH,
+            timeout_ms=timeout_ms,
+            state=EMPTY,
+            partitions=NO_PARTITIONS,
+            start_ms=-1,
+            last_update_ms=now_ms,
+            client_version=TV0,
         )
     if pending:
         _refuse_concurrent(txn, pending)
@@ -118,18 +118,18 @@ def initialise(
     _check_move(txn.state, EMPTY, transactional_id)
     producer_id, producer_epoch, last_epoch = _next_identity(txn, expected, new_producer_id)
     return Transaction(
-        transactional_id,
-        producer_id,
-        txn.producer_id,
-        txn.next_producer_id,
-        producer_epoch,
-        last_epoch,
-        timeout_ms,
-        EMPTY,
-        NO_PARTITIONS,
-        -1,
-        now_ms,
-        txn.client_version,
+        transactional_id=transactional_id,
+        producer_id=producer_id,
+        previous_producer_id=txn.producer_id,
+        next_producer_id=txn.next_producer_id,
+        producer_epoch=producer_epoch,
+        last_producer_epoch=last_epoch,
+        timeout_ms=timeout_ms,
+        state=EMPTY,
+        partitions=NO_PARTITIONS,
+        start_ms=-1,
+        last_update_ms=now_ms,
+        client_version=txn.client_version,
     )
 
 
@@ -305,18 +305,18 @@ def fence(txn: Transaction, server_version: int, now_ms: int, new_producer_id: C
         return _prepare(txn, PREPARE_ABORT, TV2, now_ms, new_producer_id, PREPARE_EPOCH_FENCE)
     bumped_epoch = min(txn.producer_epoch + 1, MAX_PRODUCER_EPOCH)
     return Transaction(
-        txn.transactional_id,
-        txn.producer_id,
-        txn.producer_id,
-        NO_PRODUCER_ID,
-        bumped_epoch,
-        NO_PRODUCER_EPOCH,
-        txn.timeout_ms,
-        PREPARE_ABORT,
-        txn.partitions,
-        txn.start_ms,
-        now_ms,
-        TV0,
+        transactional_id=txn.transactional_id,
+        producer_id=txn.producer_id,
+        previous_producer_id=txn.producer_id,
+        next_producer_id=NO_PRODUCER_ID,
+        producer_epoch=bumped_epoch,
+        last_producer_epoch=NO_PRODUCER_EPOCH,
+        timeout_ms=txn.timeout_ms,
+        state=PREPARE_ABORT,
+        partitions=txn.partitions,
+        start_ms=txn.start_ms,
+        last_update_ms=now_ms,
+        client_version=TV0,
     )
 
 
