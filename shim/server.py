@@ -108,9 +108,9 @@ class Server:
             self._start_coordinators(undo)
             logs.run_periodically()
             metadata.run_periodically()
-            self._watch(undo)
+            self._start_monitor(undo)
             self._socket_server.start(self._dispatcher)
-            self._show()
+            self._make_console()
         except BaseException:
             self._socket_server.close()
             self._socket_server.stop()
@@ -224,7 +224,7 @@ class Server:
         broker.transactions.start()
         undo.append(broker.transactions.stop)
 
-    def _watch(self, undo: list[Callable[[], None]]) -> None:
+    def _start_monitor(self, undo: list[Callable[[], None]]) -> None:
         """Serve metrics and health over HTTP, if that is asked for. A start without it imports nothing for them."""
         broker = self.broker
         if broker.config.kafka_shim_http_listener:
@@ -241,7 +241,7 @@ class Server:
             undo.append(monitor.stop)
             broker.http_address = monitor.listener.address
 
-    def _show(self) -> None:
+    def _make_console(self) -> None:
         """Serve the console where metrics are served, if that is asked for."""
         broker = self.broker
         config = broker.config
