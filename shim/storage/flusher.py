@@ -14,6 +14,7 @@ import time
 from collections import deque
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from itertools import count
 from queue import PriorityQueue
 
@@ -166,7 +167,7 @@ class Flusher:
         def work() -> None:
             try:
                 for directory in [*directories, *_elsewhere(paths, directories)]:
-                    self._measured(lambda: sync_file_system(directory))  # noqa: B023
+                    self._measured(partial(sync_file_system, directory))
             except BaseException as err:
                 done.set_exception(err if isinstance(err, OSError) else OSError(errno.EIO, str(err)))
             else:
