@@ -7,7 +7,6 @@ text; Content-Security-Policy).
 
 from __future__ import annotations
 
-import ipaddress
 import json
 from importlib.resources import files
 from urllib.parse import urlsplit
@@ -18,6 +17,7 @@ from kafka_shim.console import access, changes, configs, groups, metrics, overvi
 from kafka_shim.console.cluster import is_denied
 from kafka_shim.console.parameters import BadRequestError, Body, Query
 from kafka_shim.console.schemas import Schemas
+from kafka_shim.http.hosts import host_name, is_numeric
 from kafka_shim.http.server import Request, Response
 from kafka_shim.wire_client import RequestError, WireClientError
 
@@ -135,15 +135,14 @@ class Console:
 
     def _origins_of(self, request: Request) -> set[str]:
         """Return the origins that the page can have, for the Host by which the console was reached."""
-        host = request.headers.get("Host", "")
-        name = (host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host).lower()
-        is_own = name in self._hosts or _is_numeric(name)
+        name = host_name(request)
+        is_own = name in self._hosts or is_numeric(name)
         # A proxy passes on the public Host, with or without its port, or puts the console's own in its place.
         if not is_own and (not name or name != self._public_name):
             raise _RefusedError(403, "the console does not serve this host name: allow it with --host-name")
         origins = {self._public_origin} if self._public_origin else set()
         if is_own:
-            origins.add(f"{'https' if request.is_secure else 'http'}://{host}")
+            origins.add(f"{'https' if request.is_secure else 'http'}://{request.headers['Host']}")
         return origins
 
     def _page(self, request: Request) -> Response:
@@ -227,15 +226,6 @@ def _read_pages() -> dict[str, tuple[bytes, str]]:
         if content_type is not None:
             found[one.name] = (one.read_bytes(), content_type)
     return found
-
-
-def _is_numeric(host: str) -> bool:
-    """Whether a Host is an address: no name, so that no other site's DNS leads there under a name of its own."""
-    try:
-        ipaddress.ip_address(host.strip("[]"))
-    except ValueError:
-        return False
-    return True
 
 
 def _public(url: str) -> tuple[str, str]:

@@ -2,13 +2,15 @@
 
 It runs in threads of its own, so that `/health/live` can say that the event loop does not answer. What it tells is read
 on the event loop, in slices. Without a host it is bound to loopback, and the metrics are open to whoever reaches it,
-unless a bearer token or a client's certificate is asked for; the health is open to whoever may connect.
+unless a bearer token or a client's certificate is asked for; the health is open to whoever may connect. On loopback a
+site that leads a browser there, by a name of its own, reads no metrics.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hmac
+import ipaddress
 from ssl import CERT_NONE
 
 from prometheus_client import CollectorRegistry
@@ -16,6 +18,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector as RegistryCollector
 
 from kafka_shim.config import ConfigError
+from kafka_shim.http.hosts import host_name, is_local
 from kafka_shim.http.server import HttpServer, Response, parse_address
 from kafka_shim.monitoring.families import Family
 from kafka_shim.monitoring.process import process
@@ -70,6 +73,7 @@ class HttpListener:
         except OSError as err:
             advice = "give kafka.shim.http.listener another address, port 0 for a free one"
             raise OSError(err.errno, f"{err.strerror}; {advice}") from err
+        self._is_loopback = ipaddress.ip_address(self._server.host).is_loopback
 
     @property
     def address(self) -> str:
@@ -98,7 +102,8 @@ class HttpListener:
             return Response(405, b"there is nothing to change here\n")
         try:
             if request.path == "/metrics":
-                return self._refusal(request) or Response(200, self.metrics(), CONTENT_TYPE_LATEST)
+                refusal = self._refusal(request) or self._refusal_of_host(request)
+                return refusal or Response(200, self.metrics(), CONTENT_TYPE_LATEST)
             if request.path == "/health/live":
                 return _told(self.is_live(), "live", "the event loop does not answer")
             if request.path == "/health/ready":
@@ -120,6 +125,17 @@ class HttpListener:
         if self._asks_for_certificates:
             return Response(403, b"show a certificate that the broker's truststore trusts\n")
         return None
+
+    def _refusal_of_host(self, request: Request) -> Response | None:
+        """Return the answer to a browser that another site has led here: who sends a token, or shows a certificate, is
+        none."""
+        if not self._is_loopback or self._bearer or request.has_certificate or is_local(host_name(request)):
+            return None
+        return Response(
+            403,
+            b"on loopback the metrics are for Host localhost or an address: a proxy that passes on its own sends a "
+            b"token (kafka.shim.http.bearer.token)\n",
+        )
 
     def may_read(self, request: Request) -> bool:
         """Returns whether the metrics are for whoever sends this request."""

@@ -556,3 +556,35 @@ def test_metrics_take_a_token_if_there_is_one() -> None:
         with urllib.request.urlopen(request, timeout=60) as answer:
             assert b"kafka_shim_connections" in answer.read()
         assert get(broker, "/health/live")[0] == 200
+
+
+def test_another_site_that_leads_a_browser_to_loopback_reads_no_metrics() -> None:
+    """DNS rebinding: the name is the site's, the address is ours. Who sends a token is no browser."""
+    for token in ("", "s3cret"):
+        given = {"Authorization": f"Bearer {token}"} if token else {}
+        options = {"kafka.shim.http.bearer.token": token} if token else {}
+        with Broker(kafka_shim_http_listener="127.0.0.1:0", **options) as broker:
+            address = broker.state.http_address
+            port = address.rpartition(":")[2]
+
+            def status(path: str, host: str, address: str = address, given: dict[str, str] = given) -> int:
+                request = urllib.request.Request(address + path, headers={"Host": host, **given})
+                try:
+                    with urllib.request.urlopen(request, timeout=60) as answer:
+                        return int(answer.status)
+                except urllib.error.HTTPError as error:
+                    return error.code
+
+            for host in (f"localhost:{port}", f"127.0.0.1:{port}", "[::1]", "LOCALHOST", f"a.localhost:{port}"):
+                assert status("/metrics", host) == 200, host
+            for host in (f"evil.test:{port}", "evil.test", f"127.0.0.1.evil.test:{port}", "localhost.evil.test"):
+                assert status("/metrics", host) == (200 if token else 403), host
+                assert status("/health/live", host) == 200
+
+
+def test_an_address_that_others_reach_serves_them_metrics_by_any_name() -> None:
+    with Broker(kafka_shim_http_listener="0.0.0.0:0") as broker:
+        port = broker.state.http_address.rpartition(":")[2]
+        request = urllib.request.Request(f"http://127.0.0.1:{port}/metrics", headers={"Host": "broker.test"})
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            assert answer.status == 200
