@@ -64,7 +64,8 @@ class EmbeddedSecurity:
         if self.sasl is None:
             return dict(self._store)
         prefix = f"listener.name.{self.protocol.lower()}."
-        words = [f"user_{name}={_quoted(word)}" for name, word in self.users.items()] if self.sasl == "PLAIN" else []
+        users = self.users.items() if self.sasl == "PLAIN" else ()
+        words = [f"{_quoted(f'user_{name}')}={_quoted(password)}" for name, password in users]
         jaas = " ".join([_MODULES[self.sasl], "required", *words])
         return {
             **self._store,
@@ -183,5 +184,7 @@ def _aiokafka_tokens(name: str) -> Any:
 
 
 def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
+    """Return a text as a word of JAAS options, as Java's tokenizer reads it."""
+    for special, escaped in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r")):
+        text = text.replace(special, escaped)
+    return f'"{text}"'

@@ -119,7 +119,8 @@ class Scram:
     def _first(self, message: str) -> str:
         found = _FIRST.fullmatch(message)
         if found is None:
-            raise SaslError(f"the client's first message is not a message of {self._mechanism}")
+            advice = "" if message.isascii() else ": the name of a user has ASCII characters alone, as in Kafka"
+            raise SaslError(f"the client's first message is not a message of {self._mechanism}{advice}")
         user = found["name"].replace("=2C", ",").replace("=3D", "=")
         extensions = dict(part.split("=", 1) for part in found["extensions"].split(",")[1:])
         self._is_by_token = extensions.get("tokenauth", "").lower() == "true"

@@ -12,6 +12,9 @@ import psutil
 import pytest
 
 from kafka_shim.embedded import Broker
+from kafka_shim.security.sasl.jaas import parse_jaas
+from kafka_shim.tests.security.sasl_client import log_in_plain, log_in_scram
+from kafka_shim.wire_client import Connection
 
 # kafka-python leaves sockets to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -97,3 +100,22 @@ def test_a_broker_in_a_process_of_its_own_has_tls_and_users_and_shows_no_secret(
         assert word not in shown
         assert "PRIVATE KEY" not in shown
         broker.kill()
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
+def test_users_and_passwords_may_have_any_characters_that_kafka_takes(mechanism: str):
+    users = {"alice@example.com": "pw", "a b": "x", "a=b,c;": 'p"\\n', "#x": "//", "u": "two\nlines\r"}
+    with Broker(sasl=mechanism, users=users) as broker:
+        for user, password in users.items():
+            with Connection(broker.bootstrap_servers) as client:
+                if mechanism == "PLAIN":
+                    assert log_in_plain(client, user, password).error_code == 0
+                else:
+                    assert log_in_scram(client, mechanism, user, password).error_code == 0
+        assert parse_jaas(broker.client_config("java", "u")["sasl.jaas.config"]).options["password"] == users["u"]
+
+
+def test_a_user_of_scram_whose_name_is_not_ascii_is_told_of(caplog: pytest.LogCaptureFixture):
+    with Broker(sasl="SCRAM-SHA-256", users={"ü": "x"}) as broker, Connection(broker.bootstrap_servers) as client:
+        assert log_in_scram(client, "SCRAM-SHA-256", "ü", "x").error_code
+    assert "the name of a user has ASCII characters alone, as in Kafka" in caplog.text
