@@ -50,6 +50,9 @@ _ALGORITHMS = {"RSA": ("RS", "PS"), "EC": ("ES",), "OKP": ("EdDSA",), "oct": ("H
 # The fewest bits of a key: of RSA, and of HMAC by the size of the digest (RFC 7518).
 LEAST_RSA_BITS = 2048
 _LEAST_BITS = {"HS256": 256, "HS384": 384, "HS512": 512}
+# The longest part of a token that says by which key it is signed. Strangers send it, and its objects, of which there may
+# be thousands, take 2 us each.
+LONGEST_HEADER = 1 << 14
 # Times in claims are smaller.
 LATEST_S = 10**12
 # What Java's String.trim takes from both ends of a text.
@@ -87,9 +90,12 @@ class SignedTokens:
     async def validate(self, token: str) -> tuple[str, int]:
         import jwt
 
+        head = token.partition(".")[0]
+        if len(head) > LONGEST_HEADER:
+            raise InvalidTokenError(f"the header of the token has {len(head)} characters, at most {LONGEST_HEADER}")
         try:
             jwt.get_unverified_header(token)
-            header = _object(jwt.utils.base64url_decode(token.partition(".")[0]))
+            header = _object(jwt.utils.base64url_decode(head))
         except (jwt.PyJWTError, ValueError, RecursionError):
             raise InvalidTokenError("the token is not a JSON Web Token") from None
         algorithm, key_id = str(header.get("alg")), header.get("kid")
