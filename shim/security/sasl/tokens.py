@@ -50,8 +50,8 @@ _ALGORITHMS = {"RSA": ("RS", "PS"), "EC": ("ES",), "OKP": ("EdDSA",), "oct": ("H
 # The fewest bits of a key: of RSA, and of HMAC by the size of the digest (RFC 7518).
 LEAST_RSA_BITS = 2048
 _LEAST_BITS = {"HS256": 256, "HS384": 384, "HS512": 512}
-# The longest part of a token that says by which key it is signed. Strangers send it, and its objects, of which there may
-# be thousands, take 2 us each.
+# The longest part of a token that says by which key it is signed. Strangers send it, and of its objects, which may be
+# thousands, each takes 2 us.
 LONGEST_HEADER = 1 << 14
 # Times in claims are smaller.
 LATEST_S = 10**12
