@@ -396,6 +396,53 @@ def test_one_thread_writes_each_checkpoint(node, monkeypatch):
             assert checkpoint.read_offsets(f"{node.dir_named(name)}/{file}") == expected
 
 
+@pytest.mark.parametrize("holder", ["a", "b"])
+def test_of_two_directories_that_a_power_cut_left_the_one_counts_that_the_metadata_names(node, holder):
+    """The two renames at the end of a move are of two file systems, and one may come back without the other."""
+    log = node.make()
+    expected = fill(log, 20)
+    for name in "b" if holder == "b" else "ba":
+        node.move(name)
+        node.settle()
+    (other,) = {"a", "b"} - {holder}
+    older = node.path / "older"
+    copied(Path(log.directory), older)
+    expected += fill(log, 5, 20)
+    node.stop()
+    older.rename(node.path / other / "t-0")
+    node.start()
+    assert node.holder() == holder
+    assert records(node.log) == expected
+    assert [name for name in os.listdir(node.path / other) if name.startswith("t-0.") and name.endswith("-stray")]
+
+
+def test_a_copy_does_not_take_the_place_of_a_source_whose_directory_cannot_be_used(tmp_path):
+    """It lacks what was appended since it was made, and the source comes back with its directory."""
+    node = TwoDirs(tmp_path / "data", metadata_log_dir=str(tmp_path / "metadata"))
+    log = node.make()
+    expected = fill(log, 20)
+    node.move("b")
+    node.settle(lambda: node.logs.moves.futures()[0].next_offset == 20)
+    expected += fill(log, 5, 20)
+    node.stop()
+    away = node.path / "away"
+    (node.path / "a").rename(away)
+    (node.path / "a").touch()  # no directory
+    node.start()
+    with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+        node.logs.get("t", 0)
+    assert not (node.path / "b" / "t-0").exists()
+    node.stop()
+    (node.path / "a").unlink()
+    away.rename(node.path / "a")
+    node.start()
+    assert records(node.log) == expected
+    node.settle()
+    assert node.holder() == "b"
+    assert records(node.log) == expected
+    node.stop()
+
+
 def test_moving_back_ends_the_move(node):
     log = node.make()
     expected = fill(log, 50)
