@@ -50,8 +50,9 @@ LONGEST_RETRY_MS = 60_000
 
 
 class _Move:
-    """One move: the copy, whether memory ended while it was made, the fsync under way, how often it had to be tried,
-    and the name that the source has if it could not get its own back."""
+    """One move: the copy, whether it is to be begun anew (memory ended while it was made, or its new beginning failed),
+    the fsync under way, how often it had to be tried, and the name that the source has if it could not get its own
+    back."""
 
     __slots__ = ("fsyncing", "fsyncs", "future", "is_in_doubt", "retired", "retry_ms")
 
@@ -64,7 +65,9 @@ class _Move:
         self.retry_ms = 0
 
     def begin_anew(self) -> None:
-        """Drop the copy and begin with an empty one. Raises OSError."""
+        """Drop the copy and begin with an empty one. Raises OSError; then it is to be called again, before anything is
+        copied into what lacks its topic id."""
+        self.is_in_doubt = True
         self.fsyncs = 0
         self.future.begin()
         self.is_in_doubt = False

@@ -539,6 +539,40 @@ def test_what_was_copied_before_the_target_was_full_is_on_the_disk_before_the_co
     assert [synced.get(stat.st_ino) for stat in stored] == [stat.st_size for stat in stored]
 
 
+def test_a_copy_that_was_begun_anew_on_a_full_target_has_its_topic_id_before_it_takes_its_place(node, monkeypatch):
+    """An fsync of it failed, and there was no room for the new beginning. No start takes a copy without a topic id: a
+    kill between the two renames would lose the partition."""
+    log = node.make()
+    expected = fill(log, 50)
+    write_topic_id = future_log.write_topic_id
+    failures: list[str] = []
+
+    def fail(path: str) -> None:
+        if "-future" in path and not failures:
+            failures.append(path)
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    def fill_target(directory: str, topic_id: bytes) -> None:
+        if len(failures) == 1:
+            failures.append(directory)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write_topic_id(directory, topic_id)
+
+    killed = node.path.with_name("killed")
+    node.faults.arm("log.before_fsync", fail)
+    node.faults.arm("move.between_renames", lambda **_: copied(node.path, killed), nth=1)
+    node.move("b")
+    with monkeypatch.context() as patch:
+        patch.setattr(future_log, "write_topic_id", fill_target)
+        node.settle()
+    assert len(failures) == 2
+    node.stop()
+    node.path = killed
+    node.start()
+    assert records(node.log) == expected
+    assert node.holder() == "b"
+
+
 def test_failed_fsync_at_the_end_of_a_move_writes_the_copy_anew(node, monkeypatch):
     """After a failed fsync the pages may be lost, so that a second fsync of the same files is no proof."""
     log = node.make()
