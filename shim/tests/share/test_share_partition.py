@@ -12,6 +12,7 @@ from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.share import acquisition_locks
 from kafka_shim.share.record_state import TERMINAL, TRANSITIONS, RecordState
 from kafka_shim.share.share_partition import PartitionState
+from kafka_shim.share.share_partition_acknowledge import release_members
 from kafka_shim.share.share_sessions import CachedSharePartition
 from kafka_shim.share.state import StateBatch
 from kafka_shim.tests.share.share_node import GROUP, ShareNode
@@ -251,6 +252,24 @@ def test_deleted_records_of_a_batch_that_is_delivered_in_parts_hold_up_no_member
     assert node.acquire("b", 1, strict=True) == [(5, 5, 1)]
     assert node.acknowledge("b", (4, 5, [1])) is ErrorCode.NONE
     node.clock.advance(30_000)
+    assert (node.share.start_offset, node.share.batches) == (6, [])
+
+
+@pytest.mark.parametrize("by", ["lock", "session"])
+def test_of_a_batch_in_which_the_log_begins_now_the_rest_alone_comes_back(node: ShareNode, by: str):
+    """A member had all of it when its first records were deleted, and its lock or its share session ends."""
+    node.produce(6)
+    assert node.acquire("a") == [(0, 5, 1)]
+    node.share.log.delete_records_before(3)
+    node.share.raise_start_offset(3)
+    if by == "lock":
+        node.clock.advance(30_000)
+    else:
+        release_members(node.share, {"a"})
+    assert node.acquire("b") == [(3, 5, 2)]
+    node.crash()
+    assert node.acquire("c") == [(3, 5, 2)], "the delivery to b is in memory alone"
+    assert node.acknowledge("c", (3, 5, [1])) is ErrorCode.NONE
     assert (node.share.start_offset, node.share.batches) == (6, [])
 
 
