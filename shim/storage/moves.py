@@ -213,8 +213,10 @@ class Moves:
         copied = future.copy(SLICE_BYTES)
         if copied:
             move.retry_ms = 0
-        if copied >= SLICE_BYTES or (copied and self._rate):
-            return max(PAUSE_MS, copied * 1000 // self._rate) if self._rate else PAUSE_MS
+        # Not after every copied byte: of a partition that is appended to all the time there is always one.
+        throttled_ms = copied * 1000 // self._rate if self._rate else 0
+        if copied >= SLICE_BYTES or throttled_ms > PAUSE_MS:
+            return max(PAUSE_MS, throttled_ms)
         if future.has_unsynced and move.fsyncs < MOST_FSYNCS:
             move.fsyncs += 1
             move.fsyncing = self._services.flusher.sync_later(future.take_unsynced())

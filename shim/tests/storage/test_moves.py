@@ -789,6 +789,26 @@ def test_throttle_bounds_the_bytes_of_a_second(node):
     assert node.clock.now_ms() - started_ms >= 2000
 
 
+def test_a_throttled_move_of_a_partition_that_is_appended_to_all_the_time_ends(node, monkeypatch):
+    """As in Kafka, whose throttle holds up what is above it alone."""
+    log = node.make()
+    expected = fill(log, 50)
+    node.config.dynamic = {THROTTLE: "10000000"}
+    copy = FutureLog.copy
+
+    def copy_what_came(future: FutureLog, limit_bytes: int) -> int:
+        if len(expected) < 500:
+            expected.extend(fill(log, 1, len(expected)))
+        return copy(future, limit_bytes)
+
+    monkeypatch.setattr(FutureLog, "copy", copy_what_came)
+    node.move("b")
+    node.settle()
+    assert len(expected) < 500
+    assert node.holder() == "b"
+    assert records(log) == expected
+
+
 def test_what_cannot_be_moved(node):
     log = node.make()
     with refused(ErrorCode.LOG_DIR_NOT_FOUND):
