@@ -30,6 +30,7 @@ from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group import consumer_protocol
 from kafka_shim.group.consumer_member import UNRELEASED, ConsumerMember, Epochs, Partitions
 from kafka_shim.group.consumer_records import ConsumerGroupRecords
+from kafka_shim.group.modern_group import CommittingGroup
 from kafka_shim.java_order import copied_map_size, order_strings, order_timeline
 
 TYPE_CHECKING = False
@@ -62,7 +63,7 @@ class Resolved:
         self.timestamp_ms = timestamp_ms
 
 
-class ConsumerGroup(ConsumerGroupRecords):
+class ConsumerGroup(ConsumerGroupRecords, CommittingGroup[ConsumerMember]):
     """One group. Owned by `Groups`."""
 
     TYPE: Literal["consumer"] = "consumer"
@@ -122,10 +123,6 @@ class ConsumerGroup(ConsumerGroupRecords):
     # --- questions
 
     @property
-    def is_empty(self) -> bool:
-        return not self.members
-
-    @property
     def state_name(self) -> str:
         if not self.members:
             return "Empty"
@@ -138,15 +135,6 @@ class ConsumerGroup(ConsumerGroupRecords):
     @property
     def protocol_type(self) -> str:
         return consumer_protocol.PROTOCOL_TYPE
-
-    def member(self, member_id: str) -> ConsumerMember:
-        """Returns the member. Raises UNKNOWN_MEMBER_ID."""
-        found = self.members.get(member_id)
-        if found is None:
-            raise KafkaError(
-                ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.group_id}."
-            )
-        return found
 
     def static_member(self, instance_id: str | None) -> ConsumerMember | None:
         """Returns the member that owns this instance id, or None."""
@@ -296,26 +284,10 @@ class ConsumerGroup(ConsumerGroupRecords):
     def check_fetch(self, member_id: str | None, epoch: int) -> None:
         """Check the member that OffsetFetch v9+ names. A request without a member is not checked. Raises
         UNKNOWN_MEMBER_ID, and STALE_MEMBER_EPOCH, for a classic member ILLEGAL_GENERATION, for another epoch."""
-        if member_id is None:
-            if epoch < 0:
-                return
-            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as in Kafka, which looks for a member without a name
-        member = self.member(member_id)
-        if epoch != member.member_epoch:
+        member = self.reader(member_id, epoch)
+        if member is not None and epoch != member.member_epoch:
             code = ErrorCode.ILLEGAL_GENERATION if member.uses_classic else ErrorCode.STALE_MEMBER_EPOCH
             raise KafkaError(code, f"epoch {epoch}, expected {member.member_epoch}")
-
-    def check_offset_delete(self) -> None:
-        """Always allowed. Topics in use are refused one by one."""
-
-    def check_delete(self) -> None:
-        """Raises NON_EMPTY_GROUP if the group has members."""
-        if self.members:
-            raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
-
-    def offset_expiry_base(self, commit_ms: int) -> int | None:
-        """Returns the time from which an offset's retention counts."""
-        return commit_ms
 
     # --- changes
 

@@ -8,6 +8,8 @@ if TYPE_CHECKING:
 else:
 
     class Generic:
+        __slots__ = ()
+
         def __class_getitem__(cls, parameters):
             return cls
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.consumer import add_count
+from kafka_shim.group.modern_group import ModernGroup
 from kafka_shim.group.records import Record
 from kafka_shim.java_order import order_ints, order_uuids
 from kafka_shim.protocol.records.share_group_current_member_assignment_key import ShareGroupCurrentMemberAssignmentKey
@@ -69,7 +70,7 @@ def combine(first: States, second: States) -> States:
     return combined
 
 
-class ShareGroup:
+class ShareGroup(ModernGroup["ShareMember"]):
     """One group. Owned by `Groups`."""
 
     TYPE: Literal["share"] = "share"
@@ -120,25 +121,12 @@ class ShareGroup:
     # --- questions
 
     @property
-    def is_empty(self) -> bool:
-        return not self.members
-
-    @property
     def state_name(self) -> str:
         return "Stable" if self.members else "Empty"
 
     @property
     def protocol_type(self) -> str:
         return "share"
-
-    def member(self, member_id: str) -> ShareMember:
-        """Returns the member. Raises UNKNOWN_MEMBER_ID."""
-        found = self.members.get(member_id)
-        if found is None:
-            raise KafkaError(
-                ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.group_id}."
-            )
-        return found
 
     def is_subscribed(self, topic: str) -> bool:
         """Returns whether a member reads this topic."""

@@ -22,6 +22,7 @@ Stable: all members are.
 from __future__ import annotations
 
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.group.modern_group import CommittingGroup
 from kafka_shim.group.records import Record
 from kafka_shim.group.streams.tasks import NO_TASKS, entries_of
 from kafka_shim.protocol.records.streams_group_current_member_assignment_key import (
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
 PROTOCOL_TYPE = "streams"
 
 
-class StreamsGroup:
+class StreamsGroup(CommittingGroup["StreamsMember"]):
     """One group. Owned by `Groups`."""
 
     TYPE: Literal["streams"] = "streams"
@@ -117,10 +118,6 @@ class StreamsGroup:
     # --- questions
 
     @property
-    def is_empty(self) -> bool:
-        return not self.members
-
-    @property
     def state_name(self) -> str:
         if not self.members:
             return "Empty"
@@ -135,15 +132,6 @@ class StreamsGroup:
     @property
     def protocol_type(self) -> str:
         return PROTOCOL_TYPE
-
-    def member(self, member_id: str) -> StreamsMember:
-        """Returns the member. Raises UNKNOWN_MEMBER_ID."""
-        found = self.members.get(member_id)
-        if found is None:
-            raise KafkaError(
-                ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.group_id}."
-            )
-        return found
 
     def target_of(self, member_id: str) -> Tasks:
         """Returns the target of a member."""
@@ -202,27 +190,11 @@ class StreamsGroup:
     def check_fetch(self, member_id: str | None, epoch: int) -> None:
         """Check the member that OffsetFetch v9+ names. A request without a member is not checked. Raises
         UNKNOWN_MEMBER_ID, and STALE_MEMBER_EPOCH for another epoch."""
-        if member_id is None:
-            if epoch < 0:
-                return
-            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as in Kafka, which looks for a member without a name
-        member = self.member(member_id)
-        if epoch != member.member_epoch:
+        member = self.reader(member_id, epoch)
+        if member is not None and epoch != member.member_epoch:
             raise _stale(
                 f"The received member epoch {epoch} does not match the expected member epoch {member.member_epoch}."
             )
-
-    def check_offset_delete(self) -> None:
-        """Always allowed. Topics in use are refused one by one."""
-
-    def check_delete(self) -> None:
-        """Raises NON_EMPTY_GROUP if the group has members."""
-        if self.members:
-            raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
-
-    def offset_expiry_base(self, commit_ms: int) -> int | None:
-        """Returns the time from which an offset's retention counts."""
-        return commit_ms
 
     # --- records
 
