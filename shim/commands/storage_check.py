@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
@@ -195,7 +196,7 @@ def upgrade_to_kafka(
         path.write_text(content)
     except OSError as err:
         fail(f"{config_file} cannot be written: {err.strerror}")
-    commands = [f"bin/kafka-server-start.sh {path.resolve()}"]
+    commands = [f"bin/kafka-server-start.sh {shlex.quote(os.fspath(path.resolve()))}"]
     if as_json:
         found = {
             "configFile": str(path),

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -316,6 +317,16 @@ def test_a_directory_is_checked_and_handed_to_kafka(tmp_path, capsys, monkeypatc
     with opened(tmp_path / "other"):
         assert main(["storage", "check", str(tmp_path / "other")]) == 1
         assert f"in use by a broker of this process (pid {os.getpid()})" in capsys.readouterr().err
+
+
+def test_the_command_that_starts_kafka_can_be_typed_in_a_folder_with_spaces(tmp_path, capsys, monkeypatch):
+    folder = tmp_path / "it's my data"
+    with opened(folder / "d") as store:
+        store.create_topic("t", 1)
+    monkeypatch.chdir(folder)
+    assert main(["storage", "upgrade-to-kafka", "d"]) == 0
+    command = capsys.readouterr().out.splitlines()[-1]
+    assert shlex.split(command) == ["bin/kafka-server-start.sh", str(folder / "server.properties")]
 
 
 def test_a_directory_of_something_else_is_said_so(tmp_path, capsys):
