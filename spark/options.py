@@ -70,7 +70,7 @@ def source(command: Command) -> Command:
                 kafka_topic.parse_offsets(given.pop("ending")),
                 *(begin_ms, end_ms, begins_ms, ends_ms),
             )
-        except (ValueError, AttributeError) as wrong:
+        except (ValueError, TypeError, AttributeError) as wrong:
             raise click.UsageError(
                 f"--from and --to take earliest, latest or JSON, their times a number or JSON: {wrong}"
             ) from None

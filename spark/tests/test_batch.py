@@ -166,7 +166,8 @@ def test_increments_append_only_what_is_new_in_bounded_batches(
 def test_the_command_line_takes_offsets_as_json_and_says_what_is_wrong() -> None:
     assert kafka_topic.parse_offsets('{"t": {"0": 7}}') == {"t": {0: 7}}
     arguments = ["--bootstrap-servers", "127.0.0.1:1", "--topics", "t", "--out", "x"]
-    for wrong in (["--from", "yesterday"], ["--to-timestamp-ms", "noon"], ["--value-format", "json"]):
+    no_number = ["--from", '{"t": {"0": null}}']
+    for wrong in (["--from", "yesterday"], no_number, ["--to-timestamp-ms", "noon"], ["--value-format", "json"]):
         done = CliRunner().invoke(topic_to_table.main, [*arguments, *wrong])
         assert done.exit_code == 2, done.output
     assert kafka_topic.parse_timestamps("17") == (17, None)
