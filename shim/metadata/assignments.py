@@ -60,10 +60,10 @@ class Assignments:
 
     def assign(self, key: Partition, directory_id: str) -> None:
         """Record the directory of one partition. Raises KafkaError."""
-        self._unrecorded.pop(key, None)
         records = self._records([(key, directory_id)])
         if records:
             self._commit(records)()
+        self._unrecorded.pop(key, None)
 
     def placed(self, key: Partition) -> None:
         """Record soon in which directory a new partition is. With one directory it was recorded with the topic."""

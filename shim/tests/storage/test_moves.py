@@ -8,6 +8,7 @@ import shutil
 import threading
 from collections.abc import Callable
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -840,6 +841,31 @@ def test_a_directory_is_recorded_later_if_it_could_not_be_when_it_was_to_be(node
     assert node.store.topic("t").partitions[0].directories != (node.raw_id("a"),)
     node.clock.advance(RETRY_MS)
     assert node.store.topic("t").partitions[0].directories == (node.raw_id("a"),)
+
+
+def test_a_move_that_could_not_be_recorded_either_leaves_the_directory_to_be_recorded_later(node, monkeypatch):
+    """The record of a new partition's directory waits for room on a full disk, and so does that of its move, which is
+    called off then."""
+    full = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+    assign, attempts = Assignments.assign, []
+
+    def fail(*_: object) -> None:
+        raise full
+
+    def note(*arguments: object) -> None:
+        attempts.append(arguments)
+        assign(*arguments)
+
+    node.logs.moves.assign = partial(note, node.store.assignments)
+    with monkeypatch.context() as patch:
+        patch.setattr(Assignments, "_records", fail)
+        node.store.create_topic("t", 1, 1, SMALL)
+        node.clock.advance(100)
+        node.move("b")
+        node.settle(lambda: bool(attempts))
+    node.move("a")
+    node.clock.advance(RETRY_MS)
+    assert node.holder() == "a"
 
 
 def test_a_directory_is_recorded_later_if_there_was_no_memory_for_the_timer_either(node, monkeypatch):
