@@ -105,10 +105,12 @@ class TwoDirs:
         raise AssertionError("the move does not end")
 
     def holder(self) -> str:
-        """The name of the directory that holds the partition, which is the one that the metadata names."""
+        """The name of the directory that holds the partition, which is the one that the metadata names, and the one
+        that counts it where new partitions are placed."""
         (name,) = [name for name in "ab" if (self.path / name / "t-0").is_dir()]
         assert Path(self.log.directory).parent.name == name
         assert self.store.topic("t").partitions[0].directories == (self.raw_id(name),)
+        assert [one.path for one in self.logs.dirs if ("t", 0) in one.partitions] == [self.dir_named(name)]
         return name
 
 
