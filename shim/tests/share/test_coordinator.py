@@ -128,6 +128,17 @@ def test_a_snapshot_follows_so_many_updates(make_node: Callable[..., Node]) -> N
     assert node.state.read_state(G, topic_id, 0, 0)[3] == [StateBatch(0, 5, 2, 1)]
 
 
+def test_a_snapshot_keeps_the_start_offset_that_its_write_leaves_as_it_is(make_node: Callable[..., Node]) -> None:
+    node = make_node(share_coordinator_snapshot_update_records_per_snapshot=1)
+    topic_id = node.topic("t")
+    node.state.initialize_state(G, topic_id, 0, 1, 5)
+    for offset in range(5, 9):
+        node.state.write_state(G, topic_id, 0, 1, 0, -1, 0, [StateBatch(offset, offset, 2, 1)])
+    assert types(node.state_log(G, topic_id, 0)) == [SNAPSHOT, UPDATE, SNAPSHOT, UPDATE, SNAPSHOT]
+    node.crash()
+    assert node.state.read_state(G, topic_id, 0, 0) == (1, 5, 0, [StateBatch(5, 8, 2, 1)])
+
+
 @pytest.mark.option("share.coordinator.state.topic.prune.interval.ms")
 def test_records_before_the_oldest_snapshot_are_pruned(make_node: Callable[..., Node]) -> None:
     node = make_node(
