@@ -45,11 +45,12 @@ def replayed(data_dir: DataDir, node_id: int) -> tuple[Image, MetadataLog]:
     return image, log
 
 
-def opened(data_dir: DataDir) -> None:
+def opened(data_dir: DataDir, *, reads_only: bool = False) -> None:
+    """Lock a directory, or end with a line that says who has it open. `reads_only`: as of `DataDir.lock`."""
     from kafka_shim.storage.results import StorageError
 
     try:
-        data_dir.lock()
+        data_dir.lock(reads_only=reads_only)
     except (StorageError, OSError) as err:
         fail(reason_of(err))
 

@@ -114,7 +114,7 @@ def info(directory: str, as_json: bool) -> None:
     if not (Path(directory) / META_PROPERTIES).exists():
         fail(f"{directory} is not a data directory: it has no {META_PROPERTIES}")
     data_dir = DataDir(directory)
-    opened(data_dir)
+    opened(data_dir, reads_only=True)
     try:
         found = _described(data_dir)
     except (StorageError, OSError) as err:

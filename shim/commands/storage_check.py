@@ -121,7 +121,7 @@ def _held(directory: str) -> Iterator[Any]:
     from kafka_shim.storage.data_dir import DataDir
 
     data_dir = DataDir(directory)
-    opened(data_dir)
+    opened(data_dir, reads_only=True)
     try:
         yield data_dir
     finally:

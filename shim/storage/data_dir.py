@@ -64,14 +64,25 @@ class DataDir:
 
     # --- lock and identity
 
-    def lock(self) -> None:
-        """Create the directory if it is missing, and lock it. Raises OSError if it cannot be used, StorageError if
-        somebody else holds the lock."""
+    def lock(self, *, reads_only: bool = False) -> None:
+        """Create the directory if it is missing, and lock it. `reads_only`: the caller changes nothing, so that a
+        directory that may not be written to will do. Raises OSError if it cannot be used, StorageError if somebody else
+        holds the lock."""
         try:
             os.makedirs(self.path, exist_ok=True)
         except FileExistsError:
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), self.path) from None
-        self._lock_fd = open_regular(f"{self.path}/{LOCK}", os.O_RDWR | os.O_CREAT)
+        kind = fcntl.LOCK_EX
+        try:
+            self._lock_fd = open_regular(f"{self.path}/{LOCK}", os.O_RDWR | os.O_CREAT)
+        except OSError as err:
+            if not reads_only or err.errno not in (errno.EROFS, errno.EACCES):
+                raise
+            if not self.has_lock_file():
+                return  # no broker has it open: each makes the file first
+            # A broker may have it open by another mount, or as another user. Its lock excludes this one, too.
+            kind = fcntl.LOCK_SH
+            self._lock_fd = open_regular(f"{self.path}/{LOCK}", os.O_RDONLY)
         stat = os.fstat(self._lock_fd)
         self._lock_key = (stat.st_dev, stat.st_ino)
         try:
@@ -79,7 +90,7 @@ class DataDir:
             # releases it. So a second broker in this process must be detected without it.
             if self._lock_key in _LOCKED:
                 raise BlockingIOError
-            fcntl.lockf(self._lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.lockf(self._lock_fd, kind | fcntl.LOCK_NB)
         except OSError as err:
             if self._lock_key in _LOCKED:
                 _LOCKED[self._lock_key].append(self._lock_fd)  # closed together with the lock's own

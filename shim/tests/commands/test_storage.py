@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -17,6 +18,8 @@ from kafka_shim.config import read_properties
 from kafka_shim.embedded import Broker
 from kafka_shim.protocol.record_frames import ControlType, encode_metadata
 from kafka_shim.protocol.records.remove_topic_record import RemoveTopicRecord
+from kafka_shim.storage import data_dir
+from kafka_shim.storage.regular_files import open_regular
 from kafka_shim.storage.results import StorageError
 from kafka_shim.targets.base import free_ports
 from kafka_shim.targets.requests import create_topic, make, produce
@@ -317,6 +320,43 @@ def test_a_directory_is_checked_and_handed_to_kafka(tmp_path, capsys, monkeypatc
     with opened(tmp_path / "other"):
         assert main(["storage", "check", str(tmp_path / "other")]) == 1
         assert f"in use by a broker of this process (pid {os.getpid()})" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("reason", [errno.EROFS, errno.EACCES])
+@pytest.mark.parametrize("is_locked_once", [True, False])
+def test_a_directory_that_may_not_be_written_to_is_read(tmp_path, capsys, monkeypatch, reason, is_locked_once):
+    """As a backup, or a volume that is mounted read-only. The lock file could not be opened, or made."""
+    with opened(tmp_path) as store:
+        store.create_topic("t", 1)
+    if not is_locked_once:
+        (tmp_path / ".lock").unlink()
+
+    def open_to_read(path: str, flags: int) -> int:
+        if flags & (os.O_RDWR | os.O_CREAT):
+            raise OSError(reason, os.strerror(reason), path)
+        return open_regular(path, flags)
+
+    monkeypatch.setattr(data_dir, "open_regular", open_to_read)
+    assert main(["storage", "info", str(tmp_path)]) == 0
+    assert "topic t: 1 partition" in capsys.readouterr().out
+    assert main(["storage", "check", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.endswith("whole\n")
+    assert main(["storage", "mend", str(tmp_path)]) == 1
+    assert f"{tmp_path}/.lock cannot be used: {os.strerror(reason)}" in capsys.readouterr().err
+    assert (tmp_path / ".lock").exists() == is_locked_once
+
+
+def test_a_directory_that_a_broker_has_open_is_not_read_by_a_mount_without_writing(tmp_path, capsys, monkeypatch):
+    def open_to_read(path: str, flags: int) -> int:
+        if flags & os.O_CREAT:
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
+        return open_regular(path, flags)
+
+    with served("--data-dir", str(tmp_path), "--listen", "127.0.0.1:0") as (_, child):
+        monkeypatch.setattr(data_dir, "open_regular", open_to_read)
+        for command in ("info", "check"):
+            assert main(["storage", command, str(tmp_path)]) == 1
+            assert f"is in use by another process (pid {child.pid})" in capsys.readouterr().err
 
 
 def test_the_command_that_starts_kafka_can_be_typed_in_a_folder_with_spaces(tmp_path, capsys, monkeypatch):
