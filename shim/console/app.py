@@ -76,19 +76,21 @@ class Console:
         sessions: Sessions,
         *,
         hosts: Collection[str] = (),
+        hosts_option: str = "--host-name",
         public_url: str = "",
         schemas: Schemas | None = None,
         read_metrics: Callable[[], bytes] | None = None,
         may_read_metrics: Callable[[Request], bool] = lambda request: True,
         allows_changes: bool = False,
     ) -> None:
-        """`hosts`: the names by which browsers may reach it, besides localhost and numeric addresses; `public_url`:
-        where they find it behind a proxy. `read_metrics`: returns the broker's metrics, if they are plotted, or raises
-        TimeoutError, WireClientError; `may_read_metrics`: whether they are for who sends a request; `schemas`: how keys
-        and values are decoded; `allows_changes`: whether people change things too. Raises ValueError if `public_url` is
-        not one."""
+        """`hosts`: the names by which browsers may reach it, besides localhost and numeric addresses, and
+        `hosts_option`, what a person writes to add one; `public_url`: where they find it behind a proxy;
+        `read_metrics`: returns the broker's metrics, if they are plotted, or raises TimeoutError, WireClientError;
+        `may_read_metrics`: whether they are for who sends a request; `schemas`: how keys and values are decoded;
+        `allows_changes`: whether people change things too. Raises ValueError if `public_url` is not one."""
         self._sessions = sessions
         self._hosts = {"localhost", *(host.lower() for host in hosts)}
+        self._hosts_option = hosts_option
         self._public_name, self._public_origin = _public(public_url) if public_url else ("", "")
         schemas = schemas or Schemas()
         self._allows_changes = allows_changes
@@ -139,7 +141,8 @@ class Console:
         is_own = name in self._hosts or is_numeric(name)
         # A proxy passes on the public Host, with or without its port, or puts the console's own in its place.
         if not is_own and (not name or name != self._public_name):
-            raise _RefusedError(403, "the console does not serve this host name: allow it with --host-name")
+            how = f"allow it with {self._hosts_option}"
+            raise _RefusedError(403, f"the console does not serve this host name: {how}")
         origins = {self._public_origin} if self._public_origin else set()
         if is_own:
             origins.add(f"{'https' if request.is_secure else 'http'}://{request.headers['Host']}")

@@ -47,6 +47,7 @@ def console_of(
         return Console(
             Sessions(bootstrap, {"security.protocol": listener.security_protocol}, offered),
             hosts=names,
+            hosts_option="kafka.shim.http.console.public.url",
             public_url=public_url,
             read_metrics=read_metrics,
             may_read_metrics=may_read_metrics,

@@ -49,6 +49,24 @@ def test_the_page_plots_the_metrics_for_those_alone_whom_they_are_for() -> None:
             assert "kafka_controller_kafkacontroller_globaltopiccount" in json.load(answer)["sums"]
 
 
+@pytest.mark.option("kafka.shim.http.console.public.url")
+def test_who_comes_by_another_name_is_told_the_option_that_allows_it() -> None:
+    """It was told the option of `kafka-shim console`, which a broker does not have."""
+    options = {"kafka_shim_http_listener": HTTP, "kafka_shim_http_console": True}
+
+    def ask(broker: Broker) -> bytes:
+        asked = urllib.request.Request(broker.state.http_address, headers={"Host": "shop.example:8080"})
+        with urllib.request.urlopen(asked, timeout=60) as answer:
+            return bytes(answer.read())
+
+    with Broker(**options) as broker:
+        with pytest.raises(urllib.error.HTTPError, match="403") as refused:
+            ask(broker)
+        assert json.load(refused.value)["error"].endswith("allow it with kafka.shim.http.console.public.url")
+    with Broker(**options, kafka_shim_http_console_public_url="http://shop.example:8080") as broker:
+        assert b"<title>Kafka console</title>" in ask(broker)
+
+
 @pytest.mark.option("kafka.shim.http.console.changes")
 @pytest.mark.parametrize("allowed", [True, False])
 def test_a_broker_lets_people_change_things_where_that_is_said(allowed: bool) -> None:
