@@ -7,6 +7,12 @@ from kafka_shim.cext.headers import RequestHeaderParser
 from kafka_shim.cext.held_answers import Answering, HeldAnswers
 from kafka_shim.cext.plain_api import PlainApi
 
+PROBE_BYTES: int
+"""The size of the buffer that all connections share for their reads."""
+WIDE_PROBE_BYTES: int
+"""For a client whose last frame was larger than the probe and smaller than this: the next one is read and handled in
+the shared buffer too, instead of copied out of it and read on. Of a frame beyond it too much would be copied."""
+
 class FrameEnd(Answering):
     """The base of `frame_receiver.FrameReceiver`, which explains the fields: what nearly every read is, one frame or
     some whole ones."""
@@ -33,7 +39,7 @@ class FrameEnd(Answering):
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Returns where the next read goes: the buffer that all connections share, more of it if the client's last
-        frame was larger than `memory_pool.PROBE_BYTES`, nothing came behind it and nothing of it waits, or what
+        frame was larger than PROBE_BYTES, nothing came behind it and nothing of it waits, or what
         `_get_rest` says while a frame is incomplete."""
 
     def buffer_updated(self, nbytes: int) -> None:

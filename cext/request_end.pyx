@@ -14,12 +14,13 @@ from types import GeneratorType
 
 from kafka_shim.cext.messages import EncodeError, LargeRequestError
 
+cpdef enum:
+    PROBE_BYTES = 65536
+    WIDE_PROBE_BYTES = 4 * PROBE_BYTES
+
 cdef enum:
     LENGTH_BYTES = 4
     API_KEY_BYTES = 2
-    # As in memory_pool.
-    PROBE_BYTES = 65536
-    WIDE_PROBE_BYTES = 4 * PROBE_BYTES
     # The most requests of a connection that are served before the others have their turn.
     MOST_REQUESTS = 32
     # The bytes of the answers that wait for the next one.

@@ -17,8 +17,8 @@ from __future__ import annotations
 import asyncio
 from struct import Struct
 
-from kafka_shim.cext.request_end import FrameEnd
-from kafka_shim.memory_pool import LARGE_BYTES, PROBE_BYTES, WIDE_PROBE_BYTES, uncounted
+from kafka_shim.cext.request_end import PROBE_BYTES, WIDE_PROBE_BYTES, FrameEnd
+from kafka_shim.memory_pool import LARGE_BYTES, uncounted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import mmap
 
+from kafka_shim.cext.request_end import PROBE_BYTES, WIDE_PROBE_BYTES
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Protocol
@@ -15,10 +17,6 @@ if TYPE_CHECKING:
         def proceed(self) -> None: ...
 
 
-PROBE_BYTES = 65536
-# For a client whose last frame was larger than the probe and smaller than this: the next one is read and handled in the
-# shared buffer too, instead of copied out of it and read on. Of a frame beyond it too much would be copied.
-WIDE_PROBE_BYTES = 4 * PROBE_BYTES
 # The buffer size for frames with one 1 MB batch, the default of most producers. These buffers are kept for reuse.
 LARGE_BYTES = 1048576 + PROBE_BYTES
 LARGE_KEPT = 8

@@ -16,10 +16,11 @@ from collections.abc import Iterator
 import pytest
 
 from kafka_shim import turns
+from kafka_shim.cext.request_end import PROBE_BYTES, WIDE_PROBE_BYTES
 from kafka_shim.config import ConfigError
 from kafka_shim.embedded import Broker
 from kafka_shim.login_turns import LoginTurns
-from kafka_shim.memory_pool import LARGE_BYTES, PROBE_BYTES, WIDE_PROBE_BYTES, ReceiveMemory
+from kafka_shim.memory_pool import LARGE_BYTES, ReceiveMemory
 from kafka_shim.protocol.headers import encode_request_frame
 from kafka_shim.protocol.messages.api_versions_request import ApiVersionsRequest
 from kafka_shim.protocol.messages.incremental_alter_configs_request import (
