@@ -135,27 +135,35 @@ def _write(
             written += producer.flush()
             if is_interrupted:
                 _tell(written)
+            elif isinstance(ended, InputError) and written:
+                # Who mends the line and gives all of them again would have these twice.
+                click.echo(_summary(_rows(written)), err=True)
         raise
 
 
 def _tell(written: list[Written]) -> None:
+    rows = _rows(written)
+    show_rows(("Topic", "Partition", "Count", "FirstOffset"), rows, lambda: click.echo(_summary(rows), err=True))
+
+
+def _rows(written: list[Written]) -> list[tuple[str, int, int, int | None]]:
+    """Of each partition its topic, index, the number of records and the first offset, if the broker has told it."""
     counts: dict[tuple[str, int], list[int]] = {}
     for one in written:
         first_and_count = counts.setdefault((one.topic, one.partition), [one.offset, 0])
         first_and_count[1] += one.count
-    rows = [
+    return [
         (topic, partition, count, first if first >= 0 else None)
         for (topic, partition), (first, count) in sorted(counts.items())
     ]
+
+
+def _summary(rows: list[tuple[str, int, int, int | None]]) -> str:
     total = sum(row[2] for row in rows)
-
-    def summary() -> None:
-        where = ", ".join(
-            f"{topic}-{partition} from offset {'-' if first is None else first}" for topic, partition, _, first in rows
-        )
-        click.echo(f"{total} record{'s' if total != 1 else ''} written{': ' + where if where else ''}", err=True)
-
-    show_rows(("Topic", "Partition", "Count", "FirstOffset"), rows, summary)
+    where = ", ".join(
+        f"{topic}-{partition} from offset {'-' if first is None else first}" for topic, partition, _, first in rows
+    )
+    return f"{total} record{'s' if total != 1 else ''} written{': ' + where if where else ''}"
 
 
 class Reader:

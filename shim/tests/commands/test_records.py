@@ -190,9 +190,13 @@ def test_wrong_input_is_told_with_its_line(run, words, given, told):
 def test_the_lines_before_a_wrong_one_are_written(run, broker):
     """What could not be written was found with those of its batch, which were lost."""
     given = b'{"value": "a", "timestamp": -1}\n{"value": "b", "timestamp": 18446744073709551616}\n'
-    status, _, err = run("produce", "t", "--json-lines", given=given)
-    assert (status, err) == (2, f"error: line 2: timestamp is a whole number from -1 to {2**63 - 1}, not {2**64}\n")
+    told = f"error: line 2: timestamp is a whole number from -1 to {2**63 - 1}, not {2**64}\n"
+    status, out, err = run("produce", "t", "--json-lines", given=given)
+    assert (status, out, err) == (2, "", "1 record written: t-0 from offset 0\n" + told)
     assert values(broker, "t") == [(None, b"a")]
+    status, out, err = run("produce", "t", "--json-lines", "--json", given=given)
+    assert (status, out, err) == (2, "", "1 record written: t-0 from offset 1\n" + told)
+    assert run("produce", "t", "--json-lines", "--transactional-id", "x", given=given)[::2] == (2, told)
 
 
 def test_lines_of_a_file_are_written_together_also_from_a_terminal(broker, monkeypatch, tmp_path):
