@@ -35,7 +35,8 @@ def exactly_once(
     ``query_id`` defaults to the streaming query's own id, which its checkpoint keeps. Give one only together with a
     checkpoint that is as long-lived: batch ids begin at 0 again with a new checkpoint, and rows of batches already
     written would be taken for repeats. So would those of a second query: the function refuses to write for it. Without
-    ``query_id`` several queries may share the function.
+    ``query_id`` several queries may share the function. Functions that write the batches of one query to several topics
+    need one each.
 
     Raises SinkError in a session of Spark Connect.
     """
@@ -101,6 +102,7 @@ def _write_counted(batch: DataFrame, batch_id: int, options: SinkOptions, name: 
         fence(options, name, ever)
     done = progress.read_progress(settings, name, ever, stable=True)
     progress.check_task_count(done, batch_id, tasks)
+    progress.check_topic(done, batch_id, options.topic)
     numbers = progress.assign(shares, done, batch_id)
 
     def write_one(partition: int, rows: Iterable[Any]) -> Iterator[int]:

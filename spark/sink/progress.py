@@ -2,8 +2,8 @@
 
 The offset of (progress topic, task) is the number of micro-batches that this task has written, so *batch id + 1* after
 batch *batch id*. ``sendOffsetsToTransaction`` commits it inside the transaction that carries the rows, so both become
-visible together or not at all. Its metadata contain the batch, the number of tasks and the sum of the rows. So a re-run
-with another number of tasks, or with the rows distributed differently over the tasks, is detected.
+visible together or not at all. Its metadata contain the batch, the number of tasks, the sum of the rows and the topic.
+So a re-run with another number of tasks or topic, or with the rows distributed differently over the tasks, is detected.
 """
 
 from __future__ import annotations
@@ -31,6 +31,10 @@ class SinkError(Exception):
     """The sink refuses to write because it could lose or duplicate rows. The message says what to change."""
 
 
+class TopicChangedError(SinkError):
+    """A batch that was written to one topic is written to another under the same id of a query."""
+
+
 class TaskCountChangedError(SinkError):
     """A partly written batch is run again with another number of tasks."""
 
@@ -49,12 +53,15 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class TaskProgress:
-    """What one task has committed. ``written_batches`` is exclusive: the next batch id to write."""
+    """What one task has committed. ``written_batches`` is exclusive: the next batch id to write. ``topic`` is that of
+    all rows, empty if each named its own, None if an earlier version of the sink did not say.
+    """
 
     written_batches: int
     batch_id: int
     tasks: int
     share: Share | None = None
+    topic: str | None = None
 
 
 def progress_topic(query_id: str) -> str:
@@ -69,8 +76,8 @@ def transactional_id(query_id: str, task: int) -> str:
     return f"spark-exactly-once-{query_id}-{task}"
 
 
-def encode_metadata(batch_id: int, tasks: int, share: Share) -> str:
-    facts = {"batch": batch_id, "tasks": tasks, "rows": share.rows, "sum": share.fingerprint}
+def encode_metadata(batch_id: int, tasks: int, share: Share, topic: str | None) -> str:
+    facts = {"batch": batch_id, "tasks": tasks, "rows": share.rows, "sum": share.fingerprint, "topic": topic or ""}
     return json.dumps(facts, separators=(",", ":"))
 
 
@@ -150,6 +157,7 @@ def read_progress(settings: Settings, query_id: str, tasks: Iterable[int], *, st
             batch_id=int(facts.get("batch", partition.offset - 1)),
             tasks=int(facts.get("tasks", 0)),
             share=Share(int(facts["rows"]), str(facts["sum"])) if "sum" in facts else None,
+            topic=facts.get("topic"),
         )
     return found
 
@@ -193,6 +201,20 @@ def check_task_count(progress: dict[int, TaskProgress], batch_id: int, tasks: in
                 f"batch {batch_id} was partly written with {done.tasks} tasks (task {task} has committed) and is run "
                 f"again with {tasks}; run it with {done.tasks} tasks (same spark.sql.shuffle.partitions, minPartitions "
                 f"and repartition) until it is complete"
+            )
+
+
+def check_topic(progress: dict[int, TaskProgress], batch_id: int, topic: str | None) -> None:
+    """Raises TopicChangedError if some task has already written the batch to another topic.
+
+    Two functions of one ``foreachBatch`` have the same id: the rows of the second would be taken for repeats.
+    """
+    for task, done in progress.items():
+        if done.batch_id == batch_id and done.topic not in (None, topic or ""):
+            raise TopicChangedError(
+                f"batch {batch_id} was written to {done.topic or 'the topics of its rows'} (task {task} has committed), "
+                f"and now {topic or 'the topics of its rows'} is asked for: functions that write the batches of a query "
+                f"to several topics need a query_id each; a query whose topic changes completes the batch with the former"
             )
 
 

@@ -85,6 +85,7 @@ def write_task(
     others = [task for task in range(ever) if task != address.task]
     done = mine | progress.read_progress(settings, address.query_id, others, stable=False)
     progress.check_task_count(done, address.batch_id, address.tasks)
+    progress.check_topic(done, address.batch_id, options.topic)
     if address.task in mine and mine[address.task].written_batches > address.batch_id:
         progress.check_same_rows(mine[address.task], address.batch_id, address.task, share or _share(rows))
         return TaskOutcome(address.task, 0, skipped=True)
@@ -95,7 +96,7 @@ def write_task(
             place = f"batch {address.batch_id}, task {address.task}"
             raise progress.SinkError(f"{place}: the input broke off at {sent.rows} of {share.rows} rows")  # noqa: TRY301
         faults.reach("after_send", address.batch_id, address.task)
-        _send_progress(producer, address, share or sent, settings)
+        _send_progress(producer, address, share or sent, options)
         faults.reach("after_offsets", address.batch_id, address.task)
         producer.commit_transaction(COMMIT_TIMEOUT_S)
     except BaseException:
@@ -230,14 +231,14 @@ def _bytes(value: Any) -> bytes | None:
     raise progress.SinkError(f"key, value and header values are strings or binary, not {type(value).__name__}")
 
 
-def _send_progress(producer: Producer, address: TaskAddress, share: progress.Share, settings: clients.Settings) -> None:
+def _send_progress(producer: Producer, address: TaskAddress, share: progress.Share, options: SinkOptions) -> None:
     from confluent_kafka import TopicPartition
 
     position = TopicPartition(
         progress.progress_topic(address.query_id),
         address.task,
         address.batch_id + 1,
-        metadata=progress.encode_metadata(address.batch_id, address.tasks, share),
+        metadata=progress.encode_metadata(address.batch_id, address.tasks, share, options.topic),
     )
-    group = clients.group_metadata(settings, progress.progress_group(address.query_id))
+    group = clients.group_metadata(options.settings, progress.progress_group(address.query_id))
     producer.send_offsets_to_transaction([position], group, COMMIT_TIMEOUT_S)

@@ -338,3 +338,22 @@ def test_a_zombie_of_a_task_is_fenced_and_leaves_nothing(
     with pytest.raises(Exception, match=r"(?i)fenced|epoch"):
         zombie.commit_transaction(30)
     assert kafka.values(bootstrap, topic) == ["alive"]
+
+
+def test_a_second_topic_of_a_query_is_refused_until_it_has_an_id_of_its_own(
+    session: SparkSession, bootstrap: str, name: str, as_query: Callable[[str], None]
+) -> None:
+    """Its rows were taken for repeats of those of the first topic, and lost."""
+    topics = [kafka.create(bootstrap, f"{name}{number}") for number in range(2)]
+    rows = session.range(0, 20, numPartitions=2).selectExpr("cast(id as string) as value")
+    as_query(f"{name}query")
+    foreach_batch.exactly_once(bootstrap, topic=topics[0])(rows, 0)
+    with pytest.raises(progress.TopicChangedError, match="need a query_id each"):
+        foreach_batch.exactly_once(bootstrap, topic=topics[1])(rows, 0)
+    with pytest.raises(progress.TopicChangedError, match="need a query_id each"):
+        write_task([], TaskAddress(f"{name}query", 0, 0, 2), SinkOptions(bootstrap, None))
+    second = foreach_batch.exactly_once(bootstrap, topic=topics[1], query_id=f"{name}second")
+    for write in (foreach_batch.exactly_once(bootstrap, topic=topics[0]), second):
+        write(rows, 0)
+    for topic in topics:
+        assert sorted(kafka.values(bootstrap, topic)) == list(range(20))
