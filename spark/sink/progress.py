@@ -212,9 +212,9 @@ def check_topic(progress: dict[int, TaskProgress], batch_id: int, topic: str | N
     for task, done in progress.items():
         if done.batch_id == batch_id and done.topic not in (None, topic or ""):
             raise TopicChangedError(
-                f"batch {batch_id} was written to {done.topic or 'the topics of its rows'} (task {task} has committed), "
-                f"and now {topic or 'the topics of its rows'} is asked for: functions that write the batches of a query "
-                f"to several topics need a query_id each; a query whose topic changes completes the batch with the former"
+                f"batch {batch_id} was written to {done.topic or 'the topics of its rows'} (task {task} has committed) "
+                f"and is asked for in {topic or 'the topics of its rows'}: functions that write the batches of a query "
+                f"to several topics need a query_id each; a query whose topic changes has to complete the batch before"
             )
 
 
