@@ -74,6 +74,8 @@ def write_batch(
     batch whose number of tasks has changed is then refused before its first row, even if zombie tasks are alive.
     """
     refuse_connect()
+    from pyspark import StorageLevel
+
     session = batch.sparkSession
     refuse_speculation(session)
     if "value" not in batch.columns:
@@ -84,11 +86,14 @@ def write_batch(
     # When what feeds a task fails, Spark only closes the Python worker's input, which looks like its end: a task would
     # commit the rows so far and the retry would be taken for a repeat. So the rows are counted first, by tasks whose
     # failures count, and kept; a task that gets another number does not commit.
-    kept = batch.persist()
+    is_kept = batch.storageLevel != StorageLevel.NONE
+    kept = batch if is_kept else batch.persist()
     try:
         return _write_counted(kept, batch_id, options, name, fence_first=fence_first)
     finally:
-        kept.unpersist()
+        # What the caller keeps is the caller's, who may write it elsewhere, too.
+        if not is_kept:
+            kept.unpersist()
 
 
 def _write_counted(batch: DataFrame, batch_id: int, options: SinkOptions, name: str, *, fence_first: bool) -> int:

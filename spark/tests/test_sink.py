@@ -357,3 +357,16 @@ def test_a_second_topic_of_a_query_is_refused_until_it_has_an_id_of_its_own(
         write(rows, 0)
     for topic in topics:
         assert sorted(kafka.values(bootstrap, topic)) == list(range(20))
+
+
+def test_a_batch_that_the_caller_keeps_stays_kept(session: SparkSession, shim: str, name: str) -> None:
+    """It was dropped, so that what the caller did with it next computed it again."""
+    topic = kafka.create(shim, f"{name}out")
+    rows = session.range(0, 20, numPartitions=2).selectExpr("cast(id as string) as value", "'kept' as key").persist()
+    write = foreach_batch.exactly_once(shim, topic=topic, query_id=f"{name}query")
+    write(rows, 0)
+    assert rows.storageLevel.useMemory
+    rows.unpersist()
+    write(rows, 1)
+    assert not rows.storageLevel.useMemory
+    assert Counter(kafka.values(shim, topic)) == Counter({number: 2 for number in range(20)})
