@@ -30,6 +30,9 @@ def close_all(
         except OSError as err:
             logger.error("%s cannot be closed, the next start recovers it: %s", log.name, err.strerror or err)  # noqa: TRY400
             log.retire()
+        except Exception:  # the other partitions have their clean stop even so
+            logger.exception("%s cannot be closed, the next start recovers it", log.name)
+            log.retire()
         else:
             closed.append(log)
     synced = _sync(unsynced, log_dirs, flusher)

@@ -11,6 +11,7 @@ import pytest
 from kafka_shim.clock import VirtualClock
 from kafka_shim.config import BrokerConfig, TopicConfig
 from kafka_shim.faults import Faults
+from kafka_shim.storage.log import PartitionLog
 from kafka_shim.storage.logs import Logs
 from kafka_shim.tests.descriptors import no_descriptor_left
 from kafka_shim.tests.storage.conftest import NOW_MS, TOPIC_ID, Disk, make_logs, put, start
@@ -109,3 +110,26 @@ def test_stop_leaves_no_clean_mark_when_a_log_cannot_be_closed(
     log = disk.open()
     assert log.log_end_offset == 1
     assert put(log, b"a", pid=1, seq=0).duplicate
+
+
+@pytest.mark.parametrize("error", [RuntimeError("of a bug"), MemoryError()])
+def test_a_partition_that_cannot_be_closed_for_any_reason_keeps_no_other_one_from_its_clean_stop(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    disk = make_disk()
+    first = disk.open()
+    second = disk.logs.create("t", TOPIC_ID, 1, first.config)
+    for log in (first, second):
+        put(log, b"a", pid=1, seq=0)
+
+    close = PartitionLog.close
+
+    def fail(log: PartitionLog) -> list[str]:
+        if log is first:
+            raise error
+        return close(log)
+
+    monkeypatch.setattr(PartitionLog, "close", fail)
+    disk.stop()
+    assert (first.is_closed, second.is_closed) == (True, True)
+    assert not (disk.path / ".kafka_cleanshutdown").exists()
