@@ -1,8 +1,9 @@
 """AlterShareGroupOffsets (key 91), version 0.
 
-Starts share partitions of a group without members anew, each at its offset. The group is created if it does not exist.
-NON_EMPTY_GROUP if it has members, GROUP_ID_NOT_FOUND if it is of another kind, UNKNOWN_TOPIC_OR_PARTITION for each
-partition that does not exist.
+Starts share partitions of a group without members anew, each at its offset. The group is created if it does not exist,
+and one of the topics does, whatever is asked of it. NON_EMPTY_GROUP if it has members, GROUP_ID_NOT_FOUND if it is of
+another kind, UNKNOWN_TOPIC_OR_PARTITION for each partition that does not exist. A topic that is named twice is answered
+once.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ async def handle(context: Context, request: AlterShareGroupOffsetsRequest) -> Ou
     errors, flushes = await context.broker.groups.share.alter_offsets(request.group_id, asked.offsets)
     for (topic_id, partition), error in errors.items():
         asked.refused[asked.names[topic_id], partition] = error  # of a topic that may have been deleted meanwhile
-    response = await turns.run(_answer(context, request, asked.refused), context.throttle)
+    response = await turns.run(_answer(context, request, asked), context.throttle)
     return Outcome(response, flushes)
 
 
@@ -76,16 +77,18 @@ def _sort(context: Context, request: AlterShareGroupOffsetsRequest) -> Steps[_As
     unknown = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN)
     for entry in request.topics:
         name = entry.topic_name
+        topic = context.broker.metadata.image.topics.get(name)
+        if topic is not None and name in allowed:
+            asked.names[topic.topic_id] = name
+            asked.offsets.setdefault(topic.topic_id, {})
         for number, part in enumerate(entry.partitions, 1):
             partition = part.partition_index
-            topic = context.broker.metadata.image.topics.get(name)
             if name not in allowed:
                 asked.refused[name, partition] = unauthorized
-            elif topic is None or not 0 <= partition < len(topic.partitions):
+            elif topic is None or partition >= len(topic.partitions):
                 asked.refused[name, partition] = unknown
             else:
-                asked.offsets.setdefault(topic.topic_id, {})[partition] = part.start_offset
-                asked.names[topic.topic_id] = name
+                asked.offsets[topic.topic_id][partition] = part.start_offset
             if number % PARTITIONS_PER_STEP == 0:
                 yield
         yield
@@ -93,25 +96,28 @@ def _sort(context: Context, request: AlterShareGroupOffsetsRequest) -> Steps[_As
 
 
 def _answer(
-    context: Context, request: AlterShareGroupOffsetsRequest, refused: dict[tuple[str, int], KafkaError]
+    context: Context, request: AlterShareGroupOffsetsRequest, asked: _Asked
 ) -> Steps[AlterShareGroupOffsetsResponse]:
-    topics = context.broker.metadata.image.topics
-    response = AlterShareGroupOffsetsResponse()
-    # As Kafka, topics that are not there come first.
-    for entry in sorted(request.topics, key=lambda entry: entry.topic_name in topics):
-        topic = context.broker.metadata.image.topics.get(entry.topic_name)
-        answer = AlterShareGroupOffsetsResponseTopic(
-            topic_name=entry.topic_name, topic_id=ZERO_UUID if topic is None else topic.topic_id
-        )
+    answers: dict[str, AlterShareGroupOffsetsResponseTopic] = {}
+    known = set(asked.names.values())
+    # As Kafka, topics that are refused come first, with their partitions alone.
+    for entry in sorted(request.topics, key=lambda entry: entry.topic_name in known):
+        name = entry.topic_name
+        if not entry.partitions and name not in known:
+            continue
+        if name not in answers:
+            topic = context.broker.metadata.image.topics.get(name)
+            topic_id = ZERO_UUID if topic is None else topic.topic_id
+            answers[name] = AlterShareGroupOffsetsResponseTopic(topic_name=name, topic_id=topic_id)
+        partitions = answers[name].partitions
         for number, part in enumerate(entry.partitions, 1):
             one = AlterShareGroupOffsetsResponsePartition(partition_index=part.partition_index)
-            error = refused.get((entry.topic_name, part.partition_index))
+            error = asked.refused.get((name, part.partition_index))
             if error is not None:
                 one.error_code = error.code
                 one.error_message = error.message
-            answer.partitions.append(one)
+            partitions.append(one)
             if number % PARTITIONS_PER_STEP == 0:
                 yield
-        response.responses.append(answer)
         yield
-    return response
+    return AlterShareGroupOffsetsResponse(responses=list(answers.values()))

@@ -11,6 +11,7 @@ from functools import partial
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.decision import Decision
 from kafka_shim.group.runtime import GROUPS_PER_STEP
+from kafka_shim.uuids import uuid_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kafka_shim.group")
 
+BAD_PARTITION = "Initialize share group parameters has invalid partitionId -"
 # The reader of a share partition decides its start offset.
 UNINITIALIZED_START_OFFSET = -1
 # How many share partitions get or lose their state in one turn of the loop: a few milliseconds, also when each of them
@@ -193,7 +195,8 @@ class ShareRequests:
         self, group_id: str, offsets: Mapping[bytes, Mapping[int, int]]
     ) -> tuple[dict[tuple[bytes, int], KafkaError], Flushes]:
         """AlterShareGroupOffsets: start each partition anew at its offset. Returns the errors by (topic id, partition).
-        Creates the group. Raises NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND (a group of another kind).
+        Creates the group, also for a topic without partitions. Raises NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND (a group of
+        another kind), UNKNOWN_SERVER_ERROR (a partition below 0).
 
         As in Kafka the states are set one by one between two records of the group. A crash between them leaves the
         topics initialising, and a later heartbeat starts them anew."""
@@ -205,10 +208,15 @@ class ShareRequests:
         is_new = group_id not in groups.by_id
         group = ShareGroup(group_id) if is_new else self._share_group(groups, group_id)
         group.check_delete()
-        topics = runtime.metadata.image.topics_by_id
-        states = {topic_id: TopicStates(topics[topic_id].name, found) for topic_id, found in offsets.items()}
-        if not states:
+        if not offsets:
             return {}, ()
+        topics = runtime.metadata.image.topics_by_id
+        states = {topic_id: TopicStates(topics[topic_id].name, found) for topic_id, found in offsets.items() if found}
+        for topic_id, found in offsets.items():
+            if (first := min(found, default=0)) < 0:
+                raise KafkaError(
+                    ErrorCode.UNKNOWN_SERVER_ERROR, f"{BAD_PARTITION} {group_id} {uuid_text(topic_id)} {first}"
+                )
         flushes = list(self._write(group_id, share_offsets.begin_initializing(group, states, runtime.image)))
         self._note_initializing(groups, group_id, states, runtime.clock.now_ms())
         group = self._share_group(groups, group_id)

@@ -17,6 +17,7 @@ from kafka_shim.session import Session
 from kafka_shim.targets.requests import make
 from kafka_shim.tests.produced import make_topic
 from kafka_shim.tests.waiting import PATIENCE_S
+from kafka_shim.uuids import uuid_text
 from kafka_shim.wire_client import Connection
 
 pytestmark = pytest.mark.usefixtures("looked_up")
@@ -102,6 +103,53 @@ def test_each_partition_that_cannot_be_altered_has_its_error(client: Connection)
     unknown = E.UNKNOWN_TOPIC_OR_PARTITION
     assert found == [(ABSENT, unknown), (TOPIC, E.NONE), (TOPIC, unknown)]
     assert ask(client, "AlterShareGroupOffsets", group_id="").error_code == E.INVALID_GROUP_ID
+
+
+def test_a_topic_that_is_named_twice_is_altered_and_answered_once(client: Connection) -> None:
+    """What Apache Kafka answers. What is refused comes first, and nothing of a topic of which nothing is refused."""
+    make_topic(client, TOPIC)
+    rows = [(TOPIC, 0), (ABSENT, 0), (TOPIC, 9), (TOPIC, 1)]
+    topics = [{"topic_name": name, "partitions": [{"partition_index": index}]} for name, index in rows]
+    topics.append({"topic_name": "other", "partitions": []})
+    answer = ask(client, "AlterShareGroupOffsets", group_id=GROUP, topics=topics)
+    found = [
+        (topic.topic_name, [(part.partition_index, part.error_code) for part in topic.partitions])
+        for topic in answer.responses
+    ]
+    unknown = E.UNKNOWN_TOPIC_OR_PARTITION
+    assert found == [(ABSENT, [(0, unknown)]), (TOPIC, [(0, E.NONE), (9, unknown), (1, E.NONE)])]
+    assert described(client) == [(TOPIC, 0, 0, 0), (TOPIC, 1, 0, 0)]
+
+
+@pytest.mark.parametrize("partitions", [[], [9]])
+def test_a_topic_of_which_no_partition_is_altered_makes_a_group(
+    broker: Broker, client: Connection, partitions: list[int]
+) -> None:
+    """As in Apache Kafka; topics that do not exist make none."""
+    make_topic(client, TOPIC)
+
+    def groups(wire: Connection) -> Any:
+        return [(one.group_id, one.group_type, one.group_state) for one in ask(wire, "ListGroups").groups]
+
+    asked = [{"partition_index": index} for index in partitions]
+    for name in (ABSENT, TOPIC):
+        assert groups(client) == []
+        topics = [{"topic_name": name, "partitions": asked}]
+        assert ask(client, "AlterShareGroupOffsets", group_id=GROUP, topics=topics).error_code == E.NONE
+    assert groups(client) == [(GROUP, "share", "Empty")]
+    assert described(client) == []
+    broker.restart()
+    with Connection(broker.bootstrap_servers, timeout_s=PATIENCE_S) as again:
+        assert groups(again) == [(GROUP, "share", "Empty")]
+
+
+def test_a_partition_below_0_refuses_an_alteration(client: Connection) -> None:
+    topic_id = begun(client).topic_id
+    parts = [{"partition_index": index, "start_offset": 3} for index in (0, -1)]
+    answer = ask(client, "AlterShareGroupOffsets", group_id=GROUP, topics=[{"topic_name": TOPIC, "partitions": parts}])
+    text = f"Initialize share group parameters has invalid partitionId - {GROUP} {uuid_text(topic_id)} -1"
+    assert (answer.error_code, answer.error_message, answer.responses) == (E.UNKNOWN_SERVER_ERROR, text, [])
+    assert described(client) == [(TOPIC, 0, 0, 0), (TOPIC, 1, 5, -5)]
 
 
 def test_offsets_are_deleted_by_topic(client: Connection) -> None:
