@@ -24,7 +24,7 @@ from kafka_shim.txn.ending import (
 from kafka_shim.txn.log import flush_of
 from kafka_shim.txn.records import in_order
 from kafka_shim.txn.retries import Retries
-from kafka_shim.txn.transaction import PREPARE_COMMIT, STATE_NAMES
+from kafka_shim.txn.transaction import PREPARE_COMMIT, STATE_NAMES, TV1
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -380,7 +380,7 @@ class Completion:
             max(prepared.producer_epoch, found.producer_epoch),
             coordinator_epoch,
             prepared.commits,
-            prepared.client_version,
+            TV1,  # whose rule takes the epoch at which the partition is open; an epoch more would fence its producer
             self._clock.now_ms(),
         )
         _add(appended.flushed, flushes)

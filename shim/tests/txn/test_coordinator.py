@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import Future
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.internal_topics import TRANSACTION_STATE_TOPIC
 from kafka_shim.storage.results import StorageError
 from kafka_shim.tests import descriptors
+from kafka_shim.tests.appends import append_as_client
 from kafka_shim.tests.txn.harness import Node, code_of, state_of
 from kafka_shim.txn.producer_ids import ProducerIds
 from kafka_shim.txn.transaction import (
@@ -524,6 +526,32 @@ def test_resolve_marks_what_is_still_open(node: Node) -> None:
     node.coordinator.resolve("app")
     assert log.last_stable_offset == log.log_end_offset
     assert node.visible("orders", 0) == ["b"]
+
+
+@pytest.mark.parametrize("ahead", [1, 5])
+def test_resolve_marks_what_is_open_at_the_epoch_of_the_decision_or_above(tmp_path: Path, ahead: int) -> None:
+    node = Node(tmp_path, transaction_partition_verification_enable=False)
+    node.topic("orders")
+    producer = node.init("app")
+    node.produce("app", producer, "orders", 0, "a")
+    log = node.logs.get("orders", 0)
+    log.append_marker(*producer, log.leader_epoch + 5, False, 0, node.clock.now_ms())
+    batch = cext_records.build(
+        [(b"k", b"b", node.clock.now_ms(), ())],
+        producer_id=producer[0],
+        producer_epoch=producer[1] + ahead,
+        base_sequence=0,
+        transactional=True,
+    )
+    append_as_client(log, memoryview(batch), now_ms=node.clock.now_ms(), version=3)
+    node.end("app", producer, True)
+    assert state_of(node).state is PREPARE_COMMIT
+    assert node.coordinator.resolve("app").response[-1] == "now CompleteCommit"
+    assert log.last_stable_offset == log.log_end_offset
+    assert node.visible("orders", 0) == ["b"]
+    (status,) = log.producer_statuses()
+    assert status.producer_epoch == producer[1] + ahead  # the producer goes on
+    node.stop()
 
 
 def test_resolve_does_not_give_up_a_partition_that_is_offline(node: Node) -> None:
