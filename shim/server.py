@@ -8,6 +8,8 @@ import asyncio
 import logging
 import os
 import time
+from contextlib import suppress
+from functools import partial
 
 from kafka_shim.api import TABLE
 from kafka_shim.api.fetch_sessions import FetchSessionCache
@@ -38,7 +40,8 @@ from kafka_shim.txn.settling import settle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from typing import Any
 
     from kafka_shim.clock import Clock
     from kafka_shim.config import BrokerConfig
@@ -115,7 +118,10 @@ class Server:
             self._socket_server.close()
             self._socket_server.stop()
             for step in reversed(undo):
-                step()
+                try:
+                    step()
+                except Exception:
+                    _log_failed_step()
             raise
         self._registry.start()
         broker.groups.know_connected(self._registry.has_member)
@@ -277,48 +283,57 @@ class Server:
 
     async def stop(self) -> None:
         """Stop accepting, respond to requests in progress, close everything, and sync the logs."""
-        broker = self.broker
-        broker.stopping = True
+        self.broker.stopping = True
         started_ns = time.monotonic_ns()
         logger.info("stopping, connections: %d", len(self._registry.connections))
-        if self._monitor is not None:
-            self._monitor.leaves()
-        if broker.faults.armed:
+        for step in self._stop_steps(started_ns):
             try:
-                broker.faults.reach("server.stopping")
+                if (waits := step()) is not None:
+                    await waits
             except Exception:  # as in Kafka, what fails at a stop ends none of the rest
-                logger.exception("a step of the stop failed")
-        broker.faults.end()
-        self._socket_server.close()
-        await self._socket_server.opened()  # `_drain` closes connections
-        self._registry.stop()
-        for waiter in list(broker.parked):
-            waiter.wake()
-        broker.groups.stop()
-        if broker.share_partitions is not None:
-            await broker.share_partitions.release_ended()
-            broker.share_partitions.stop()
-        broker.share_state.stop()
-        await self._drain()
-        left_s = DRAIN_SECONDS - (time.monotonic_ns() - started_ns) / 1e9
-        await settle(broker.transactions, max(left_s, FLUSH_SECONDS))
-        broker.transactions.stop()
-        broker.batch_checks.stop()
-        self._socket_server.stop()
-        if broker.client_metrics is not None:
-            broker.client_metrics.stop()
-        if broker.tokens is not None:
-            broker.tokens.stop()
-        broker.metadata.stop()
-        if broker.metadata.policies is not None:
-            broker.metadata.policies.close()
-        if self._monitor is not None:
-            await self._monitor.close()
-        if self._console is not None:
-            self._console.close()
-        broker.logs.stop()
-        state = "all logs are closed" if _is_clean(broker.logs) else "the next start recovers the logs named above"
+                _log_failed_step()
+        state = "all logs are closed" if _is_clean(self.broker.logs) else "the next start recovers the logs named above"
         logger.info("stopped in %.0f ms, %s", (time.monotonic_ns() - started_ns) / 1e6, state)
+
+    def _stop_steps(self, started_ns: int) -> Iterator[Callable[[], Any]]:
+        """Yield what a stop does, in order. What a step returns, if anything, is to be awaited."""
+        broker = self.broker
+        if self._monitor is not None:
+            yield self._monitor.leaves
+        if broker.faults.armed:
+            yield partial(broker.faults.reach, "server.stopping")
+        yield broker.faults.end
+        yield self._socket_server.close
+        yield self._socket_server.opened  # `_drain` closes connections
+        yield self._registry.stop
+        yield self._wake_parked
+        yield broker.groups.stop
+        if broker.share_partitions is not None:
+            yield broker.share_partitions.release_ended
+            yield broker.share_partitions.stop
+        yield broker.share_state.stop
+        yield self._drain
+        left_s = DRAIN_SECONDS - (time.monotonic_ns() - started_ns) / 1e9
+        yield partial(settle, broker.transactions, max(left_s, FLUSH_SECONDS))
+        yield broker.transactions.stop
+        yield broker.batch_checks.stop
+        yield self._socket_server.stop
+        if broker.client_metrics is not None:
+            yield broker.client_metrics.stop
+        if broker.tokens is not None:
+            yield broker.tokens.stop
+        yield broker.metadata.stop
+        if broker.metadata.policies is not None:
+            yield broker.metadata.policies.close
+        if self._monitor is not None:
+            yield self._monitor.close
+        if self._console is not None:
+            yield self._console.close
+        yield broker.logs.stop
+
+    def _wake_parked(self) -> None:
+        for waiter in list(self.broker.parked):
+            waiter.wake()
 
     async def end(self) -> None:
         """As `stop`, on a loop that nobody else uses. Memory may have ended when a task was to be woken: nothing wakes
@@ -350,6 +365,11 @@ class Server:
                 for connection in list(connections):
                     connection.abort()
                 await asyncio.wait(pending, timeout=FLUSH_SECONDS)
+
+
+def _log_failed_step() -> None:
+    with suppress(MemoryError):
+        logger.exception("a step of the stop failed")
 
 
 def _is_clean(logs: Logs) -> bool:

@@ -183,8 +183,9 @@ class MetadataStore(ReplicationControl, ConfigurationControl):
         for step in (self._depart, self._log.flush, self.await_snapshot):
             try:
                 step()
-            except (KafkaError, OSError) as err:
-                logger.warning("the clean stop cannot be recorded in the metadata log: %s", err)
+            except Exception as err:
+                reason = str(err) or type(err).__name__
+                logger.warning("the clean stop cannot be recorded in the metadata log: %s", reason)
 
     def _depart(self) -> None:
         if self.broker_epoch >= 0:

@@ -28,11 +28,16 @@ from kafka_shim.config import ConfigError
 from kafka_shim.embedded_control import milliseconds
 from kafka_shim.embedded_records import FirstRecords
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.group.coordinator import GroupCoordinator
+from kafka_shim.metadata.store import MetadataStore
 from kafka_shim.security import scram_credentials
+from kafka_shim.storage.data_dir import CLEAN_SHUTDOWN
 from kafka_shim.storage.results import StorageError
 from kafka_shim.targets.waiting import right_answer, wait_until
 from kafka_shim.tests.descriptors import none_left
+from kafka_shim.tests.no_memory import no_memory_left
 from kafka_shim.tests.produced import batch, fetch, make_topic, metadata, produce
+from kafka_shim.txn.coordinator import TransactionCoordinator
 from kafka_shim.wire_client import Connection, RequestError, WireClientError
 
 SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
@@ -309,6 +314,42 @@ def test_a_fault_at_a_stop_leaves_nothing_behind(action: str, tmp_path: Path):
         broker.restart()
         assert [record.text for record in broker.consume("t")] == ["a"]
         assert threading.active_count() <= threads
+
+
+@pytest.mark.parametrize(
+    ("part", "step"),
+    [(GroupCoordinator, "stop"), (TransactionCoordinator, "stop"), (MetadataStore, "stop"), (MetadataStore, "_depart")],
+)
+def test_a_step_of_a_stop_that_finds_no_memory_ends_none_of_the_rest(
+    part: type, step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The directories stayed locked, and the next start recovered all partitions."""
+    with Broker(data_dir=tmp_path) as broker, Connection(broker.bootstrap_servers) as client:
+        make_topic(client, "t")
+        assert produce(client, "t", 0, batch(b"a")).error_code == 0
+        with monkeypatch.context() as patch:
+            patch.setattr(part, step, no_memory_left)
+            broker.stop()
+        assert (tmp_path / CLEAN_SHUTDOWN).exists()
+        broker.start()
+        assert [record.text for record in broker.consume("t")] == ["a"]
+
+
+def test_a_start_that_fails_frees_the_directory_although_a_step_back_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    broker = Broker(data_dir=tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(TransactionCoordinator, "start", no_start)
+        patch.setattr(GroupCoordinator, "stop", no_memory_left)
+        with pytest.raises(OSError, match="it cannot start"):
+            broker.start()
+    with broker:
+        assert broker.topics() == []
+
+
+def no_start(_: object) -> None:
+    raise OSError("it cannot start")
 
 
 def test_a_function_at_a_fault_point_may_change_the_faults_and_may_not_wait_for_its_own_thread():
