@@ -36,6 +36,7 @@ REQUEST, RESPONSE = DescribeShareGroupOffsetsRequest, DescribeShareGroupOffsetsR
 ABANDONABLE = True
 
 UNKNOWN = -1
+UNEXPECTED = "The server experienced an unexpected error when processing the request."
 
 
 def handle(context: Context, request: DescribeShareGroupOffsetsRequest) -> Steps[DescribeShareGroupOffsetsResponse]:
@@ -80,7 +81,8 @@ def _these(
     broker = context.broker
     names = (topic.topic_name for topic in wanted.topics or ())
     described = yield from authorized_in_steps(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
-    known, unknown, hidden = [], [], []
+    unknown, hidden = [], []
+    asked: dict[Topic, dict[int, None]] = {}  # as in Kafka, what is named twice is described once
     for entry in wanted.topics or ():
         yield
         topic = broker.metadata.image.topics.get(entry.topic_name)
@@ -90,9 +92,12 @@ def _these(
         elif topic is None:
             unknown.append((yield from _without_state(entry.topic_name, entry.partitions, ErrorCode.NONE)))
         elif not wanted.group_id or min(entry.partitions, default=-1) < 0:
-            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka fails to ask for their states
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, UNEXPECTED)  # Kafka fails to ask for their states
         else:
-            known.append((yield from _topic(broker, wanted.group_id, topic, entry.partitions)))
+            asked.setdefault(topic, {}).update(dict.fromkeys(entry.partitions))
+    known = []
+    for topic, partitions in asked.items():
+        known.append((yield from _topic(broker, wanted.group_id, topic, list(partitions))))
     return [*known, *unknown, *hidden]
 
 

@@ -62,6 +62,15 @@ def test_offsets_are_described_with_their_lag(client: Connection) -> None:
     assert described(client, wanted) == [(TOPIC, 1, 5, -5), (TOPIC, 9, -1, -1), (ABSENT, 0, -1, -1)]
 
 
+def test_offsets_of_what_is_named_twice_are_described_once(client: Connection) -> None:
+    """As by Apache Kafka, but for topics that do not exist."""
+    begun(client)
+    wanted = [{"topic_name": name, "partitions": [1, 0, 1]} for name in (TOPIC, ABSENT, TOPIC)]
+    wanted[2]["partitions"] = [9, 0]
+    absent = [(ABSENT, index, -1, -1) for index in (1, 0, 1)]
+    assert described(client, wanted) == [(TOPIC, 1, 5, -5), (TOPIC, 0, 0, 0), (TOPIC, 9, -1, -1), *absent]
+
+
 def test_requests_wait_for_states_that_are_read_in_steps(
     broker: Broker, client: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -90,6 +99,7 @@ def test_offsets_of_no_partition_or_of_a_group_without_a_name_are_an_error_of_th
         topics = [{"topic_name": TOPIC, "partitions": partitions}]
         (group,) = ask(client, "DescribeShareGroupOffsets", groups=[{"group_id": group_id, "topics": topics}]).groups
         assert (group.error_code, group.topics) == (E.UNKNOWN_SERVER_ERROR, [])
+        assert group.error_message == "The server experienced an unexpected error when processing the request."
 
 
 def test_each_partition_that_cannot_be_altered_has_its_error(client: Connection) -> None:
