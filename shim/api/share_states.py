@@ -1,6 +1,7 @@
 """What the requests to the share coordinator (keys 83-87) have in common.
 
-Each share partition is handled on its own and has its own error. A request without topics, with a topic without
+Each share partition is handled on its own and has its own error. One that is named twice is handled twice and answered
+once, with what the second time gave, as in Kafka. A request without topics, with a topic without
 partitions, or without a group id gets an empty response, as in Kafka.
 """
 
@@ -30,18 +31,22 @@ def answer(
     or None for a result without an error. Returns the response."""
     if not request.group_id or not all(topic.partitions for topic in request.topics):
         return response
+    found: dict[bytes, dict[int, Any]] = {}
     for topic in request.topics:
-        result = topic_result(topic_id=topic.topic_id)
+        topic_id = bytes(topic.topic_id)
+        partitions = found.setdefault(topic_id, {})
         for wanted in topic.partitions:
-            key = request.group_id, bytes(topic.topic_id), wanted.partition
+            key = request.group_id, topic_id, wanted.partition
             try:
                 one = handle(key, wanted) or partition_result()
             except KafkaError as error:
                 one = partition_result(error_code=error.code, error_message=error.message)
             one.partition = wanted.partition
-            result.partitions.append(one)
+            partitions[wanted.partition] = one
             yield
-        response.results.append(result)
+    for topic_id, partitions in found.items():
+        response.results.append(topic_result(topic_id=topic_id, partitions=list(partitions.values())))
+        yield
     return response
 
 

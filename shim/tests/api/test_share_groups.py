@@ -200,6 +200,26 @@ def test_states_are_written_and_read_by_requests(client: Connection) -> None:
     assert about("ReadShareGroupState", leader_epoch=0).error_code == E.INVALID_REQUEST
 
 
+def test_states_that_are_named_twice_are_answered_once(client: Connection) -> None:
+    """As by Apache Kafka, with what came of the last."""
+    topic_id = begun(client).topic_id
+    first = {"partition": 0, "state_epoch": 1, "leader_epoch": 0, "start_offset": 2}
+    topics = [
+        {"topic_id": topic_id, "partitions": [first, {**first, "partition": 1}]},
+        {"topic_id": b"\1" * 16, "partitions": [first]},
+        {"topic_id": topic_id, "partitions": [{**first, "state_epoch": 0, "start_offset": 3}]},
+    ]
+    answer = ask(client, "WriteShareGroupState", group_id=GROUP, topics=topics)
+    assert [
+        (result.topic_id, [(part.partition, part.error_code) for part in result.partitions])
+        for result in answer.results
+    ] == [
+        (topic_id, [(0, E.FENCED_STATE_EPOCH), (1, E.NONE)]),
+        (b"\1" * 16, [(0, E.INVALID_REQUEST)]),
+    ]
+    assert [row[2] for row in described(client)] == [2, 2]
+
+
 def test_states_have_no_coordinator_until_it_is_looked_up(client: Connection) -> None:
     """Requests wait for a look-up; the broker, which keeps states itself, does not need one."""
     partitions = [{"partition": 1, "leader_epoch": 0}]
