@@ -4,8 +4,9 @@ Returns the offset for a timestamp: -1 the end (high watermark, or last stable o
 start offset, -3 the record with the highest timestamp (v7), -4 the earliest local record (v8), -5 the latest tiered one
 (v9), -6 the earliest that waits for upload (v11); >= 0 the first record at or after it. There is no tiered storage: -5
 and -6 return -1, as Kafka without remote storage does. A special timestamp that is too new for the version is
-UNSUPPORTED_VERSION. No offset at or above the bound of the isolation level is returned (B14). v2 isolation level. v4
-leader epochs. v6 is flexible. v10 a timeout for tiered look-ups, which is not used here.
+UNSUPPORTED_VERSION. No offset at or above the bound of the isolation level is returned (B14). As from Kafka, a topic is
+answered once, and not at all without partitions, unless the client may not see it. v2 isolation level. v4 leader
+epochs. v6 is flexible. v10 a timeout for tiered look-ups, which is not used here.
 """
 
 from __future__ import annotations
@@ -55,13 +56,18 @@ def handle(context: Context, request: ListOffsetsRequest) -> Steps[ListOffsetsRe
     allowed = yield from authorized_in_steps(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     repeated = yield from _repeated(request.topics, are_distinct=len(allowed) == len(names))
     isolation_level = request.isolation_level if request.replica_id == -1 else READ_UNCOMMITTED
+    by_name: dict[str, list[ListOffsetsPartitionResponse]] = {}
     for topic in request.topics:
         name = topic.name
         if name not in allowed:
             denied.append(topic)
             continue
-        answers: list[ListOffsetsPartitionResponse] = []
-        response.topics.append(ListOffsetsTopicResponse(name=name, partitions=answers))
+        if not topic.partitions:
+            continue
+        answers = by_name.get(name)
+        if answers is None:
+            by_name[name] = answers = []
+            response.topics.append(ListOffsetsTopicResponse(name=name, partitions=answers))
         for asked in topic.partitions:
             yield
             index = asked.partition_index

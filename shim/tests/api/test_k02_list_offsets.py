@@ -74,6 +74,25 @@ def test_repeats_unknown_partitions_and_epochs_are_errors(client):
     assert ask(client, LATEST, epoch=-5) == [(ErrorCode.FENCED_LEADER_EPOCH, -1, -1)]
 
 
+def test_a_topic_is_answered_once_and_not_without_partitions(client):
+    """As by Apache Kafka."""
+    make_topic(client, "t", 2)
+    rows = [("t", [0]), ("absent", [0]), ("t", []), ("none", []), ("t", [1, 0])]
+    topics = [
+        ListOffsetsTopic(
+            name=name, partitions=[ListOffsetsPartition(partition_index=index, timestamp=LATEST) for index in indexes]
+        )
+        for name, indexes in rows
+    ]
+    answer = client.request(ListOffsetsRequest(replica_id=-1, topics=topics), 11)
+    assert [
+        (topic.name, [(part.partition_index, part.error_code) for part in topic.partitions]) for topic in answer.topics
+    ] == [
+        ("t", [(0, ErrorCode.INVALID_REQUEST), (1, ErrorCode.NONE)]),
+        ("absent", [(0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]),
+    ]
+
+
 def test_an_isolation_level_that_does_not_exist_fails_every_partition(client):
     make_topic(client, "t")
     assert ask(client, LATEST, EARLIEST, 0, isolation_level=9) == [(ErrorCode.UNKNOWN_SERVER_ERROR, -1, -1)] * 3
