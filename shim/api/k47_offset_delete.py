@@ -2,7 +2,8 @@
 
 Removes committed offsets of a group (KIP-496). Topics that its members subscribe to are GROUP_SUBSCRIBED_TO_TOPIC. A
 group with members of an unknown protocol type is refused as a whole with NON_EMPTY_GROUP. Unknown partitions have their
-own error code.
+own error code. As from Kafka, a topic of which something is refused is answered once, and one that does not exist also
+without partitions.
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ def _in_steps(context: Context, request: OffsetDeleteRequest) -> Steps[Outcome[O
     known = []
     for topic in request.topics:
         exist = []
+        if topic.name not in allowed or topic.name not in image.topics:
+            refused.setdefault(topic.name, OffsetDeleteResponseTopic(name=topic.name))
         for partition in topic.partitions:
             yield
             code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -63,9 +66,10 @@ def _in_steps(context: Context, request: OffsetDeleteRequest) -> Steps[Outcome[O
     request.topics = known
     outcome = (yield from offsets.delete_in_steps(request)) if context.is_large else offsets.delete(request)
     response = outcome.response
-    for answered in response.topics:
-        if answered.name in refused:
-            answered.partitions = refused.pop(answered.name).partitions + answered.partitions
-        yield
-    response.topics += refused.values()
+    if refused:
+        for answered in response.topics:
+            topic_answer = refused.setdefault(answered.name, OffsetDeleteResponseTopic(name=answered.name))
+            topic_answer.partitions += answered.partitions
+            yield
+        response.topics = list(refused.values())
     return outcome

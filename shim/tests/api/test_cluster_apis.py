@@ -263,6 +263,30 @@ def test_a_commit_lists_a_topic_that_it_names_twice_once_if_something_is_refused
     ]
 
 
+def test_a_deletion_of_offsets_lists_a_topic_once_if_something_of_it_is_refused(client):
+    """As by Apache Kafka, which lists topics that do not exist without partitions too."""
+    make_topic(client, "t", 2)
+    client.request(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]), 6)
+    commit = [{"name": "t", "partitions": [{"partition_index": index} for index in range(2)]}]
+    client.request(make("OffsetCommit", group_id="g", topics=commit), 9)
+
+    def answers(*topics):
+        rows = [
+            {"name": name, "partitions": [{"partition_index": index} for index in indexes]} for name, indexes in topics
+        ]
+        told = client.request(make("OffsetDelete", group_id="g", topics=rows), 0)
+        return [
+            (topic.name, [(part.partition_index, part.error_code) for part in topic.partitions])
+            for topic in told.topics
+        ]
+
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert answers(("no", []), ("t", [])) == [("no", [])]
+    assert answers(("t", [0]), ("no", [])) == [("no", []), ("t", [(0, 0)])]
+    assert answers(("t", [0]), ("t", [1])) == [("t", [(0, 0)]), ("t", [(1, 0)])]
+    assert answers(("t", [0]), ("t", [-1, 1, 9])) == [("t", [(-1, unknown), (9, unknown), (0, 0), (1, 0)])]
+
+
 def test_groups_have_no_coordinator_until_it_is_looked_up(broker, client):
     make_topic(client, "t")
     beat = make("Heartbeat", group_id="g", generation_id=1, member_id="m")
