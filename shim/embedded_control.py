@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import os
 import threading
 from concurrent.futures import CancelledError
+from contextlib import suppress
 from functools import wraps
 from inspect import isbuiltin
 from weakref import WeakSet
@@ -26,6 +28,12 @@ if TYPE_CHECKING:
 
 CALL_SECONDS = 30.0
 OWN_THREAD = "the broker's own thread cannot wait for itself: call this on another one"
+# How long a fork waits for log lines of a broker's thread that are being written.
+LOG_SECONDS = 1.0
+# Who writes to stderr beside the log holds its lock, which logging makes anew in a forked child.
+STDERR = logging.Handler()
+# The locks that a thread holds which forks.
+_forking = threading.local()
 # A thread that a forked child does not have may hold the lock of one.
 _brokers: WeakSet[Broker] = WeakSet()
 _UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -147,6 +155,37 @@ def _forked() -> None:
         has_turns(broker)
 
 
+def _hold_log() -> None:
+    """Have no thread write a log line during the fork. The stream's own lock would stay held in the child, which stands
+    still as soon as it writes or flushes that stream, as a child of multiprocessing does at its end."""
+    _forking.locks = []
+    if not _brokers:
+        return
+    for handler in _handlers():
+        # Not for ever: nobody may read the stream, and a handler may call another one.
+        if handler.lock is not None and handler.lock.acquire(timeout=LOG_SECONDS):
+            _forking.locks.append(handler.lock)
+
+
+def _handlers() -> list[logging.Handler]:
+    """What a broker's threads write to, each once."""
+    found = list(logging.root.handlers)
+    for name, logger in list(logging.root.manager.loggerDict.items()):
+        if isinstance(logger, logging.Logger) and name.partition(".")[0] in ("kafka_shim", "asyncio"):
+            found += logger.handlers
+    if logging.lastResort is not None:
+        found.append(logging.lastResort)
+    return list(dict.fromkeys([*found, STDERR]))
+
+
+def _leave_log() -> None:
+    for lock in _forking.locks:
+        with suppress(RuntimeError):  # logging has made it anew, in a child
+            lock.release()
+    _forking.locks = []
+
+
+os.register_at_fork(before=_hold_log, after_in_parent=_leave_log, after_in_child=_leave_log)
 os.register_at_fork(after_in_child=_forked)
 
 

@@ -10,6 +10,7 @@ import threading
 from collections import deque
 from contextlib import contextmanager, suppress
 
+from kafka_shim.embedded_control import STDERR
 from kafka_shim.faults import ENVIRONMENT
 
 TYPE_CHECKING = False
@@ -119,8 +120,13 @@ class BrokerProcess:
         assert stderr is not None
         for line in stderr:
             self._said.append(line.rstrip("\n"))
-            with suppress(OSError, ValueError):  # the program, or pytest, has closed it
+            STDERR.acquire()
+            try:
                 sys.stderr.write(line)
+            except (OSError, ValueError):
+                pass  # the program, or pytest, has closed it
+            finally:
+                STDERR.release()
 
     def _last_words(self) -> str:
         """The line that says why the child ended: its own, or the last one."""

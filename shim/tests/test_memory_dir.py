@@ -191,6 +191,42 @@ print("ready", flush=True)
     assert python(code, place).wait(60) == 0
 
 
+def test_a_child_forked_while_a_broker_writes_a_log_line_can_write_its_own(place):
+    code = """
+import io, logging, os, signal, threading
+from kafka_shim import embedded_control
+embedded_control.LOG_SECONDS = 60
+writing, free = threading.Event(), threading.Event()
+class Slow(io.RawIOBase):
+    def writable(self):
+        return True
+    def write(self, data):
+        writing.set()
+        free.wait()
+        return len(data)
+stream = io.TextIOWrapper(io.BufferedWriter(Slow()))
+logger = logging.getLogger("kafka_shim.test")
+logger.addHandler(logging.StreamHandler(stream))
+logger.propagate = False
+os.register_at_fork(before=free.set)
+with Broker() as broker:
+    thread = threading.Thread(target=broker.call, args=(logger.warning, "of the broker"))
+    thread.start()
+    writing.wait()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(30)  # who waits for that thread waits for ever
+        logger.warning("of the child")
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    thread.join()
+    logger.warning("of the parent")
+    assert broker.topics() == []
+print("ready", flush=True)
+"""
+    assert python(code, place).wait(120) == 0
+
+
 def test_where_there_is_no_ram_disk_data_goes_to_the_temporary_folder(tmp_path, monkeypatch):
     monkeypatch.setattr(memory_dir, "RAM_DISK", tmp_path / "no such folder")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
