@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     Outcome = TypeVar("Outcome")
 
 CALL_SECONDS = 30.0
+OF_PARENT = "this broker runs in the process from which this one was forked: call this there, or start a Broker here"
 OWN_THREAD = "the broker's own thread cannot wait for itself: call this on another one"
 # How long a fork waits for log lines of a broker's thread that are being written.
 LOG_SECONDS = 1.0
@@ -36,6 +37,8 @@ STDERR = logging.Handler()
 _forking = threading.local()
 # A thread that a forked child does not have may hold the lock of one.
 _brokers: WeakSet[Broker] = WeakSet()
+# In a forked child: the loops of its parent's brokers. Nobody runs them here.
+_inherited: list[asyncio.AbstractEventLoop] = []
 _UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
@@ -83,8 +86,10 @@ def call_on(
 ) -> Any:
     """Run `function(*arguments)` on the thread of `loop`. Returns or raises what it returns or raises. A coroutine is
     awaited there. Raises TimeoutError if the thread is held up for 30 s in which `moves` returns the same, RuntimeError
-    if the broker is stopped meanwhile, and for a coroutine if it is the thread of the caller, as of a function that a
-    fault point calls: it cannot wait for itself."""
+    if the broker is stopped meanwhile, in a process that was forked from the broker's, and for a coroutine if it is the
+    thread of the caller, as of a function that a fault point calls: it cannot wait for itself."""
+    if loop in _inherited:
+        raise RuntimeError(OF_PARENT)
     if _is_of_caller(loop):
         outcome = function(*arguments)
         if asyncio.iscoroutine(outcome):
@@ -153,6 +158,8 @@ def has_turns(broker: Broker) -> None:
 def _forked() -> None:
     for broker in list(_brokers):
         has_turns(broker)
+        if broker._loop is not None:
+            _inherited.append(broker._loop)
 
 
 def _hold_log() -> None:

@@ -227,6 +227,39 @@ print("ready", flush=True)
     assert python(code, place).wait(120) == 0
 
 
+def test_a_forked_child_is_told_that_the_thread_of_the_broker_is_not_here(place):
+    code = """
+import os, traceback
+from kafka_shim import embedded_control
+embedded_control.CALL_SECONDS = 1
+def is_refused(ask):
+    try:
+        ask()
+    except RuntimeError as error:
+        return str(error) == embedded_control.OF_PARENT
+with Broker(clock="virtual") as broker:
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            assert is_refused(lambda: broker.call(os.getpid))
+            assert is_refused(lambda: broker.clock.advance("1s"))
+            assert is_refused(broker.faults.disarm)
+            broker.produce("orders", "of the child")
+            with Broker() as own:
+                assert own.call(os.getpid) == os.getpid()
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert broker.call(os.getpid) == os.getpid()
+    assert broker.consume("orders")[0].text == "of the child"
+print("ready", flush=True)
+"""
+    assert python(code, place).wait(120) == 0
+
+
 def test_where_there_is_no_ram_disk_data_goes_to_the_temporary_folder(tmp_path, monkeypatch):
     monkeypatch.setattr(memory_dir, "RAM_DISK", tmp_path / "no such folder")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
