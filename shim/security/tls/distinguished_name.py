@@ -28,6 +28,8 @@ _ESCAPES = str.maketrans({"\0": r"\00"} | {special: f"\\{special}" for special i
 # (sun.security.x509.AVA).
 _TEXTS = frozenset({0x0C, 0x13, 0x14, 0x16, 0x1B, 0x1E})
 _VERSION = 0xA0
+# The longest object identifier (DER): the time to write its numbers grows with the square of their lengths.
+MOST_OID_BYTES = 64
 
 
 def names_of(certificate: bytes) -> tuple[bytes, bytes]:
@@ -77,6 +79,8 @@ def _escaped(spaces: str) -> str:
 
 
 def _dotted(oid: bytes) -> str:
+    if len(oid) > MOST_OID_BYTES:
+        raise ValueError(f"an object identifier of {len(oid)} bytes, at most {MOST_OID_BYTES} are read")
     numbers, number = [], 0
     for byte in oid:
         number = number << 7 | byte & 0x7F

@@ -43,6 +43,7 @@ from kafka_shim.security.sasl.tokens import (
     SignedTokens,
 )
 from kafka_shim.security.tls.authority import CertificateAuthority
+from kafka_shim.security.tls.distinguished_name import MOST_OID_BYTES, java_name
 from kafka_shim.security.tls.mapping_rules import MappingRules
 from kafka_shim.tests.security import sasl_client as sasl
 from kafka_shim.tests.security.test_signed_tokens import options
@@ -309,6 +310,23 @@ def test_a_certificate_with_thousands_of_parts_in_its_name_lets_nobody_in(
             ):
                 client.sendall(encode_request_frame(ApiVersionsRequest(), 0, 1, "c"))
                 assert bool(client.recv(100)) == is_served
+
+
+def test_a_long_object_identifier_in_a_name_is_not_read():
+    """OpenSSL takes one of 60,000 bytes, which held the loop for 500 ms: its numbers were made bit by bit."""
+    for size_bytes, is_read in ((MOST_OID_BYTES, True), (MOST_OID_BYTES + 1, False), (60_000, False)):
+        oid = bytes(size_bytes - 1).replace(b"\0", b"\xff") + b"\1"
+        name = b"\x0c\1x"
+        for tag, content in ((0x06, oid), (0x30, None), (0x31, None), (0x30, None)):
+            inner = name if content is None else content
+            size = len(inner).to_bytes(4)
+            whole = bytes([tag, 0x84]) + size + inner
+            name = whole + name if content is not None else whole
+        if is_read:
+            assert java_name(name).endswith("=#0c0178")
+        else:
+            with pytest.raises(ValueError, match=f"at most {MOST_OID_BYTES} are read"):
+                java_name(name)
 
 
 def test_the_longest_message_is_still_read() -> None:
