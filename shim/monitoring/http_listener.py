@@ -73,6 +73,8 @@ class HttpListener:
         except OSError as err:
             advice = "give kafka.shim.http.listener another address, port 0 for a free one"
             raise OSError(err.errno, f"{err.strerror}; {advice}") from err
+        # By which people who gave a name reach it.
+        self._name = bound[0].lower()
         self._is_loopback = ipaddress.ip_address(self._server.host).is_loopback
 
     @property
@@ -129,12 +131,13 @@ class HttpListener:
     def _refusal_of_host(self, request: Request) -> Response | None:
         """Return the answer to a browser that another site has led here: who sends a token, or shows a certificate, is
         none."""
-        if not self._is_loopback or self._bearer or request.has_certificate or is_local(host_name(request)):
+        name = host_name(request)
+        if not self._is_loopback or self._bearer or request.has_certificate or is_local(name) or name == self._name:
             return None
         return Response(
             403,
-            b"on loopback the metrics are for Host localhost or an address: a proxy that passes on its own sends a "
-            b"token (kafka.shim.http.bearer.token)\n",
+            b"on loopback the metrics are for Host localhost, an address, or the name in kafka.shim.http.listener: a "
+            b"proxy that passes on its own sends a token (kafka.shim.http.bearer.token)\n",
         )
 
     def may_read(self, request: Request) -> bool:

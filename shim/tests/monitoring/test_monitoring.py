@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from prometheus_client import ProcessCollector
@@ -588,3 +589,21 @@ def test_an_address_that_others_reach_serves_them_metrics_by_any_name() -> None:
         request = urllib.request.Request(f"http://127.0.0.1:{port}/metrics", headers={"Host": "broker.test"})
         with urllib.request.urlopen(request, timeout=60) as answer:
             assert answer.status == 200
+
+
+def test_metrics_on_loopback_are_served_by_the_name_that_the_option_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of the machine itself, whose name is 127.0.1.1 in many an /etc/hosts."""
+
+    def on_loopback(address: tuple[str, int], *others: Any, **named: Any) -> server.HttpServer:
+        return server.HttpServer(("127.0.0.1", address[1]), *others, **named)
+
+    monkeypatch.setattr(http_listener, "HttpServer", on_loopback)
+    with Broker(kafka_shim_http_listener="Broker.test:0") as broker:
+        port = broker.state.http_address.rpartition(":")[2]
+        for host, expected in ((f"broker.test:{port}", 200), (f"other.test:{port}", 403)):
+            request = urllib.request.Request(f"http://127.0.0.1:{port}/metrics", headers={"Host": host})
+            try:
+                with urllib.request.urlopen(request, timeout=60) as answer:
+                    assert answer.status == expected
+            except urllib.error.HTTPError as error:
+                assert error.code == expected
