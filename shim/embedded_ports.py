@@ -49,13 +49,19 @@ class KeptPorts:
         """Until the next start no other program gets the ports: a bound socket that does not listen keeps each."""
         if self._sockets:
             return
+        from kafka_shim.listeners import EVERYWHERE  # once a broker has run it is there
+
         for entry in filter(None, [*self.listen.split(","), *self.http.values()]):
             host, _, port = entry.rpartition("://")[2].rpartition(":")
-            family = socket.AF_INET6 if ":" in host else socket.AF_INET
-            kept = socket.socket(family, socket.SOCK_STREAM)
+            host = host.strip("[]")
+            # As `listeners.bind` does.
+            is_dual = host in EVERYWHERE and socket.has_dualstack_ipv6()
+            kept = socket.socket(socket.AF_INET6 if is_dual or ":" in host else socket.AF_INET, socket.SOCK_STREAM)
             kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if is_dual:
+                kept.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
             try:
-                kept.bind((host.strip("[]"), int(port)))
+                kept.bind(("::" if is_dual else host, int(port)))
             except OSError:
                 kept.close()  # a name that has no address here, or several: the start will say so
             else:

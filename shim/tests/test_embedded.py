@@ -608,6 +608,20 @@ def test_no_other_program_gets_the_port_between_two_starts(monkeypatch, way):
         broker.restart()  # has no address to keep
 
 
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="the system has no IPv6")
+@pytest.mark.parametrize("host", ["", "0.0.0.0", "[::]"])
+def test_the_port_of_every_address_is_held_for_both_families(host):
+    """That of IPv6 was anybody's: the next start found its port in use."""
+    with Broker(listen=f"PLAINTEXT://{host}:0", process=True) as broker:
+        port = broker.port
+        broker.kill()
+        for family, address in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
+            with socket.socket(family) as other, pytest.raises(OSError, match="in use"):
+                other.bind((address, port))
+        broker.start()
+        assert broker.port == port
+
+
 @pytest.mark.parametrize("process", [False, True])
 def test_several_listeners_keep_their_ports(process):
     options = {
