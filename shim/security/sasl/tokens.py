@@ -241,10 +241,10 @@ class _Key:
         for the algorithm."""
         kind = str(self._texts.get("kty"))
         families = _ALGORITHMS.get(kind)
-        if families is None or not algorithm.startswith(families) or self._texts.get("alg", algorithm) != algorithm:
+        named, use, uses = (self._texts.get(name) for name in ("alg", "use", "key_ops"))  # null as if it were not there
+        if families is None or not algorithm.startswith(families) or named not in (None, algorithm):
             return False
-        uses = self._texts.get("key_ops")
-        if self._texts.get("use", "sig") != "sig" or (isinstance(uses, list) and "verify" not in uses):
+        if use not in (None, "sig") or (isinstance(uses, list) and "verify" not in uses):
             return False
         return self._size_bits >= (LEAST_RSA_BITS if kind == "RSA" else _LEAST_BITS.get(algorithm, 0))
 

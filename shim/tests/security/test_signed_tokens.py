@@ -390,6 +390,7 @@ def test_a_key_that_is_short_or_not_for_signatures_has_signed_nothing(tmp_path: 
     rows = [
         (keys[0], long, True),
         (keys[0], long | {"use": "sig", "key_ops": ["verify"]}, True),
+        (keys[0], long | {"use": None, "key_ops": None, "alg": None}, True),
         (keys[0], long | {"use": "enc"}, False),
         (keys[0], long | {"key_ops": ["encrypt"]}, False),
         (keys[1], short, False),
