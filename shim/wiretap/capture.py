@@ -8,7 +8,9 @@ stored as the client or broker sent it, without its length prefix and before add
 from __future__ import annotations
 
 import os
+import stat
 import time
+from contextlib import suppress
 from enum import IntEnum
 from pathlib import Path
 from struct import Struct
@@ -52,6 +54,9 @@ class CaptureWriter:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         self._file: BinaryIO = os.fdopen(fd, "wb")
+        if stat.S_ISREG(os.fstat(fd).st_mode):
+            with suppress(PermissionError):  # another user's
+                os.fchmod(fd, 0o600)  # it was there, for others too
         self._file.write(MAGIC)
         self._began_ns = time.monotonic_ns()
         # How many entries of each kind were written, and the bytes of their frames.

@@ -23,8 +23,10 @@ def test_entries_come_back_in_order(tmp_path: Path) -> None:
 
 
 def test_a_new_capture_is_for_its_owner_alone(tmp_path: Path) -> None:
-    """It has the passwords that clients log in with."""
+    """It has the passwords that clients log in with. So has one that takes the place of another file."""
     path = tmp_path / "capture"
+    path.write_bytes(b"")
+    path.chmod(0o644)
     with CaptureWriter(path):
         assert path.stat().st_mode & 0o777 == 0o600
     with CaptureWriter(path) as writer:
