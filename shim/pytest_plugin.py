@@ -18,6 +18,7 @@ asks.
 from __future__ import annotations
 
 from contextlib import ExitStack
+from weakref import WeakKeyDictionary
 
 import pytest
 
@@ -31,14 +32,12 @@ if TYPE_CHECKING:
     # The fixtures are functions to mypy, which runs without pytest's plugin.
     Options = Mapping[str, Any]
 
-# The fixture of a test's own broker, and the shared ones with whom they are shared by.
+# The fixture of a test's own broker, and the shared ones.
 OWN = "kafka_shim"
-SHARED: dict[str, type[pytest.Item | pytest.Collector]] = {
-    "kafka_shim_class": pytest.Class,
-    "kafka_shim_module": pytest.Module,
-    "kafka_shim_session": pytest.Session,
-}
+SHARED = ("kafka_shim_class", "kafka_shim_module", "kafka_shim_session")
 FIXTURES = (OWN, *SHARED)
+# The marks and the options that each running broker of these fixtures was started with.
+_started: WeakKeyDictionary[Broker, tuple[list[pytest.Mark], Options]] = WeakKeyDictionary()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -93,13 +92,15 @@ def _broker(request: pytest.FixtureRequest, given: Options) -> Iterator[Broker]:
     from kafka_shim.embedded import Broker
 
     options = dict(given)
-    for marker in reversed(list(request.node.iter_markers("kafka_shim"))):
+    marks = list(request.node.iter_markers(OWN))
+    for marker in reversed(marks):
         if marker.args:
             raise pytest.UsageError(
                 "the mark kafka_shim takes arguments with names alone: kafka_shim(num_partitions=3)"
             )
         options.update(marker.kwargs)
     with Broker(**options) as broker:
+        _started[broker] = marks, options
         _make_topics(request.node, broker)
         yield broker
 
@@ -109,8 +110,7 @@ def pytest_runtest_call(item: pytest.Item) -> None:
     """A shared broker gets the topics of the test that is about to run; its options it cannot get."""
     arguments = getattr(item, "funcargs", {})
     if OWN not in arguments:
-        for name in [name for name in SHARED if name in arguments]:
-            _require_met(item, name)
+        _require_met(item, {name: arguments[name] for name in SHARED if name in arguments})
     if item.get_closest_marker("kafka_topics") is None:
         return
     brokers = [arguments[name] for name in FIXTURES if name in arguments]
@@ -120,14 +120,22 @@ def pytest_runtest_call(item: pytest.Item) -> None:
         _make_topics(item, broker)
 
 
-def _require_met(item: pytest.Item, name: str) -> None:
-    """Fail a test with marks that its shared broker, which was started for others too, does not have."""
-    shared_by = item.getparent(SHARED[name]) or item.getparent(pytest.Module)
-    met = [] if shared_by is None else list(shared_by.iter_markers(OWN))
-    if not all(any(mark is one for one in met) for mark in item.iter_markers(OWN)):
-        whose = SHARED[name].__name__.lower()
-        advice = "kafka_shim_options has theirs" if name == "kafka_shim_session" else f"mark the {whose}"
+def _require_met(item: pytest.Item, shared: Mapping[str, Broker]) -> None:
+    """Fail a test with a mark that none of its shared brokers, which were started for others too, has."""
+    # A fixture with the name of one of these may return a broker of its own, and take the marks itself.
+    known = [_started[broker] for broker in shared.values() if broker in _started]
+    if not known or len(known) < len(shared):
+        return
+    name = next(iter(shared))
+    whose = name.rpartition("_")[2]
+    advice = "kafka_shim_options has theirs" if whose == "session" else f"mark the {whose}"
+    if not all(any(_is_met(mark, *each) for each in known) for mark in item.iter_markers(OWN)):
         pytest.fail(f"the mark kafka_shim of a test does nothing for {name}: {advice}, or take {OWN}", pytrace=False)
+
+
+def _is_met(mark: pytest.Mark, marks: list[pytest.Mark], options: Options) -> bool:
+    """Whether a broker was started with a mark, or has its options anyhow."""
+    return any(mark is one for one in marks) or mark.kwargs.items() <= options.items()
 
 
 def _make_topics(node: Any, broker: Broker) -> None:

@@ -146,6 +146,32 @@ class TestMarked:
         pass
 """
 
+MET_MARKS = """
+import pytest
+
+@pytest.fixture(scope="session")
+def kafka_shim_options():
+    return {"num_partitions": 2}
+
+def partitions(broker):
+    broker.produce("t", "a")
+    with broker.cluster() as cluster:
+        return len(cluster.partitions("t"))
+
+@pytest.mark.kafka_shim(num_partitions=3)
+def test_without_a_class(kafka_shim_class):
+    assert partitions(kafka_shim_class) == 3
+
+@pytest.mark.kafka_shim(num_partitions=3)
+class TestMarked:
+    def test_beside_a_wider_broker(self, kafka_shim_class, kafka_shim_session):
+        assert partitions(kafka_shim_class) == 3
+
+@pytest.mark.kafka_shim(num_partitions=2)
+def test_has_it_by_its_options(kafka_shim_session):
+    assert partitions(kafka_shim_session) == 2
+"""
+
 
 def run(folder: Path, suite: str, *more: str, plugins: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
     """Run a suite with the plugin alone."""
@@ -168,8 +194,8 @@ def run(folder: Path, suite: str, *more: str, plugins: tuple[str, ...] = ()) -> 
 
 @pytest.mark.parametrize(
     ("suite", "count"),
-    [(OPTIONS, 3), pytest.param(SCOPES, 5, marks=pytest.mark.slow), (TOPICS, 3)],
-    ids=["options", "scopes", "topics"],
+    [(OPTIONS, 3), pytest.param(SCOPES, 5, marks=pytest.mark.slow), (TOPICS, 3), (MET_MARKS, 3)],
+    ids=["options", "scopes", "topics", "met marks"],
 )
 def test_suites_pass(tmp_path: Path, suite: str, count: int):
     done = run(tmp_path, suite)
