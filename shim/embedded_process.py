@@ -51,8 +51,7 @@ class BrokerProcess:
             if name not in secrets:
                 command += ["-o", f"{name}={text}"]
         environment = dict(os.environ)
-        # Programs put Path objects there, too, at which Python does not look.
-        environment["PYTHONPATH"] = os.pathsep.join(path or os.curdir for path in sys.path if isinstance(path, str))
+        environment["PYTHONPATH"] = os.pathsep.join(_module_path())
         environment.pop(ENVIRONMENT, None)
         environment[STOP_WITH_STDIN] = REMOVE if removes_data else "1"
         if faults:
@@ -166,6 +165,15 @@ class BrokerProcess:
             if pipe is not None:
                 with suppress(OSError):  # what a child that ended has not read cannot be written
                     pipe.close()
+
+
+def _module_path() -> list[str]:
+    """Where this process finds its modules, and Python's own first: it may have those already where a program, or
+    pytest, has put a folder with a queue.py before them."""
+    # Programs put Path objects there, too, at which Python does not look.
+    paths = [path or os.curdir for path in sys.path if isinstance(path, str)]
+    library = os.__file__.rpartition(os.sep)[0]
+    return sorted(paths, key=lambda path: path not in (library, f"{library}/lib-dynload"))
 
 
 @contextmanager

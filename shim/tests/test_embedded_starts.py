@@ -199,9 +199,10 @@ def test_a_process_takes_its_modules_from_where_this_one_does(tmp_path: Path, mo
     in sys.path, which Python skips, was a TypeError."""
     (tmp_path / "queue.py").write_text("raise AssertionError('of the program')\n")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [tmp_path, *(path for path in sys.path if path)])
-    with Broker(process=True) as broker:
-        assert broker.topics() == []
+    for first in (tmp_path, "", str(tmp_path)):  # as of a notebook, and of a conftest.py there
+        monkeypatch.setattr(sys, "path", [first, *(path for path in sys.path if path)])
+        with Broker(process=True) as broker:
+            assert broker.topics() == []
 
 
 def test_a_process_finds_what_this_one_finds_in_its_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
