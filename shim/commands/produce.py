@@ -135,8 +135,8 @@ def _write(
             written += producer.flush()
             if is_interrupted:
                 _tell(written)
-            elif isinstance(ended, InputError) and written:
-                # Who mends the line and gives all of them again would have these twice.
+            elif written:
+                # Who mends what was refused and gives all of them again would have these twice.
                 click.echo(_summary(_rows(written)), err=True)
         raise
 

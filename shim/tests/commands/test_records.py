@@ -197,6 +197,9 @@ def test_the_lines_before_a_wrong_one_are_written(run, broker):
     status, out, err = run("produce", "t", "--json-lines", "--json", given=given)
     assert (status, out, err) == (2, "", "1 record written: t-0 from offset 1\n" + told)
     assert run("produce", "t", "--json-lines", "--transactional-id", "x", given=given)[::2] == (2, told)
+    for refused in (b'{"value": "b", "partition": 99}', b'{"value": "%s"}' % (b"b" * 2_000_000)):
+        status, _, err = run("produce", "t", "--json-lines", given=b'{"value": "a"}\n' + refused + b"\n")
+        assert (status, err.startswith("1 record written: t-0 from offset ")) == (1, True), err
 
 
 def test_lines_of_a_file_are_written_together_also_from_a_terminal(broker, monkeypatch, tmp_path):
