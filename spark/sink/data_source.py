@@ -100,7 +100,7 @@ class ExactlyOnceWriter(DataSourceStreamWriter):
             raise progress.SinkError(
                 f"this Spark does not tell tasks {BATCH_ID_PROPERTY} and {QUERY_ID_PROPERTY}; use foreachBatch"
             )
-        if str(context.getLocalProperty("spark.speculation")).lower() == "true":
+        if str(context.getLocalProperty("spark.speculation")).strip().lower() == "true":
             raise progress.SinkError(
                 "spark.speculation is on: two attempts of a task would fence each other; set it to false"
             )

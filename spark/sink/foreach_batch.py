@@ -148,8 +148,8 @@ def refuse_speculation(session: SparkSession) -> None:
     # The engine reads it at start. The session's copy may have been set later, without effect; it is all that Spark
     # Connect shows.
     conf = session.conf if is_remote() else session.sparkContext.getConf()
-    # Spark takes "True", too.
-    if str(conf.get("spark.speculation", "false")).lower() == "true":
+    # Spark takes " True", too.
+    if str(conf.get("spark.speculation", "false")).strip().lower() == "true":
         raise progress.SinkError(
             "spark.speculation is on: two attempts of a task would fence each other; set it to false"
         )

@@ -16,7 +16,7 @@ NOBODY = "127.0.0.1:1"
 
 
 def main(scratch: Path) -> None:
-    session = build_session("speculating", {**SETTINGS, "spark.speculation": "True"})
+    session = build_session("speculating", {**SETTINGS, "spark.speculation": " True"})
     lines = scratch / "lines"
     lines.mkdir()
     (lines / "one.txt").write_text("a\nb\n")
