@@ -319,6 +319,12 @@ def conditions(figures: Mapping[str, Any]) -> str:
     return "\n".join([*filter(None, [warning(figures)]), *lines])
 
 
+def _times(figures: Mapping[str, Any]) -> list[str]:
+    """When a run began, and when its parts beside Kafka were taken that were run again."""
+    later = {began: [part for part in parts if part not in ALONE] for began, parts in figures.get("later", {}).items()}
+    return [figures["began"], *(f"{' and '.join(parts)} {began}" for began, parts in later.items() if parts)]
+
+
 def machines(runs: Sequence[Mapping[str, Any]]) -> str:
     """The rows that have a budget beside Kafka, in some runs, the first of which the page shows."""
     rows = [row for name, (_, rows) in TABLES.items() if name not in ALONE for row in rows]
@@ -338,7 +344,7 @@ def machines(runs: Sequence[Mapping[str, Any]]) -> str:
             cells += [str(ratio or ABSENT) for ratio in ratios]
             cells.append(" ".join(filter(None, reversed(_verdict(row, figures["cases"])))) if result else ABSENT)
         lines.append(cells)
-    told = [f"{n}: {run['machine']['cpu']}, {run['began']}" for n, run in enumerate(runs, 1)]
+    told = [f"{n}: {run['machine']['cpu']}, {', '.join(_times(run))}" for n, run in enumerate(runs, 1)]
     return f"{'; '.join(told)}, each by the shim of that time.\n\n{_markdown(heads, lines)}"
 
 

@@ -61,7 +61,8 @@ def test_parts_of_a_bench_that_were_run_again_are_named_with_their_time(tmp_path
         (shutil.copytree if source.is_dir() else shutil.copy)(source, tmp_path / name)
     committed = json.loads((tmp_path / "docs" / "bench.json").read_text())
     later = {name: committed[name] for name in ("settings", "machine")}
-    later |= {"began": "2001-01-01 00:00 UTC", "parts": ["scale"], "cases": {"crc": committed["cases"]["crc"]}}
+    cases = {name: committed["cases"][name] for name in ("crc", "offset commits")}
+    later |= {"began": "2001-01-01 00:00 UTC", "parts": ["scale", "groups"], "cases": cases}
     path = tmp_path / "later.json"
     for settings, status in (({}, 1), (later["settings"], 0)):
         path.write_text(json.dumps(later | {"settings": settings}))
@@ -69,7 +70,9 @@ def test_parts_of_a_bench_that_were_run_again_are_named_with_their_time(tmp_path
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == status, done.stderr
         page = (tmp_path / "docs" / "performance.md").read_text()
-        assert ("run of these parts alone, 2001-01-01 00:00 UTC: scale." in page) == (status == 0)
+        assert ("run of these parts alone, 2001-01-01 00:00 UTC: scale, groups." in page) == (status == 0)
+        _, _, runs = page.partition("<!-- bench machines -->")
+        assert (", groups 2001-01-01 00:00 UTC" in runs.strip().partition("\n")[0]) == (status == 0)
 
 
 def test_make_help_says_what_each_target_does():
