@@ -1,7 +1,8 @@
 """InitializeShareGroupState (key 83), version 0.
 
 The group coordinator starts share partitions anew: start offset, state epoch, no batches. The state epoch must not
-decrease (FENCED_STATE_EPOCH). Needs ClusterAction.
+decrease (FENCED_STATE_EPOCH). Unlike in the other requests about states, a topic without partitions leaves the others
+as they are, as in Kafka. Needs ClusterAction.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ def handle(
     def initialize(key: SharePartitionKey, wanted: PartitionData) -> None:
         flushes.extend(coordinator.initialize(key, wanted.state_epoch, wanted.start_offset))
 
+    request.topics = [topic for topic in request.topics if topic.partitions]
     response = InitializeShareGroupStateResponse()
     answer = yield from share_states.answer(response, request, InitializeStateResult, PartitionResult, initialize)
     return Outcome(answer, flushes)

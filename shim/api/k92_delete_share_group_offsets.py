@@ -47,7 +47,7 @@ async def handle(context: Context, request: DeleteShareGroupOffsetsRequest) -> O
 
 
 def _answer(
-    denied: list[str], done: list[tuple[bytes, str, KafkaError | None]], refused: dict[str, KafkaError]
+    denied: list[str], done: list[tuple[bytes, str, KafkaError | None]], refused: list[tuple[str, KafkaError]]
 ) -> Steps[DeleteShareGroupOffsetsResponse]:
     response = DeleteShareGroupOffsetsResponse()
     unauthorized = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, UNAUTHORIZED)
@@ -59,7 +59,7 @@ def _answer(
         answer.topic_id = topic_id
         response.responses.append(answer)
         yield
-    for name, error in refused.items():
+    for name, error in refused:
         response.responses.append(_topic(name, error))
         yield
     return response

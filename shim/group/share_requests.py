@@ -242,8 +242,8 @@ class ShareRequests:
 
     async def delete_offsets(
         self, group_id: str, topics: list[str]
-    ) -> tuple[dict[str, KafkaError], list[tuple[bytes, str, KafkaError | None]], Flushes]:
-        """DeleteShareGroupOffsets: delete the states of these topics. Returns the errors of topics without a state, and
+    ) -> tuple[list[tuple[str, KafkaError]], list[tuple[bytes, str, KafkaError | None]], Flushes]:
+        """DeleteShareGroupOffsets: delete the states of these topics. Returns (name, error) of those without one, and
         (topic id, name, error) of the others. Raises NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND. After a crash in the middle
         the topics are deleting, and the same request goes on."""
         from kafka_shim.group import share_offsets
@@ -251,23 +251,22 @@ class ShareRequests:
         runtime = self._runtime
         share = self._known_group(runtime.groups_of(group_id), group_id)
         share.check_delete()
-        refused: dict[str, KafkaError] = {}
+        refused: list[tuple[str, KafkaError]] = []
         partitions: dict[bytes, list[int]] = {}
         if not share.has_states_record:
             return refused, [], ()
         unknown = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NOT_HOSTED)
+        stateless = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "There is no offset information to delete.")
         for name in topics:
             topic = runtime.metadata.image.topics.get(name)
             if topic is None:
-                refused[name] = unknown
+                refused.append((name, unknown))
             elif topic.topic_id in share.initialized:
                 partitions[topic.topic_id] = sorted(share.initialized[topic.topic_id].partitions)
             elif topic.topic_id in share.deleting:
                 partitions[topic.topic_id] = list(range(len(topic.partitions)))
             else:
-                refused[name] = KafkaError(
-                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "There is no offset information to delete."
-                )
+                refused.append((name, stateless))
         flushes = list(self._write(group_id, share_offsets.begin_deleting(share, partitions, runtime.image)))
         names = share_offsets.names_of(partitions, runtime.image)
         errors: dict[tuple[bytes, int], KafkaError] = {}

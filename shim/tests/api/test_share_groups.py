@@ -200,6 +200,28 @@ def test_states_are_written_and_read_by_requests(client: Connection) -> None:
     assert about("ReadShareGroupState", leader_epoch=0).error_code == E.INVALID_REQUEST
 
 
+def test_topics_without_offsets_to_delete_have_an_error_each_time_they_are_named(client: Connection) -> None:
+    """As by Apache Kafka; a topic whose offsets are deleted is answered once."""
+    begun(client)
+    topics = [{"topic_name": name} for name in (ABSENT, TOPIC, ABSENT, TOPIC)]
+    for expected in ([(TOPIC, E.NONE)], [(TOPIC, E.UNKNOWN_TOPIC_OR_PARTITION)] * 2):
+        answer = ask(client, "DeleteShareGroupOffsets", group_id=GROUP, topics=topics)
+        found = [(topic.topic_name, topic.error_code) for topic in answer.responses]
+        assert sorted(found) == [(ABSENT, E.UNKNOWN_TOPIC_OR_PARTITION)] * 2 + expected
+
+
+def test_states_are_initialized_beside_a_topic_without_partitions(client: Connection) -> None:
+    """As by Apache Kafka, where such a topic leaves other requests about states without an answer."""
+    topic_id = begun(client).topic_id
+    partitions = [{"partition": 0, "state_epoch": 1, "start_offset": 3}]
+    topics: list[Any] = [{"topic_id": b"\1" * 16, "partitions": []}, {"topic_id": topic_id, "partitions": partitions}]
+    (result,) = ask(client, "InitializeShareGroupState", group_id=GROUP, topics=topics).results
+    assert (result.topic_id, result.partitions[0].error_code) == (topic_id, E.NONE)
+    assert described(client)[0] == (TOPIC, 0, 3, -3)
+    topics[1]["partitions"] = [{"partition": 0}]
+    assert ask(client, "DeleteShareGroupState", group_id=GROUP, topics=topics).results == []
+
+
 def test_states_that_are_named_twice_are_answered_once(client: Connection) -> None:
     """As by Apache Kafka, with what came of the last."""
     topic_id = begun(client).topic_id
