@@ -55,7 +55,10 @@ def check_request(request: ConsumerGroupHeartbeatRequest, version: int, assignor
         if request.topic_partitions is None or request.topic_partitions:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "TopicPartitions must be empty when (re-)joining.")
         if request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "A subscription must be given when (re-)joining.")
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.",
+            )
     elif epoch == STATIC_LEAVE_EPOCH:
         if request.instance_id is None:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "InstanceId can't be null.")

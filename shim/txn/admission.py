@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     # One batch's result: the verification guard to append with, None if none is needed, or the error to return.
     Admission = Verification | None | KafkaError
 
+UNVERIFIED = "Unable to verify the partition has been added to the transaction."
 # The handling of a partition that is not in the transaction (AddPartitionsToTxnManager.TransactionSupportedOperation).
 REFUSED_AS_INVALID_STATE = 0
 REFUSED_AS_ABORTABLE = 1
@@ -91,7 +92,7 @@ def admit(
         code = ErrorCode.TRANSACTION_ABORTABLE if operation == REFUSED_AS_ABORTABLE else ErrorCode.INVALID_TXN_STATE
         for at, (log, _) in enumerate(batches):
             if isinstance(outcomes[at], Verification) and log.key in missing:
-                outcomes[at] = KafkaError(code, "the partition is not in the transaction")
+                outcomes[at] = KafkaError(code, "Partition was not added to the transaction")
     return outcomes, ()
 
 
@@ -127,5 +128,5 @@ def as_produce_error(error: KafkaError, operation: int) -> KafkaError:
     """Returns the error for Produce. Coordinator errors become NOT_ENOUGH_REPLICAS, which every client retries."""
     code = error.code
     if code in _COORDINATOR_TROUBLE or (code is ErrorCode.CONCURRENT_TRANSACTIONS and operation != ADDED):
-        return KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, f"cannot verify the transaction: {code.name}: {error.message}")
+        return KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, f"{UNVERIFIED} Underlying error: {code.name}")
     return error

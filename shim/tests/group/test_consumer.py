@@ -248,7 +248,8 @@ def test_wrong_requests(node: Node) -> None:
     assert refused(node.modern, "g", "", subscribed_topic_names=["t"]) is E.INVALID_REQUEST
     assert refused(node.modern, "g", "a", -3) is E.INVALID_REQUEST
     assert refused(node.modern, "g", "a", -2) is E.INVALID_REQUEST
-    assert refused(node.modern, "g", "a") is E.INVALID_REQUEST
+    with pytest.raises(KafkaError, match="Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when"):
+        node.modern("g", "a")
     regex = {"subscribed_topic_names": [], "subscribed_topic_regex": "(?<x"}
     assert refused(node.modern, "g", "a", **regex) is E.INVALID_REGULAR_EXPRESSION
     assert node.state("g") == "none"

@@ -19,6 +19,7 @@ from kafka_shim.protocol.messages.end_txn_request import EndTxnRequest
 from kafka_shim.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kafka_shim.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from kafka_shim.protocol.messages.list_transactions_request import ListTransactionsRequest
+from kafka_shim.protocol.messages.produce_request import ProduceRequest
 from kafka_shim.protocol.messages.txn_offset_commit_request import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
@@ -321,6 +322,17 @@ def test_produce_to_a_partition_that_is_not_added(client: Client, version: int) 
     expected = {3: "INVALID_TXN_STATE", 10: "INVALID_TXN_STATE", 11: "TRANSACTION_ABORTABLE", 12: "NONE"}
     assert client.produce(version) is ErrorCode[expected[version]]
     assert client.end(5, False) is NONE
+
+
+def test_what_is_not_in_the_transaction_has_the_text_of_kafka(client: Client) -> None:
+    client.init()
+    client.send_produce(10)
+    _, answer = client.connection.receive(ProduceRequest.API_KEY, 10)
+    told = answer.responses[0].partition_responses[0]
+    assert (told.error_code, told.error_message) == (
+        ErrorCode.INVALID_TXN_STATE,
+        "Partition was not added to the transaction",
+    )
 
 
 @pytest.mark.parametrize(

@@ -309,6 +309,17 @@ def test_produce_while_the_transaction_before_is_being_ended(node: Node, version
     asyncio.run(scenario())
 
 
+def test_trouble_of_the_coordinator_has_the_text_of_kafka() -> None:
+    from kafka_shim.txn import admission
+
+    trouble = KafkaError(ErrorCode.NOT_COORDINATOR, "the reason")
+    told = admission.as_produce_error(trouble, admission.REFUSED_AS_ABORTABLE)
+    assert (told.code, told.message) == (
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        "Unable to verify the partition has been added to the transaction. Underlying error: NOT_COORDINATOR",
+    )
+
+
 def test_produce_v12_waits_for_the_transaction_before(node: Node) -> None:
     from kafka_shim.txn import admission
 
