@@ -211,12 +211,12 @@ DIFFERENCES = (
         "test_unknown_topic_ids_of_a_share_fetch",
     ),
     KnownDifference(
-        "requests of brokers that get no answer",
-        "answers a WriteTxnMarkers that names a partition twice, or of whose last marker no partition exists, and an "
-        "AddPartitionsToTxn of version 4 or 5 without transactions",
+        "requests that get no answer",
+        "answers a WriteTxnMarkers that names a partition twice, or of whose last marker no partition exists, an "
+        "AddPartitionsToTxn of version 4 or 5 without transactions, and an AlterConfigs that names a resource twice",
         "never answers",
         "an administrator who waits for ever helps nobody",
-        "test_requests_of_brokers_that_get_no_answer",
+        "test_requests_that_get_no_answer",
     ),
     KnownDifference(
         "large regular expressions",

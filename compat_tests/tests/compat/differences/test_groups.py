@@ -258,7 +258,7 @@ def test_unknown_topic_ids_of_a_share_fetch(each) -> None:
     assert each(fetched) == [(ErrorCode.NONE, [ErrorCode.UNKNOWN_TOPIC_ID]), (ErrorCode.UNKNOWN_SERVER_ERROR, [])]
 
 
-def test_requests_of_brokers_that_get_no_answer(each) -> None:
+def test_requests_that_get_no_answer(each) -> None:
     def markers(*places: tuple[str, list[int]]) -> Message:
         rows = [
             {
@@ -282,6 +282,7 @@ def test_requests_of_brokers_that_get_no_answer(each) -> None:
         (markers(("marked", [0, 0])), 1),
         (markers(("marked", [0]), ("absent", [0])), 1),
         (ask.make("AddPartitionsToTxn", transactions=[]), 5),
+        (ask.make("AlterConfigs", resources=[{"resource_type": 2, "resource_name": "marked"}] * 2), 2),
     ):
 
         def is_answered(connection: Asked, message: Message = message, version: int = version) -> bool:
