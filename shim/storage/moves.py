@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import os
+from contextlib import suppress
 from functools import partial
 
 from kafka_shim.errors import KafkaError
@@ -52,9 +53,9 @@ LONGEST_RETRY_MS = 60_000
 class _Move:
     """One move: the copy, whether it is to be begun anew (memory ended while it was made, or its new beginning failed),
     the fsync under way, how often it had to be tried, and the name that the source has if it could not get its own
-    back."""
+    back. Once the copy serves `left` is where the source was, and its name, until that is done with."""
 
-    __slots__ = ("fsyncing", "fsyncs", "future", "is_in_doubt", "retired", "retry_ms")
+    __slots__ = ("fsyncing", "fsyncs", "future", "is_in_doubt", "left", "retired", "retry_ms")
 
     def __init__(self, future: FutureLog) -> None:
         self.future = future
@@ -62,6 +63,7 @@ class _Move:
         self.fsyncing: Future[None] | None = None
         self.fsyncs = 0
         self.retired = ""
+        self.left: tuple[DataDir, str] | None = None
         self.retry_ms = 0
 
     def begin_anew(self) -> None:
@@ -101,7 +103,7 @@ class Moves:
 
     def arriving(self, data_dir: DataDir) -> list[Partition]:
         """Return the partitions that move to a directory."""
-        return [key for key, move in self._moves.items() if move.future.data_dir is data_dir]
+        return [key for key, move in self._moves.items() if move.future.data_dir is data_dir and move.left is None]
 
     def start(self, log: PartitionLog, target: DataDir) -> None:
         """Begin to move a partition. Raises OSError if the copy's directory cannot be made."""
@@ -123,6 +125,9 @@ class Moves:
         is all that has a name."""
         move = self._moves.get(key)
         if move is None:
+            return
+        if move.left is not None:
+            self._finish(key, move, move.left)
             return
         if move.retired and not move.future.source.is_closed:
             self._put_back(key, move)
@@ -153,7 +158,10 @@ class Moves:
     def stop(self) -> None:
         """Stop all moves at the broker's stop. The next start goes on with them."""
         self._scheduler.stop()
-        for key in list(self._moves):
+        for key, move in list(self._moves.items()):
+            if move.left is not None:
+                with suppress(MemoryError):  # the next start finds where the partition is
+                    self._finish(key, move, move.left)
             self._forget(key)
 
     def _forget(self, key: Partition) -> _Move | None:
@@ -190,6 +198,9 @@ class Moves:
         """Copy one slice, or complete the move. Returns the pause in ms until the next step."""
         future = move.future
         log = future.source
+        if move.left is not None:
+            self._finish(key, move, move.left)
+            return 0
         if move.retired:
             self._put_back(key, move)
         if log.is_closed:  # deleted; `cancel` comes too
@@ -254,6 +265,7 @@ class Moves:
             faults.reach("move.after_assign", topic=log.topic, partition=log.partition)
         live = target.partition_path(*key)
         retired = f"{source_dir.path}/{names.retired_name(*key, names.DELETE_DIR, self._services.clock.random)}"
+        left = source_dir, retired
         segments = [self._copy_of(segment, live) for segment in log.segments]
         try:
             # A start takes the copy, and removes the source, because of this record: a power cut must not take it back.
@@ -273,14 +285,21 @@ class Moves:
             raise
         # Nothing comes in between that needs memory: what is written from here on belongs to the copy.
         old, log.segments, log.directory = log.segments, segments, live
+        self._partitions.dir_of[log], move.left = target, left
         try:
             self._replaced(log, old)
         except MemoryError:
             log.fail(out_of_memory(), torn=True)  # once it is opened again, it is whole
+        self._finish(key, move, left)
+
+    def _finish(self, key: Partition, move: _Move, left: tuple[DataDir, str]) -> None:
+        """End a move whose copy serves. After a MemoryError it is to be called again."""
+        source_dir, retired = left
+        log, target = move.future.source, move.future.data_dir
         self._sync_renames([target.path, source_dir.path])
-        self._forget(key)
-        self._move_entries(key, log, source_dir, target)
+        self._move_entries(key, source_dir, target)
         self._services.removals.after(log.config.file_delete_delay_ms, partial(remove_tree, retired))
+        self._forget(key)
         logger.info("%s moved from %s to %s", log.name, source_dir.path, target.path)
 
     def _sync_renames(self, directories: list[str]) -> None:
@@ -331,21 +350,20 @@ class Moves:
         copy.max_timestamp_offset = segment.max_timestamp_offset
         return copy
 
-    def _move_entries(self, key: Partition, log: PartitionLog, source_dir: DataDir, target: DataDir) -> None:
+    def _move_entries(self, key: Partition, source_dir: DataDir, target: DataDir) -> None:
         """Move the partition's entries in the tables and checkpoints. They are written again periodically, so an error
         is only logged."""
-        self._partitions.dir_of[log] = target
-        source_dir.partitions.discard(key)
         target.partitions.add(key)
-        cleaned = source_dir.cleaner_offsets.pop(key, None)
-        if cleaned is not None:
-            target.cleaner_offsets[key] = cleaned
+        source_dir.partitions.discard(key)
+        if key in source_dir.cleaner_offsets:
+            target.cleaner_offsets[key] = source_dir.cleaner_offsets[key]
+            del source_dir.cleaner_offsets[key]
         for offsets in (source_dir.start_offsets, source_dir.recovery_points, target.start_offsets):
             offsets.pop(key, None)
         for data_dir in (target, source_dir):
             try:
                 self._checkpoints.write_start_offsets(data_dir, sync=False)
-                if cleaned is not None:
+                if key in target.cleaner_offsets:
                     data_dir.write_offsets(checkpoint.CLEANER_OFFSETS, data_dir.cleaner_offsets, sync=False)
             except OSError as err:
                 logger.warning("the checkpoints of %s cannot be written: %s", data_dir.path, err)

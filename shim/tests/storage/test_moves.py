@@ -26,6 +26,8 @@ from kafka_shim.storage.future_log import FutureLog
 from kafka_shim.storage.log import PartitionLog
 from kafka_shim.storage.logs import RECOVER_EVERY_MS, Logs
 from kafka_shim.storage.moves import SLICE_BYTES, THROTTLE, Moves
+from kafka_shim.storage.offset_checkpoints import OffsetCheckpoints
+from kafka_shim.storage.removals import Removals
 from kafka_shim.storage.segments import Segment
 from kafka_shim.tests.no_memory import no_memory_left
 from kafka_shim.tests.storage.conftest import NOW_MS, end, put, records, refused
@@ -919,7 +921,9 @@ def test_cordoning_every_directory_refuses_new_topics_and_is_recorded(node):
 
 
 @pytest.mark.parametrize("is_killed", [False, True])
-@pytest.mark.parametrize("failing", ["copy", "complete", "rename", "both renames", "replaced", "timer"])
+@pytest.mark.parametrize(
+    "failing", ["copy", "complete", "rename", "both renames", "replaced", "sync", "entries", "removal", "timer"]
+)
 def test_memory_that_ends_in_a_move_loses_nothing_and_the_move_ends(node, monkeypatch, failing, is_killed):
     log = node.make()
     expected = fill(log, 50)
@@ -948,6 +952,12 @@ def test_memory_that_ends_in_a_move_loses_nothing_and_the_move_ends(node, monkey
                 patch.setattr(FutureLog, "complete", refuse)
             case "replaced":
                 patch.setattr(Moves, "_replaced", refuse)
+            case "sync":
+                patch.setattr(Moves, "_sync_renames", refuse)
+            case "entries":
+                patch.setattr(OffsetCheckpoints, "write_start_offsets", no_memory_left)
+            case "removal":
+                patch.setattr(Removals, "after", refuse)
             case "timer":
                 patch.setattr(Scheduler, "after", refuse)
             case _:
@@ -966,6 +976,9 @@ def test_memory_that_ends_in_a_move_loses_nothing_and_the_move_ends(node, monkey
     node.clock.advance(2 * RECOVER_EVERY_MS)
     assert node.holder() == "b"
     assert records(node.log) == expected
+    node.clock.advance(node.config.log_segment_delete_delay_ms)
+    node.logs.services.flusher.sync_later([]).result()
+    assert [path.name for name in "ab" for path in (node.path / name).glob("t-0*")] == ["t-0"]
     node.stop()
     node.start()
     assert records(node.log) == expected
