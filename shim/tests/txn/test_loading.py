@@ -22,7 +22,7 @@ from kafka_shim.tests.txn.harness import Node, code_of, state_of
 from kafka_shim.turns import at_once
 from kafka_shim.txn.explain import REFUSED_IDS, Explanations
 from kafka_shim.txn.log import TransactionLog
-from kafka_shim.txn.transaction import FIELDS, ONGOING, Transaction
+from kafka_shim.txn.transaction import COMPLETE_COMMIT, FIELDS, ONGOING, Transaction
 from kafka_shim.wire_client import Connection
 
 ASKED = make("InitProducerId", transactional_id="t", transaction_timeout_ms=60_000)
@@ -207,3 +207,25 @@ def test_an_id_that_a_transaction_is_about_to_get_is_given_to_nobody_else(node: 
     log.write(log.slots["t"], Transaction(**{**fields, "next_producer_id": known}))
     node.restart()
     assert node.init("other")[0] == next_id
+
+
+@pytest.mark.parametrize("position", [61, 70], ids=["the length of a record", "its key"])
+def test_a_corrupt_batch_costs_what_it_holds_and_nothing_else(node: Node, position: int) -> None:
+    producer = node.init("app")
+    partition = node.coordinator.partition_for("app")
+    same = (f"id-{number}" for number in range(100))
+    other = node.init(next(name for name in same if node.coordinator.partition_for(name) == partition))
+    for _ in range(2):
+        node.produce("app", producer, "orders", 0, "a")
+        producer = node.end("app", producer, True)
+    batches = [batch.position for _, batch in node.logs.get(TRANSACTION_STATE_TOPIC, partition).batches()]
+    node.stop()
+    (path,) = node.path.glob(f"{TRANSACTION_STATE_TOPIC}-{partition}/*.log")
+    data = bytearray(path.read_bytes())
+    data[batches[-1] + position] ^= 0xFF  # the end of the second transaction, which is prepared again
+    path.write_bytes(data)
+    node.start()
+    assert state_of(node).state is COMPLETE_COMMIT
+    assert node.init("app") == (producer[0], producer[1] + 1)
+    assert other[0] in {one.producer_id for one in node.coordinator.transactions()}
+    assert node.visible("orders", 0) == ["a", "a"]
