@@ -336,13 +336,13 @@ class Completion:
             log = self._logs.find(topic, partition)
             if log is None and self._metadata.image.partition(topic, partition) is not None:
                 offline.append((topic, partition))
-                done.append(f"{topic}-{partition}: offline, it gets its marker when it is back")
+                done.append(f"{topic}-{partition}: offline, {_later(slot, topic, partition, 'when it is back')}")
                 continue
             try:
                 done.append(f"{topic}-{partition}: {self._resolve(log, slot, prepared, flushes)}")
             except KafkaError as error:
                 offline.append((topic, partition))
-                done.append(f"{topic}-{partition}: {error}, it gets its marker later")
+                done.append(f"{topic}-{partition}: {error}, {_later(slot, topic, partition, 'later')}")
         slot.unmarked, slot.stuck, slot.refused = dict.fromkeys(offline), "", NOTHING_REFUSED
         self.retries.done(slot)
 
@@ -385,6 +385,11 @@ class Completion:
         )
         _add(appended.flushed, flushes)
         return f"marked at coordinator epoch {coordinator_epoch}"
+
+
+def _later(slot: Slot, topic: str, partition: int, when: str) -> str:
+    """What comes of a partition without a forced marker: a retry writes one at this coordinator's epoch alone."""
+    return f"force it again {when}" if (topic, partition) in slot.refused else f"it gets its marker {when}"
 
 
 def _add(flush: Flush | None, flushes: list[Flush]) -> None:

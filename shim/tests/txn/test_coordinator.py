@@ -17,6 +17,7 @@ from kafka_shim.tests import descriptors
 from kafka_shim.tests.appends import append_as_client
 from kafka_shim.tests.txn.harness import Node, code_of, state_of
 from kafka_shim.txn.producer_ids import ProducerIds
+from kafka_shim.txn.retries import LONGEST_PAUSE_MS
 from kafka_shim.txn.transaction import (
     COMPLETE_ABORT,
     COMPLETE_COMMIT,
@@ -577,6 +578,29 @@ def test_resolve_does_not_give_up_a_partition_that_is_offline(node: Node) -> Non
     assert code_of(node.init, "app") is ErrorCode.CONCURRENT_TRANSACTIONS
     node.crash()
     assert node.visible("orders", 1) == ["b"]
+
+
+def test_resolve_says_which_partition_is_to_be_forced_again(node: Node) -> None:
+    """A retry writes its marker at this coordinator's epoch, which the other one's marker outranks."""
+    producer = node.init("app")
+    for partition in (0, 1):
+        node.produce("app", producer, "orders", partition, "a")
+    log = node.logs.get("orders", 0)
+    log.append_marker(*producer, log.leader_epoch + 5, False, 0, node.clock.now_ms())
+    node.produce("app", producer, "orders", 0, "b")
+    node.logs.get("orders", 1).fail(OSError(5, "Input/output error"))
+    node.end("app", producer, True)
+    node.faults.arm("log.before_write", "error", "KAFKA_STORAGE_ERROR", nth=1)
+    told = node.coordinator.resolve("app").response
+    assert told[0].startswith("orders-0: KAFKA_STORAGE_ERROR")
+    assert told[0].endswith(", force it again later")
+    assert told[1:] == ["orders-1: offline, it gets its marker when it is back", "still PrepareCommit"]
+    node.faults.disarm()
+    assert node.logs.reopen_offline()
+    node.clock.advance(LONGEST_PAUSE_MS)
+    assert state_of(node).partitions == {("orders", 0)}
+    assert node.coordinator.resolve("app").response[-1] == "now CompleteCommit"
+    assert (node.visible("orders", 0), node.visible("orders", 1)) == (["b"], ["a"])
 
 
 def test_there_is_nothing_to_resolve_in_a_healthy_transaction(node: Node) -> None:
