@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from contextlib import suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,23 +50,17 @@ class KeptPorts:
         """Until the next start no other program gets the ports: a bound socket that does not listen keeps each."""
         if self._sockets:
             return
-        from kafka_shim.listeners import EVERYWHERE  # once a broker has run it is there
+        from kafka_shim.listeners import EVERYWHERE, bound, bound_everywhere  # once a broker has run it is there
 
         for entry in filter(None, [*self.listen.split(","), *self.http.values()]):
             host, _, port = entry.rpartition("://")[2].rpartition(":")
             host = host.strip("[]")
-            # As `listeners.bind` does.
-            is_dual = host in EVERYWHERE and socket.has_dualstack_ipv6()
-            kept = socket.socket(socket.AF_INET6 if is_dual or ":" in host else socket.AF_INET, socket.SOCK_STREAM)
-            kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if is_dual:
-                kept.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-            try:
-                kept.bind(("::" if is_dual else host, int(port)))
-            except OSError:
-                kept.close()  # a name that has no address here, or several: the start will say so
-            else:
-                self._sockets.append(kept)
+            # A name that has no address here, or several: the start will say so.
+            with suppress(OSError):
+                family = socket.AF_INET6 if ":" in host else socket.AF_INET
+                self._sockets.append(
+                    bound_everywhere(int(port)) if host in EVERYWHERE else bound(family, (host, int(port)))
+                )
 
     def forget(self) -> None:
         """The broker has started, or is stopped for good."""

@@ -323,28 +323,36 @@ def has_name(listener: Listener) -> bool:
 
 def _bind(listener: Listener, addresses: Sequence[Address]) -> socket.socket:
     if listener.host in EVERYWHERE:
-        sock = _bind_everywhere(listener.port)
+        sock = bound_everywhere(listener.port)
         listener.host = listener.host or "0.0.0.0"
         return sock
     if not addresses:
         addresses = socket.getaddrinfo(listener.host, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     # As in Java one of IPv4 before those of IPv6: its clients look for no other of a name that has both.
     family, _, _, _, address = next((one for one in addresses if one[0] == socket.AF_INET), addresses[0])
+    return bound(family, address)
+
+
+def bound_everywhere(port: int) -> socket.socket:
+    """Bind IPv4 and IPv6 on one port if the system supports it, as a JVM does, also for `0.0.0.0`. Raises OSError."""
+    if not socket.has_dualstack_ipv6():
+        return bound(socket.AF_INET, ("", port))
+    return bound(socket.AF_INET6, ("::", port), is_dual=True)
+
+
+def bound(family: int, address: Any, *, is_dual: bool = False) -> socket.socket:
+    """Returns a bound socket that does not listen yet: a connection that came before its options are set would have
+    none of them. `is_dual`: one of IPv6 takes IPv4 too. Raises OSError."""
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if is_dual:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         sock.bind(address)
     except OSError:
         sock.close()
         raise
     return sock
-
-
-def _bind_everywhere(port: int) -> socket.socket:
-    """Bind IPv4 and IPv6 on one port if the system supports it, as a JVM does, also for `0.0.0.0`."""
-    if socket.has_dualstack_ipv6():
-        return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
-    return socket.create_server(("", port))
 
 
 def endpoints_of(listeners: Sequence[Listener]) -> list[tuple[str, str, int, int]]:

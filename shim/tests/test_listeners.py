@@ -35,3 +35,27 @@ def test_a_listener_on_every_address_takes_clients_of_both_families(host: str) -
             with Connection(f"[{dialled}]:{port}" if ":" in dialled else f"{dialled}:{port}") as client:
                 (found,) = metadata(client, "t").brokers
             assert (found.host, str(found.port)) == (dialled, port)
+
+
+@pytest.mark.parametrize("host", ["", "0.0.0.0", "127.0.0.1"])
+def test_a_socket_listens_once_it_has_its_options(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What connects before is served without them, as with Nagle's algorithm on."""
+    without: list[bool] = []
+    listen = socket.socket.listen
+
+    def listening(sock: socket.socket, *backlog: int) -> None:
+        without.append(not sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        listen(sock, *backlog)
+
+    monkeypatch.setattr(socket.socket, "listen", listening)
+    config = BrokerConfig.parse({"listeners": f"PLAINTEXT://{host}:0"})
+    bind(listeners_of(config)[0][0], config).close()
+    assert without == [False]
+
+
+def test_a_port_that_is_taken_everywhere_is_told_as_any_other() -> None:
+    config = BrokerConfig.parse({"listeners": "PLAINTEXT://0.0.0.0:0"})
+    with bind(listeners_of(config)[0][0], config) as sock:
+        config.listeners = f"PLAINTEXT://0.0.0.0:{sock.getsockname()[1]}"
+        with pytest.raises(OSError, match="Address already in use; "):
+            bind(listeners_of(config)[0][0], config)
