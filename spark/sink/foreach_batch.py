@@ -35,8 +35,9 @@ def exactly_once(
     ``query_id`` defaults to the streaming query's own id, which its checkpoint keeps. Give one only together with a
     checkpoint that is as long-lived: batch ids begin at 0 again with a new checkpoint, and rows of batches already
     written would be taken for repeats. So would those of a second query: the function refuses to write for it. Without
-    ``query_id`` several queries may share the function. Functions that write the batches of one query to several topics
-    need one each.
+    ``query_id`` several queries may share the function. Of functions that write the batches of one query to several
+    topics all but one need one. A function that has written keeps what it has: under another id it writes its last
+    batch again.
 
     Raises SinkError in a session of Spark Connect.
     """

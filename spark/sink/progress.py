@@ -211,10 +211,12 @@ def check_topic(progress: dict[int, TaskProgress], batch_id: int, topic: str | N
     """
     for task, done in progress.items():
         if done.batch_id == batch_id and done.topic not in (None, topic or ""):
+            first = done.topic or "the topics of its rows"
             raise TopicChangedError(
-                f"batch {batch_id} was written to {done.topic or 'the topics of its rows'} (task {task} has committed) "
-                f"and is asked for in {topic or 'the topics of its rows'}: functions that write the batches of a query "
-                f"to several topics need a query_id each; a query whose topic changes has to complete the batch before"
+                f"batch {batch_id} was written to {first} (task {task} has committed) and is asked for in "
+                f"{topic or 'the topics of its rows'}: of functions that write the batches of a query to several "
+                f"topics give a query_id of its own to each but that of {first}, which under another id would write "
+                f"this batch again; a query whose topic changes has to complete the batch before"
             )
 
 

@@ -348,9 +348,10 @@ def test_a_second_topic_of_a_query_is_refused_until_it_has_an_id_of_its_own(
     rows = session.range(0, 20, numPartitions=2).selectExpr("cast(id as string) as value")
     as_query(f"{name}query")
     foreach_batch.exactly_once(bootstrap, topic=topics[0])(rows, 0)
-    with pytest.raises(progress.TopicChangedError, match="need a query_id each"):
+    advice = f"each but that of {topics[0]}, which under another id would write this batch again"
+    with pytest.raises(progress.TopicChangedError, match=advice):
         foreach_batch.exactly_once(bootstrap, topic=topics[1])(rows, 0)
-    with pytest.raises(progress.TopicChangedError, match="need a query_id each"):
+    with pytest.raises(progress.TopicChangedError, match=advice):
         write_task([], TaskAddress(f"{name}query", 0, 0, 2), SinkOptions(bootstrap, None))
     second = foreach_batch.exactly_once(bootstrap, topic=topics[1], query_id=f"{name}second")
     for write in (foreach_batch.exactly_once(bootstrap, topic=topics[0]), second):
