@@ -24,6 +24,7 @@ class KeptPorts:
     def __init__(self) -> None:
         self.listen = ""
         self.http: dict[str, str] = {}
+        self._http_at = ""
         self._sockets: list[socket.socket] = []
 
     def note(self, listeners: str, bound: str) -> None:
@@ -37,6 +38,7 @@ class KeptPorts:
     def note_http(self, listener: str, bound: str) -> None:
         """As `note`, of the HTTP listener, if the broker has one. `bound` is its URL."""
         if bound:
+            self._http_at = bound
             self.http = {HTTP_LISTENER: f"{listener.rpartition(':')[0]}:{bound.rpartition(':')[2]}"}
 
     def apply(self, config: BrokerConfig) -> None:
@@ -52,19 +54,19 @@ class KeptPorts:
             return
         from kafka_shim.listeners import EVERYWHERE, bound, bound_everywhere  # once a broker has run it is there
 
-        for entry in filter(None, [*self.listen.split(","), *self.http.values()]):
+        for entry in filter(None, [*self.listen.split(","), self._http_at]):
             host, _, port = entry.rpartition("://")[2].rpartition(":")
             host = host.strip("[]")
+            # The HTTP listener has one family.
+            is_everywhere = host in EVERYWHERE and entry != self._http_at
             # A name that has no address here, or several: the start will say so.
             with suppress(OSError):
                 family = socket.AF_INET6 if ":" in host else socket.AF_INET
-                self._sockets.append(
-                    bound_everywhere(int(port)) if host in EVERYWHERE else bound(family, (host, int(port)))
-                )
+                self._sockets.append(bound_everywhere(int(port)) if is_everywhere else bound(family, (host, int(port))))
 
     def forget(self) -> None:
         """The broker has started, or is stopped for good."""
-        self.listen = ""
+        self.listen = self._http_at = ""
         self.http = {}
         for kept in self._sockets:
             kept.close()

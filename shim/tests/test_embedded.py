@@ -97,13 +97,18 @@ def test_the_address_of_metrics_is_told_and_kept(process):
 
 
 def test_the_port_of_metrics_is_held_from_a_kill_to_the_next_start():
-    with Broker(kafka_shim_http_listener="127.0.0.1:0", process=True) as broker:
+    """Of a listener on loopback IPv6 was held too, or nothing, where somebody had the port there."""
+    has_ipv6 = socket.has_dualstack_ipv6()
+    with Broker(kafka_shim_http_listener=":0", process=True) as broker:
         address = broker.http_address
-        broker.kill()
         host, port = address.removeprefix("http://").split(":")
-        with socket.socket() as other, pytest.raises(OSError, match="in use"):
-            other.bind((host, int(port)))
-        broker.start()
+        with socket.socket(socket.AF_INET6 if has_ipv6 else socket.AF_INET) as others:
+            others.bind(("::1" if has_ipv6 else "127.0.0.2", int(port)))
+            others.listen()
+            broker.kill()
+            with socket.socket() as other, pytest.raises(OSError, match="in use"):
+                other.bind((host, int(port)))
+            broker.start()
         assert broker.http_address == address
 
 
