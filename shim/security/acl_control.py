@@ -163,7 +163,7 @@ class AclControl:
             return
         ids = _stored(self._metadata)
         if self._take_index is None:
-            self._listener.change_acls(ids.keys() - self._ids.keys(), self._ids.keys() - ids.keys())
+            self._tell(ids.keys() - self._ids.keys(), self._ids.keys() - ids.keys())
             self._ids = ids
             return
         index = AclIndex()
@@ -172,10 +172,18 @@ class AclControl:
         self._replace(ids, index)
 
     def _take_over(self, added: dict[Acl, bytes], removed: dict[Acl, bytes]) -> None:
-        self._listener.change_acls(added, removed)
+        self._tell(added, removed)
         self._ids.update(added)
         for acl in removed:
             del self._ids[acl]
+
+    def _tell(self, added: Iterable[Acl], removed: Iterable[Acl]) -> None:
+        try:
+            self._listener.change_acls(added, removed)
+        except MemoryError:
+            raise
+        except Exception:  # of a user's class, as in Kafka: what is stored must not be stored again
+            logger.exception("the authorizer failed to take over a change of ACLs")
 
     def _replace(self, ids: dict[Acl, bytes], index: AclIndex) -> None:
         """Put an index in force. What follows is a task: nobody waits for a change that is taken over later."""

@@ -126,6 +126,25 @@ def test_acls_are_in_force_and_stored_once(
     assert asyncio.run(control.find(AclFilter(EVERY_ACL))) == []
 
 
+def test_an_acl_is_stored_once_and_deleted_although_the_authorizer_fails_to_take_it_over(
+    node: Opened, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each retry stored it again, and a deletion left all of them for the next start."""
+
+    class Failing:
+        def change_acls(self, added: Iterable[Acl], removed: Iterable[Acl]) -> None:
+            if added or removed:
+                raise ValueError("a bug of the user's class")
+
+    control = AclControl(node.store, node.clock, Failing())
+    for _ in range(2):
+        assert asyncio.run(control.create([acl(1)])) == [None]
+    assert "failed to take over" in caplog.text
+    assert len(node.store.image.acls) == 1
+    assert asyncio.run(control.delete([AclFilter(EVERY_ACL)])) == [[acl(1)]]
+    assert node.store.image.acls == {}
+
+
 def test_what_follows_a_change_of_many_acls_follows_a_late_one(
     node: Opened, memory_ends: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
