@@ -11,6 +11,8 @@ epochs. v6 is flexible. v10 a timeout for tiered look-ups, which is not used her
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from kafka_shim.api.partitions import check_leader_epoch
 from kafka_shim.authorization import authorized_in_steps
 from kafka_shim.errors import ErrorCode, KafkaError
@@ -33,6 +35,7 @@ REQUEST, RESPONSE = ListOffsetsRequest, ListOffsetsResponse
 ABANDONABLE = True
 
 NO_LEADER_EPOCH = -1
+_PARTITIONS = attrgetter("partitions")
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 _FIRST_VERSION = {
@@ -54,20 +57,16 @@ def handle(context: Context, request: ListOffsetsRequest) -> Steps[ListOffsetsRe
     denied: list[ListOffsetsTopic] = []
     names = [topic.name for topic in request.topics]
     allowed = yield from authorized_in_steps(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
-    repeated = yield from _repeated(request.topics, are_distinct=len(allowed) == len(names))
+    are_distinct = len(allowed) == len(names)
+    repeated = yield from _repeated(request.topics, are_distinct=are_distinct)
     isolation_level = request.isolation_level if request.replica_id == -1 else READ_UNCOMMITTED
-    by_name: dict[str, list[ListOffsetsPartitionResponse]] = {}
     for topic in request.topics:
         name = topic.name
         if name not in allowed:
             denied.append(topic)
             continue
-        if not topic.partitions:
-            continue
-        answers = by_name.get(name)
-        if answers is None:
-            by_name[name] = answers = []
-            response.topics.append(ListOffsetsTopicResponse(name=name, partitions=answers))
+        answers: list[ListOffsetsPartitionResponse] = []
+        response.topics.append(ListOffsetsTopicResponse(name=name, partitions=answers))
         for asked in topic.partitions:
             yield
             index = asked.partition_index
@@ -85,6 +84,15 @@ def handle(context: Context, request: ListOffsetsRequest) -> Steps[ListOffsetsRe
                 _find(context, name, asked, isolation_level, answer)
             except KafkaError as error:
                 answer.error_code = error.code
+    if not (are_distinct and all(map(_PARTITIONS, request.topics))):
+        by_name: dict[str, ListOffsetsTopicResponse] = {}
+        for told in response.topics:
+            if not told.partitions:
+                continue
+            if by_name.setdefault(told.name, told) is not told:
+                by_name[told.name].partitions += told.partitions
+            yield
+        response.topics = list(by_name.values())
     for topic in denied:
         response.topics.append((yield from _refusal(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED)))
     return response
