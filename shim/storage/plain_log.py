@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import errno
+from contextlib import suppress
 
 from kafka_shim.cext import segment as cext_segment
 from kafka_shim.storage import producers
@@ -40,10 +41,17 @@ class PlainLog(LocalLog):
 
     def _refuse_half_done(self, base_offset: int) -> KafkaError:
         """Take the partition offline after an append that found no memory on the way, and return the error to raise.
-        What it has written and counted is not known: the reopening cuts the files at `base_offset` and reads the state
-        anew."""
+        What it has written and counted is not known: the file is cut at `base_offset`, and the reopening reads the
+        state anew."""
         self.log_end_offset = base_offset
-        return self.fail(out_of_memory(), torn=True)
+        refusal = self.fail(out_of_memory(), torn=True)
+        self._cut_refused()
+        return refusal
+
+    def _cut_refused(self) -> None:
+        """Cut off what was refused: a stop or a kill may come before the reopening, which else does it."""
+        with suppress(OSError, MemoryError):
+            self.segments[-1].cut_refused(self.log_end_offset)
 
     def _take_back(self, base_offset: int, error: Exception) -> NoReturn:
         """Raise the error of an append of the broker's own. If memory ended in it, or it was complete as a fault point
@@ -57,9 +65,11 @@ class PlainLog(LocalLog):
     def _fail_written(self, error: Exception) -> NoReturn:
         """Take the partition offline whose file has a batch that a fault point refused, and raise its error: the next
         batch would follow that one with its offsets."""
-        if isinstance(error, OSError):
-            raise self.fail(error, torn=True) from error
-        self.fail(OSError(errno.EIO, str(error)), torn=True)
+        reason = error if isinstance(error, OSError) else OSError(errno.EIO, str(error))
+        refusal = self.fail(reason, torn=True)
+        self._cut_refused()
+        if reason is error:
+            raise refusal from error
         raise error
 
     def not_appended(self, base_offset: int, error: OSError | MemoryError) -> KafkaError:

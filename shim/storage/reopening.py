@@ -15,7 +15,6 @@ from kafka_shim.storage.regular_files import open_regular
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.storage.local_log import LocalLog
-    from kafka_shim.storage.segments import Segment
     from kafka_shim.storage.services import LogServices
 
 logger = logging.getLogger(__name__)
@@ -35,7 +34,7 @@ def reopen(log: LocalLog, services: LogServices) -> None:
     sync_round = log.sync_round
     try:
         if segments:
-            _cut_refused(segments[-1], end_offset)
+            segments[-1].cut_refused(end_offset)
         if log.sync_error is not None:
             for segment in segments[max(log.segment_at(log.recovery_point), 0) :]:
                 _write_again(segment.path(names.LOG))
@@ -77,23 +76,6 @@ def _require_metadata(log: LocalLog, end_offset: int) -> None:
     if log.topic == CLUSTER_METADATA_TOPIC and log.log_end_offset < end_offset:
         lost = f"the records from offset {log.log_end_offset} to {end_offset - 1}"
         raise OSError(errno.EIO, f"the disk lost {lost}, whose changes are in force until a restart")
-
-
-def _cut_refused(active: Segment, end_offset: int) -> None:
-    """Truncate the active segment after `end_offset`. The bytes there belong to appends that were refused, and recovery
-    must not load them."""
-    path = active.path(names.LOG)
-    try:
-        size_bytes = os.stat(path).st_size
-    except FileNotFoundError:
-        return
-    try:
-        found = active.find(end_offset)
-    finally:
-        active.abandon()
-    position = active.size_bytes if found is None else found[0]
-    if size_bytes > position:
-        os.truncate(path, position)
 
 
 def _write_again(path: str) -> None:

@@ -258,6 +258,22 @@ class Segment(SegmentFiles):
 
     # --- repair
 
+    def cut_refused(self, end_offset: int) -> None:
+        """Truncate the file of an abandoned active segment after `end_offset`. The bytes there belong to appends that
+        were refused, and recovery must not load them. Raises OSError."""
+        path = self.path(names.LOG)
+        try:
+            size_bytes = os.stat(path).st_size
+        except FileNotFoundError:
+            return
+        try:
+            found = self.find(end_offset)
+        finally:
+            self.abandon()
+        position = self.size_bytes if found is None else found[0]
+        if size_bytes > position:
+            os.truncate(path, position)
+
     def rebuild(
         self,
         interval_bytes: int,

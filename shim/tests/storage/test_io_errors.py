@@ -15,6 +15,7 @@ from kafka_shim.errors import DisconnectError, ErrorCode, KafkaError
 from kafka_shim.storage import names
 from kafka_shim.tests.appends import append_as_client, start_verification
 from kafka_shim.tests.descriptors import no_descriptor_left
+from kafka_shim.tests.no_memory import no_memory_left
 from kafka_shim.tests.storage.conftest import NOW_MS, Disk, batch, failing_loads, put, records, refused
 
 
@@ -93,6 +94,32 @@ def test_a_batch_that_a_fault_refused_behind_its_write_is_followed_by_none_at_it
         end_life()
         log = disk.open()
     assert records(log) == [(0, b"a"), (1, b"b"), (2, b"c")]
+
+
+@pytest.mark.parametrize("end_life", ["stop", "crash"])
+@pytest.mark.parametrize("action", ["error", "drop", "oserror", broken, no_memory_left])
+@pytest.mark.parametrize("way", ["of a client", "of the broker", "a marker"])
+def test_a_batch_that_a_fault_refused_is_gone_after_a_stop_before_the_reopening(
+    make_disk: Callable[..., Disk], way: str, action: Any, end_life: str
+) -> None:
+    disk = make_disk()
+    log = disk.open()
+    put(log, b"a")
+    put(log, b"b", pid=1, epoch=0, seq=0, txn=True)
+    for point in ("log.after_write",) if way == "of a client" else ("log.after_write", "log.after_append"):
+        disk.faults.arm(point, action, nth=1)
+        with pytest.raises((KafkaError, OSError, DisconnectError, RuntimeError)):
+            if way == "of a client":
+                put(log, b"refused")
+            elif way == "of the broker":
+                log.append_batch(batch(b"refused"), now_ms=NOW_MS)
+            else:
+                log.append_marker(1, 0, 0, False, 1, NOW_MS)
+        disk.faults.disarm()
+        getattr(disk, end_life)()
+        log = disk.open()
+        assert records(log) == [(0, b"a"), (1, b"b")]
+        assert log.last_stable_offset == 1, "the transaction has no marker"
 
 
 def test_write_that_cannot_be_cut_back_takes_the_partition_offline(
