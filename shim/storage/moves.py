@@ -9,6 +9,7 @@ next start of this broker or of Kafka takes that (`Loader.find_directories`; Kaf
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 from contextlib import suppress
@@ -276,7 +277,7 @@ class Moves:
                 if faults.armed:
                     faults.reach("move.between_renames", topic=log.topic, partition=log.partition)
                 os.rename(future.directory, live)
-            except (OSError, MemoryError) as err:
+            except Exception as err:
                 self._undo(log, move, retired, err)
                 raise
         except (OSError, KafkaError):
@@ -311,7 +312,7 @@ class Moves:
             logger.warning("the renames of a move are not on the disk yet: %s", err)
             self._services.flusher.sync_later(directories)
 
-    def _undo(self, log: PartitionLog, move: _Move, retired: str, reason: OSError | MemoryError) -> None:
+    def _undo(self, log: PartitionLog, move: _Move, retired: str, reason: Exception) -> None:
         """Give the source its name back. If that fails too, take the partition offline until `_put_back` can: the
         metadata still names the target, so that a start takes the copy, and nothing may be acknowledged that the copy
         has not."""
@@ -319,7 +320,9 @@ class Moves:
         try:
             os.rename(retired, log.directory)
         except (OSError, MemoryError):
-            log.fail(out_of_memory() if isinstance(reason, MemoryError) else reason, torn=True)
+            if not isinstance(reason, OSError):
+                reason = out_of_memory() if isinstance(reason, MemoryError) else OSError(errno.EIO, str(reason))
+            log.fail(reason, torn=True)
         else:
             move.retired = ""
 

@@ -15,7 +15,7 @@ import pytest
 
 from kafka_shim.clock import VirtualClock
 from kafka_shim.config import BrokerConfig, TopicConfig
-from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.errors import DisconnectError, ErrorCode, KafkaError
 from kafka_shim.faults import Faults
 from kafka_shim.metadata.assignments import RETRY_MS, Assignments
 from kafka_shim.metadata.store import MetadataStore
@@ -329,6 +329,25 @@ def test_waiting_readers_stay_with_the_partition(node):
     fill(log, 1, 10)
     assert woken == [11]
     assert b"".join(bytes(one) for one in view).count(b"9" * 20) == 1
+
+
+def broken(**_: object) -> None:
+    raise RuntimeError("of a test")
+
+
+@pytest.mark.parametrize("action", ["error", "oserror", "drop", broken, no_memory_left])
+@pytest.mark.parametrize("point", ["move.before_assign", "move.after_assign", "move.between_renames"])
+def test_a_fault_at_any_step_leaves_the_source_with_what_is_appended_then(node, point, action):
+    log = node.make()
+    expected = fill(log, 50)
+    node.faults.arm(point, action, nth=1)
+    node.move("b")
+    with suppress(DisconnectError, RuntimeError):
+        node.settle(lambda: node.faults.reached(point) > 0)
+    assert node.faults.reached(point) == 1
+    expected += fill(log, 10, 50)
+    node.crash()
+    assert records(node.log) == expected
 
 
 @pytest.mark.parametrize(
