@@ -59,7 +59,8 @@ class PlainLog(LocalLog):
         if isinstance(error, MemoryError):
             raise self._refuse_half_done(base_offset) from error
         if self.log_end_offset > base_offset:
-            self._refuse_half_done(base_offset)
+            self.log_end_offset = base_offset
+            self._fail_written(error)
         raise error
 
     def _fail_written(self, error: Exception) -> NoReturn:

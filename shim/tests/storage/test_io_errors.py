@@ -96,6 +96,19 @@ def test_a_batch_that_a_fault_refused_behind_its_write_is_followed_by_none_at_it
     assert records(log) == [(0, b"a"), (1, b"b"), (2, b"c")]
 
 
+@pytest.mark.parametrize("point", ["log.after_write", "log.after_append"])
+def test_an_error_of_the_system_behind_a_write_is_told_as_one_of_the_storage(
+    make_disk: Callable[..., Disk], caplog: pytest.LogCaptureFixture, point: str
+) -> None:
+    disk = make_disk()
+    log = disk.open()
+    disk.faults.arm(point, "oserror", "EIO", nth=1)
+    with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+        log.append_batch(batch(b"refused"), now_ms=NOW_MS)
+    (line,) = [line for line in caplog.messages if "offline" in line]
+    assert os.strerror(errno.EIO) in line
+
+
 @pytest.mark.parametrize("end_life", ["stop", "crash"])
 @pytest.mark.parametrize("action", ["error", "drop", "oserror", broken, no_memory_left])
 @pytest.mark.parametrize("way", ["of a client", "of the broker", "a marker"])
