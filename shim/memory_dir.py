@@ -102,10 +102,14 @@ def _free_bytes(place: Path) -> int:
 
 
 def _forget() -> None:
-    """In a forked child: the directories and their locks belong to the parent, which outlives a child's SIGTERM."""
+    """In a forked child: the directories and their locks belong to the parent, which outlives a child's SIGTERM. That
+    ends the child at once, as without a broker: a handler in Python waits for as long as a child waits that began to
+    just when the signal came, and a `multiprocessing.Pool` that ends it waits for it."""
     for owner in _owned.values():
         os.close(owner)
     _owned.clear()
+    if signal.getsignal(signal.SIGTERM) is _terminated:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 os.register_at_fork(after_in_child=_forget)

@@ -127,6 +127,51 @@ print("ready", flush=True)
     assert list(place.iterdir()) == []
 
 
+@pytest.mark.parametrize("thread", ["main", "other"])
+def test_sigterm_ends_a_forked_child_also_while_it_runs_no_python(place, thread):
+    code = f"""
+import io, os, signal, threading
+class Stuck(io.RawIOBase):
+    def writable(self):
+        return True
+    def write(self, data):
+        writing.set()
+        free.wait()
+        return len(data)
+writing, free = threading.Event(), threading.Event()
+stream = io.BufferedWriter(Stuck())
+writer = threading.Thread(target=lambda: (stream.write(b"x"), stream.flush()), daemon=True)
+def fork():
+    told, tell = os.pipe()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)  # as it would wait for ever
+        os.write(tell, b"x")
+        stream.flush()  # a wait that no signal interrupts
+    os.read(told, 1)
+    os.kill(child, signal.SIGTERM)
+    ends.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+ends = []
+with Broker() as broker:
+    assert signal.getsignal(signal.SIGTERM) is memory_dir._terminated
+    writer.start()
+    writing.wait()
+    if "{thread}" == "main":
+        fork()
+    else:
+        other = threading.Thread(target=fork)
+        other.start()
+        other.join()
+    assert ends == [-signal.SIGTERM], ends
+    assert signal.getsignal(signal.SIGTERM) is memory_dir._terminated
+    assert broker.topics() == []
+    free.set()
+    writer.join()
+print("ready", flush=True)
+"""
+    assert python(code, place).wait(120) == 0
+
+
 @pytest.mark.parametrize("process", [False, True])
 def test_a_forked_child_that_leaves_the_block_of_a_broker_leaves_the_broker_to_its_parent(place, process):
     code = f"""
