@@ -26,7 +26,10 @@ class TextLines(logging.Formatter):
     have line ends, and must not make an entry of its own."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], super().format(record)).replace("\n", "\n  ")
+        text = super().format(record)
+        if text.isprintable():  # nearly always, and sooner said than by the expression
+            return text
+        return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text).replace("\n", "\n  ")
 
 
 class JsonLines(logging.Formatter):
