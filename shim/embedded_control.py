@@ -168,10 +168,20 @@ def _hold_log() -> None:
     _forking.locks = []
     if not _brokers:
         return
+    # Not for ever: nobody may read the stream, and a handler may call another one. Logging's own lock comes first, as
+    # where logging is configured: this thread is about to wait for it, without an end.
+    if not _hold(logging._lock):  # type: ignore[attr-defined]
+        return
     for handler in _handlers():
-        # Not for ever: nobody may read the stream, and a handler may call another one.
-        if handler.lock is not None and handler.lock.acquire(timeout=LOG_SECONDS):
-            _forking.locks.append(handler.lock)
+        if handler.lock is not None:
+            _hold(handler.lock)
+
+
+def _hold(lock: Any) -> bool:
+    if not lock.acquire(timeout=LOG_SECONDS):
+        return False
+    _forking.locks.append(lock)
+    return True
 
 
 def _handlers() -> list[logging.Handler]:

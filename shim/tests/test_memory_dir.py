@@ -272,6 +272,36 @@ print("ready", flush=True)
     assert python(code, place).wait(120) == 0
 
 
+def test_a_fork_beside_a_thread_that_configures_logging_goes_on():
+    """The fork held the handlers' locks and waited for logging's own, which that thread held while it waited for one of
+    theirs."""
+    code = """
+import logging, os, threading
+handled, configuring = threading.Event(), threading.Event()
+os.register_at_fork(before=handled.set)  # runs between the broker's and logging's own
+from kafka_shim import Broker
+from kafka_shim.embedded_control import STDERR
+def configure():
+    with logging._lock:
+        configuring.set()
+        handled.wait()
+        with STDERR.lock:
+            pass
+broker = Broker()
+thread = threading.Thread(target=configure, daemon=True)
+thread.start()
+configuring.wait()
+child = os.fork()
+if child == 0:
+    logging.warning("of the child")
+    os._exit(0)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+thread.join()
+logging.warning("of the parent")
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
 def test_a_forked_child_is_told_that_the_thread_of_the_broker_is_not_here(place):
     code = """
 import os, traceback
