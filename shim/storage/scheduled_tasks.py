@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import logging
 
-from kafka_shim.errors import KafkaError
+from kafka_shim.errors import DisconnectError, KafkaError
 from kafka_shim.scheduler import Scheduler, Slice
 from kafka_shim.storage import reopening, retention
 from kafka_shim.storage.open_files import OUT_OF_RESOURCES
@@ -142,7 +142,7 @@ class ScheduledTasks:
         except OSError as err:
             log.fail(err)
             return 0
-        except KafkaError as err:
+        except (KafkaError, DisconnectError) as err:
             _refused(log, err)
             return 0
 
@@ -154,7 +154,7 @@ class ScheduledTasks:
         except OSError as err:
             log.fail(err)
             return None
-        except KafkaError as err:
+        except (KafkaError, DisconnectError) as err:
             _refused(log, err)
             return None
 
@@ -214,9 +214,9 @@ class ScheduledTasks:
                 part.begin()
 
 
-def _refused(log: PartitionLog, error: KafkaError) -> None:
+def _refused(log: PartitionLog, error: KafkaError | DisconnectError) -> None:
     """A fault point made the roll fail: the other partitions have their retention even so."""
-    logger.warning("retention of %s failed: %s", log.name, error)
+    logger.warning("retention of %s failed: %r", log.name, error)
 
 
 def _has_old_segments(log: PartitionLog) -> bool:

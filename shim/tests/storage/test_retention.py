@@ -77,9 +77,10 @@ def test_a_full_disk_keeps_no_more_than_the_active_segment(make_disk: Callable[.
 
 
 @pytest.mark.parametrize("point", ["log.before_roll", "log.after_roll"])
+@pytest.mark.parametrize("action", ["error", "drop"])
 @pytest.mark.parametrize("by_timer", [False, True])
 def test_a_fault_at_a_roll_keeps_no_other_partition_from_its_retention(
-    make_disk: Callable[..., Disk], by_timer: bool, point: str
+    make_disk: Callable[..., Disk], by_timer: bool, action: str, point: str
 ) -> None:
     """Nor does it end the advance of a virtual clock."""
     disk = make_disk({**SEGMENT, "retention.ms": str(HOUR_MS)})
@@ -87,7 +88,7 @@ def test_a_fault_at_a_roll_keeps_no_other_partition_from_its_retention(
     logs = [log, disk.logs.create("u", TOPIC_ID, 0, log.config)]
     for log in logs:
         fill(log)
-    disk.faults.arm(point, "error", nth=1)
+    disk.faults.arm(point, action, nth=1)
     if by_timer:
         disk.logs.run_periodically()
         disk.clock.advance(HOUR_MS + 600_000)
