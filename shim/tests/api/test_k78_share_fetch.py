@@ -339,6 +339,37 @@ def test_no_more_sessions_than_the_limit():
             assert two.fetch().error_code == 0
 
 
+@pytest.mark.parametrize("is_refused", [False, True])
+def test_waiting_members_do_not_hold_the_clock_up_at_each_end_of_their_waits(is_refused: bool):
+    """Nor those whose sessions are too many. They ask again at once, on the machine's time."""
+    limits = {"group_share_max_share_sessions": 1, "group_share_max_size": 1} if is_refused else {}
+    with Broker(clock="virtual", **limits) as broker:
+        with Connection(broker.bootstrap_servers, timeout_s=PATIENCE_S) as client:
+            topic_id = make_topic(client, "t", 1)
+        open_share(broker, GROUP, topic_id)
+        found, is_over = [], threading.Event()
+        code = ErrorCode.SHARE_SESSION_LIMIT_REACHED if is_refused else ErrorCode.NONE
+
+        def poll(member: ShareMember) -> None:
+            while not is_over.is_set():
+                found.append(member.fetch(max_wait_ms=500).error_code)
+
+        with ShareMember(broker, GROUP, "m1", topic_id) as one, ShareMember(broker, GROUP, "m2", topic_id) as two:
+            if is_refused:
+                assert one.fetch().error_code == 0
+            polling = threading.Thread(target=poll, args=(two,))
+            polling.start()
+            until(broker, lambda: len(broker.state.parked) == 1)
+            broker.clock.advance("10h")
+            count = len(found)
+            is_over.set()
+            while polling.is_alive():
+                broker.clock.advance("1s")
+                polling.join(0.01)
+    assert set(found) == {code}
+    assert count <= 12
+
+
 def test_a_deleted_topic(broker: Broker, client: Connection, member: ShareMember):
     from kafka_shim.protocol.messages.delete_topics_request import DeleteTopicsRequest
 
