@@ -104,15 +104,31 @@ def _free_bytes(place: Path) -> int:
 def _forget() -> None:
     """In a forked child: the directories and their locks belong to the parent, which outlives a child's SIGTERM. That
     ends the child at once, as without a broker: a handler in Python waits for as long as a child waits that began to
-    just when the signal came, and a `multiprocessing.Pool` that ends it waits for it."""
+    just when the signal came."""
     for owner in _owned.values():
         os.close(owner)
     _owned.clear()
     if signal.getsignal(signal.SIGTERM) is _terminated:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    _let_sigterm()
 
 
-os.register_at_fork(after_in_child=_forget)
+def _hold_sigterm() -> None:
+    """Before a fork: a SIGTERM that reaches the child before `_forget` waits for it. Python forgets in a new child what
+    its handlers have still to be told."""
+    _mask.former = None
+    if signal.getsignal(signal.SIGTERM) is _terminated:
+        _mask.former = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM,))
+
+
+def _let_sigterm() -> None:
+    if _mask.former is not None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, _mask.former)
+
+
+# The mask of signals of a thread that forks, as it was.
+_mask = threading.local()
+os.register_at_fork(before=_hold_sigterm, after_in_parent=_let_sigterm, after_in_child=_forget)
 
 
 def remove_at_end() -> None:

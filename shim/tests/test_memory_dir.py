@@ -172,6 +172,27 @@ print("ready", flush=True)
     assert python(code, place).wait(120) == 0
 
 
+def test_a_sigterm_that_comes_as_a_child_is_made_ends_it_and_leaves_the_broker_its_data():
+    """The handler of the parent ran in the child, before it had forgotten the directories; or Python forgot the signal,
+    for which a `multiprocessing.Pool` then waited."""
+    code = """
+import os, signal
+os.register_at_fork(after_in_child=lambda: os.kill(os.getpid(), signal.SIGTERM))  # runs before the broker's own
+from kafka_shim import Broker
+with Broker() as broker:
+    broker.produce("t", "a")
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGTERM
+    assert broker.data_dir.is_dir()
+    broker.restart()
+    assert [one.text for one in broker.consume("t")] == ["a"]
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == set()
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
 @pytest.mark.parametrize("process", [False, True])
 def test_a_forked_child_that_leaves_the_block_of_a_broker_leaves_the_broker_to_its_parent(place, process):
     code = f"""

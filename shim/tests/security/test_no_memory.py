@@ -126,16 +126,16 @@ def test_acls_are_in_force_and_stored_once(
     assert asyncio.run(control.find(AclFilter(EVERY_ACL))) == []
 
 
+class Failing:
+    def change_acls(self, added: Iterable[Acl], removed: Iterable[Acl]) -> None:
+        if added or removed:
+            raise ValueError("a bug of the user's class")
+
+
 def test_an_acl_is_stored_once_and_deleted_although_the_authorizer_fails_to_take_it_over(
     node: Opened, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Each retry stored it again, and a deletion left all of them for the next start."""
-
-    class Failing:
-        def change_acls(self, added: Iterable[Acl], removed: Iterable[Acl]) -> None:
-            if added or removed:
-                raise ValueError("a bug of the user's class")
-
     control = AclControl(node.store, node.clock, Failing())
     for _ in range(2):
         assert asyncio.run(control.create([acl(1)])) == [None]
