@@ -9,7 +9,6 @@ import logging
 import os
 import time
 from contextlib import suppress
-from functools import partial
 
 from kafka_shim.api import TABLE
 from kafka_shim.api.fetch_sessions import FetchSessionCache
@@ -79,6 +78,8 @@ class Server:
         broker.batch_checks = BatchChecks(broker.clock)
         self._registry = Registry(broker)
         self._socket_server = SocketServer(broker, self._registry)
+        # When the stop began.
+        self._stopping_ns = 0
 
     # --- start
 
@@ -284,9 +285,9 @@ class Server:
     async def stop(self) -> None:
         """Stop accepting, respond to requests in progress, close everything, and sync the logs."""
         self.broker.stopping = True
-        started_ns = time.monotonic_ns()
+        self._stopping_ns = started_ns = time.monotonic_ns()
         logger.info("stopping, connections: %d", len(self._registry.connections))
-        for step in self._stop_steps(started_ns):
+        for step in self._stop_steps():
             try:
                 if (waits := step()) is not None:
                     await waits
@@ -295,13 +296,14 @@ class Server:
         state = "all logs are closed" if _is_clean(self.broker.logs) else "the next start recovers the logs named above"
         logger.info("stopped in %.0f ms, %s", (time.monotonic_ns() - started_ns) / 1e6, state)
 
-    def _stop_steps(self, started_ns: int) -> Iterator[Callable[[], Any]]:
-        """Yield what a stop does, in order. What a step returns, if anything, is to be awaited."""
+    def _stop_steps(self) -> Iterator[Callable[[], Any]]:
+        """Yield what a stop does, in order. What a step returns, if anything, is to be awaited. Only steps may fail: an
+        error between two of them would end the rest."""
         broker = self.broker
         if self._monitor is not None:
             yield self._monitor.leaves
         if broker.faults.armed:
-            yield partial(broker.faults.reach, "server.stopping")
+            yield self._reach_stopping
         yield broker.faults.end
         yield self._socket_server.close
         yield self._socket_server.opened  # `_drain` closes connections
@@ -313,8 +315,7 @@ class Server:
             yield broker.share_partitions.stop
         yield broker.share_state.stop
         yield self._drain
-        left_s = DRAIN_SECONDS - (time.monotonic_ns() - started_ns) / 1e9
-        yield partial(settle, broker.transactions, max(left_s, FLUSH_SECONDS))
+        yield self._settle
         yield broker.transactions.stop
         yield broker.batch_checks.stop
         yield self._socket_server.stop
@@ -330,6 +331,13 @@ class Server:
         if self._console is not None:
             yield self._console.close
         yield broker.logs.stop
+
+    def _reach_stopping(self) -> None:
+        self.broker.faults.reach("server.stopping")
+
+    async def _settle(self) -> None:
+        left_s = DRAIN_SECONDS - (time.monotonic_ns() - self._stopping_ns) / 1e9
+        await settle(self.broker.transactions, max(left_s, FLUSH_SECONDS))
 
     def _wake_parked(self) -> None:
         for waiter in list(self.broker.parked):

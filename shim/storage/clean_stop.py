@@ -4,9 +4,12 @@ clean (Kafka: LogManager.shutdown)."""
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kafka_shim.storage.data_dir import DataDir
     from kafka_shim.storage.flusher import Flusher
     from kafka_shim.storage.log import PartitionLog
@@ -35,8 +38,10 @@ def close_all(
             log.retire()
         else:
             closed.append(log)
-    synced = _sync(unsynced, log_dirs, flusher)
-    flusher.stop()
+    try:
+        synced = _sync(unsynced, log_dirs, flusher)
+    finally:
+        flusher.stop()
     whole = {log for log in closed if not log.is_offline and log.sync_error is None}
     unclean = {partitions.dir_of.get(log, log_dirs.metadata_dir) for log in logs if log not in whole}
     # A partition that was not loaded is as clean as at the start, unless an attempt to load it failed, or it got the
@@ -49,6 +54,15 @@ def close_all(
     for log in whole if synced else ():
         log.closed()
     return set(log_dirs.live) - unclean if synced else set()
+
+
+def attempt(step: Callable[[], object]) -> None:
+    """Take a step of the stop. What fails there, as for lack of memory, ends none of the rest."""
+    try:
+        step()
+    except Exception:
+        with suppress(MemoryError):
+            logger.exception("a step of the stop failed, the next start recovers what it left")
 
 
 def _sync(paths: list[str], log_dirs: LogDirs, flusher: Flusher) -> bool:

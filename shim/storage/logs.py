@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+from functools import partial
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.internal_topics import CLUSTER_METADATA_TOPIC, CLUSTER_METADATA_TOPIC_ID
@@ -367,23 +368,30 @@ class Logs:
 
     def stop(self) -> None:
         """Stop cleanly: flush and close all partitions, write checkpoints, snapshots and the clean-shutdown file,
-        unlock the directories. A start that failed before it looked for partitions left them as they were. Blocks."""
-        self.tasks.stop()
-        self.moves.stop()
-        self.cleaner.stop()
-        clean = clean_stop.close_all(self.partitions, self.metadata_log, self.log_dirs, self.services.flusher)
-        self._directories.retire_all()
-        self.services.removals.cancel_all()
+        unlock the directories. A start that failed before it looked for partitions left them as they were. Blocks. What
+        fails ends none of the rest: the directories are free afterwards."""
+        for step in (self.tasks.stop, self.moves.stop, self.cleaner.stop):
+            clean_stop.attempt(step)
+        clean: set[DataDir] = set()
+
+        def close() -> None:
+            clean.update(clean_stop.close_all(self.partitions, self.metadata_log, self.log_dirs, self.services.flusher))
+
+        for step in (close, self._directories.retire_all, self.services.removals.cancel_all):
+            clean_stop.attempt(step)
         for data_dir in self.dirs:
-            try:
-                if self.partitions.lookup is not None:
-                    self.checkpoints.write(data_dir, sync=True)
-                if data_dir in clean and (self.partitions.lookup is not None or data_dir.was_clean):
-                    data_dir.mark_clean(self.broker_epoch)
-            except OSError as err:
-                logger.warning("%s cannot be marked as cleanly stopped: %s", data_dir.path, err)
+            clean_stop.attempt(partial(self._mark, data_dir, is_clean=data_dir in clean))
         for data_dir in self.log_dirs.every:
             data_dir.unlock()
+
+    def _mark(self, data_dir: DataDir, *, is_clean: bool) -> None:
+        try:
+            if self.partitions.lookup is not None:
+                self.checkpoints.write(data_dir, sync=True)
+            if is_clean and (self.partitions.lookup is not None or data_dir.was_clean):
+                data_dir.mark_clean(self.broker_epoch)
+        except OSError as err:
+            logger.warning("%s cannot be marked as cleanly stopped: %s", data_dir.path, err)
 
     # --- describe
 

@@ -31,7 +31,11 @@ from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.coordinator import GroupCoordinator
 from kafka_shim.metadata.store import MetadataStore
 from kafka_shim.security import scram_credentials
-from kafka_shim.storage.data_dir import CLEAN_SHUTDOWN
+from kafka_shim.storage.data_dir import CLEAN_SHUTDOWN, DataDir
+from kafka_shim.storage.flusher import Flusher
+from kafka_shim.storage.moves import Moves
+from kafka_shim.storage.offset_checkpoints import OffsetCheckpoints
+from kafka_shim.storage.removals import Removals
 from kafka_shim.storage.results import StorageError
 from kafka_shim.targets.waiting import right_answer, wait_until
 from kafka_shim.tests.descriptors import none_left
@@ -338,6 +342,29 @@ def test_a_step_of_a_stop_that_finds_no_memory_ends_none_of_the_rest(
             patch.setattr(part, step, no_memory_left)
             broker.stop()
         assert (tmp_path / CLEAN_SHUTDOWN).exists()
+        broker.start()
+        assert [record.text for record in broker.consume("t")] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("part", "step"),
+    [
+        (OffsetCheckpoints, "write"),
+        (DataDir, "mark_clean"),
+        (Moves, "stop"),
+        (Flusher, "sync_all"),
+        (Removals, "cancel_all"),
+    ],
+)
+def test_a_step_of_the_stop_of_the_logs_that_finds_no_memory_leaves_no_directory_locked(
+    part: type, step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    with Broker(data_dir=tmp_path) as broker:
+        broker.produce("t", "a")
+        with monkeypatch.context() as patch:
+            patch.setattr(part, step, no_memory_left)
+            broker.stop()
+        assert (tmp_path / CLEAN_SHUTDOWN).exists() == (part in (Moves, Removals))
         broker.start()
         assert [record.text for record in broker.consume("t")] == ["a"]
 
