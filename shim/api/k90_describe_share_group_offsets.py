@@ -23,7 +23,7 @@ from kafka_shim.security.acl import AclOperation, ResourceType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from kafka_shim.broker import Broker
     from kafka_shim.context import Context
@@ -91,13 +91,18 @@ def _these(
             hidden.append((yield from _without_state(entry.topic_name, entry.partitions, code)))
         elif topic is None:
             unknown.append((yield from _without_state(entry.topic_name, entry.partitions, ErrorCode.NONE)))
-        elif not wanted.group_id or min(entry.partitions, default=-1) < 0:
+        elif not wanted.group_id or not entry.partitions:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, UNEXPECTED)  # Kafka fails to ask for their states
         else:
-            asked.setdefault(topic, {}).update(dict.fromkeys(entry.partitions))
+            partitions = asked.setdefault(topic, {})
+            for partition in entry.partitions:
+                yield
+                if partition < 0:
+                    raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, UNEXPECTED)  # nor for those of one below 0
+                partitions[partition] = None
     known = []
     for topic, partitions in asked.items():
-        known.append((yield from _topic(broker, wanted.group_id, topic, list(partitions))))
+        known.append((yield from _topic(broker, wanted.group_id, topic, partitions)))
     return [*known, *unknown, *hidden]
 
 
@@ -117,7 +122,7 @@ def _without_state(
 
 
 def _topic(
-    broker: Broker, group_id: str, topic: Topic, partitions: Sequence[int]
+    broker: Broker, group_id: str, topic: Topic, partitions: Iterable[int]
 ) -> Steps[DescribeShareGroupOffsetsResponseTopic]:
     answer = DescribeShareGroupOffsetsResponseTopic(topic_name=topic.name, topic_id=topic.topic_id)
     for partition in partitions:

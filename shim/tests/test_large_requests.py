@@ -266,6 +266,24 @@ def test_no_turn_is_long(request_: Any, version: int, monkeypatch: pytest.Monkey
     assert max(turns) < sum(turns) / 4
 
 
+@pytest.mark.alone
+def test_no_turn_is_long_where_one_partition_is_named_a_million_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All were put into a table in one turn."""
+    topics = [{"topic_name": "t", "partitions": [0] * 1_000_000}]
+    request = make("DescribeShareGroupOffsets", groups=[{"group_id": "g", "topics": topics}])
+
+    def work(running: Broker) -> None:
+        with Connection(running.bootstrap_servers, timeout_s=120) as client:
+            if not running.topics():
+                make_topic(client, "t")
+            (topic,) = client.request(request, 0).groups[0].topics
+            assert len(topic.partitions) == 1
+
+    turns = turns_s(work, monkeypatch)
+    print(f"the longest turn took {1000 * max(turns):.1f} ms of {1000 * sum(turns):.1f}")
+    assert max(turns) < sum(turns) / 4
+
+
 # --- turns
 
 
