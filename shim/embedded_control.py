@@ -33,8 +33,16 @@ OWN_THREAD = "the broker's own thread cannot wait for itself: call this on anoth
 LOG_SECONDS = 1.0
 # Who writes to stderr beside the log holds its lock, which logging makes anew in a forked child.
 STDERR = logging.Handler()
-# The locks that a thread holds which forks.
-_forking = threading.local()
+
+
+class _Forking(threading.local):
+    """The locks that a thread holds which forks."""
+
+    def __init__(self) -> None:
+        self.locks: list[Any] = []
+
+
+_forking = _Forking()
 # A thread that a forked child does not have may hold the lock of one.
 _brokers: WeakSet[Broker] = WeakSet()
 # In a forked child: the loops of its parent's brokers. Nobody runs them here.
@@ -165,7 +173,6 @@ def _forked() -> None:
 def _hold_log() -> None:
     """Have no thread write a log line during the fork. The stream's own lock would stay held in the child, which stands
     still as soon as it writes or flushes that stream, as a child of multiprocessing does at its end."""
-    _forking.locks = []
     if not _brokers:
         return
     # Not for ever: nobody may read the stream, and a handler may call another one. Logging's own lock comes first, as
@@ -178,10 +185,11 @@ def _hold_log() -> None:
 
 
 def _hold(lock: Any) -> bool:
-    if not lock.acquire(timeout=LOG_SECONDS):
-        return False
-    _forking.locks.append(lock)
-    return True
+    _forking.locks.append(lock)  # first: a handler of a signal may raise once it is held
+    if lock.acquire(timeout=LOG_SECONDS):
+        return True
+    _forking.locks.pop()
+    return False
 
 
 def _handlers() -> list[logging.Handler]:
@@ -196,13 +204,15 @@ def _handlers() -> list[logging.Handler]:
 
 
 def _leave_log() -> None:
-    for lock in _forking.locks:
+    while locks := _forking.locks:
         with suppress(RuntimeError):  # logging has made it anew, in a child
-            lock.release()
-    _forking.locks = []
+            locks[-1].release()
+        locks.pop()
 
 
 os.register_at_fork(before=_hold_log, after_in_parent=_leave_log, after_in_child=_leave_log)
+# Once more: a handler of a signal, as that of Ctrl-C, may raise as soon as the first of them begins.
+os.register_at_fork(after_in_parent=_leave_log, after_in_child=_leave_log)
 os.register_at_fork(after_in_child=_forked)
 
 

@@ -116,19 +116,27 @@ def _forget() -> None:
 def _hold_sigterm() -> None:
     """Before a fork: a SIGTERM that reaches the child before `_forget` waits for it. Python forgets in a new child what
     its handlers have still to be told."""
-    _mask.former = None
     if signal.getsignal(signal.SIGTERM) is _terminated:
-        _mask.former = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM,))
+        _mask.former = signal.pthread_sigmask(signal.SIG_BLOCK, ())  # known before anything changes, whatever comes
+        signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM,))
 
 
 def _let_sigterm() -> None:
     if _mask.former is not None:
         signal.pthread_sigmask(signal.SIG_SETMASK, _mask.former)
+        _mask.former = None
 
 
-# The mask of signals of a thread that forks, as it was.
-_mask = threading.local()
+class _Mask(threading.local):
+    """The mask of signals of a thread that forks, as it was."""
+
+    former: set[int] | set[signal.Signals] | None = None
+
+
+_mask = _Mask()
 os.register_at_fork(before=_hold_sigterm, after_in_parent=_let_sigterm, after_in_child=_forget)
+# Once more: a handler of another signal, as that of Ctrl-C, may raise as soon as the first of them begins.
+os.register_at_fork(after_in_parent=_let_sigterm, after_in_child=_let_sigterm)
 
 
 def remove_at_end() -> None:

@@ -193,6 +193,43 @@ with Broker() as broker:
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
 
 
+@pytest.mark.parametrize("first", ["memory_dir", "embedded_control"])
+@pytest.mark.parametrize("when", ["as SIGTERM is held", "as it is let"])
+def test_ctrl_c_that_comes_as_a_child_is_made_leaves_no_signal_blocked_and_no_lock_held(first, when):
+    """SIGTERM stayed blocked for good, in the child too, or other threads stood still at their next log line."""
+    code = f"""
+import _thread, logging, os, signal, sys, threading
+if "{when}" == "as it is let":
+    os.register_at_fork(after_in_parent=_thread.interrupt_main)  # the broker's own come next
+sys.unraisablehook = lambda _: None
+from kafka_shim import {first}, memory_dir, embedded_control
+from kafka_shim import Broker
+memory_dir.remove_at_end()
+broker = Broker()
+mask = signal.pthread_sigmask
+def interrupted(how, signals):
+    found = mask(how, signals)
+    if how == signal.SIG_BLOCK and signals and "{when}" == "as SIGTERM is held":
+        raise KeyboardInterrupt
+    return found
+signal.pthread_sigmask = interrupted
+child = os.fork()
+if child == 0:
+    os._exit(bool(mask(signal.SIG_BLOCK, ())))
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+assert mask(signal.SIG_BLOCK, ()) == set()
+free = []
+def take():
+    free.append(embedded_control.STDERR.lock.acquire(timeout=10))
+    embedded_control.STDERR.lock.release()
+other = threading.Thread(target=take)
+other.start()
+other.join()
+assert free == [True]
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
 @pytest.mark.parametrize("process", [False, True])
 def test_a_forked_child_that_leaves_the_block_of_a_broker_leaves_the_broker_to_its_parent(place, process):
     code = f"""
