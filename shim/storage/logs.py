@@ -373,11 +373,9 @@ class Logs:
         for step in (self.tasks.stop, self.moves.stop, self.cleaner.stop):
             clean_stop.attempt(step)
         clean: set[DataDir] = set()
-
-        def close() -> None:
-            clean.update(clean_stop.close_all(self.partitions, self.metadata_log, self.log_dirs, self.services.flusher))
-
-        for step in (close, self._directories.retire_all, self.services.removals.cancel_all):
+        closed = (self.partitions, self.metadata_log, self.log_dirs, self.services.flusher)
+        clean_stop.attempt(lambda: clean.update(clean_stop.close_all(*closed)))
+        for step in (self._directories.retire_all, self.services.removals.cancel_all):
             clean_stop.attempt(step)
         for data_dir in self.dirs:
             clean_stop.attempt(partial(self._mark, data_dir, is_clean=data_dir in clean))
