@@ -18,6 +18,20 @@ def place(tmp_path, monkeypatch):
     return tmp_path
 
 
+# Code for `python`: a stream whose writer holds its buffer's lock until `free` is set.
+STUCK = """
+import io, threading
+writing, free = threading.Event(), threading.Event()
+class Stuck(io.RawIOBase):
+    def writable(self):
+        return True
+    def write(self, data):
+        writing.set()
+        free.wait()
+        return len(data)
+"""
+
+
 def python(code, place, **options):
     """A process whose RAM disk is `place`; it prints when it is ready."""
     head = "from pathlib import Path\nfrom kafka_shim import memory_dir, Broker\n"
@@ -129,16 +143,8 @@ print("ready", flush=True)
 
 @pytest.mark.parametrize("thread", ["main", "other"])
 def test_sigterm_ends_a_forked_child_also_while_it_runs_no_python(place, thread):
-    code = f"""
-import io, os, signal, threading
-class Stuck(io.RawIOBase):
-    def writable(self):
-        return True
-    def write(self, data):
-        writing.set()
-        free.wait()
-        return len(data)
-writing, free = threading.Event(), threading.Event()
+    code = f"""{STUCK}
+import os, signal
 stream = io.BufferedWriter(Stuck())
 writer = threading.Thread(target=lambda: (stream.write(b"x"), stream.flush()), daemon=True)
 def fork():
@@ -295,19 +301,13 @@ print("ready", flush=True)
 
 
 def test_a_child_forked_while_a_broker_writes_a_log_line_can_write_its_own(place):
-    code = """
-import io, logging, os, signal, threading
+    code = (
+        STUCK
+        + """
+import logging, os, signal
 from kafka_shim import embedded_control
 embedded_control.LOG_SECONDS = 60
-writing, free = threading.Event(), threading.Event()
-class Slow(io.RawIOBase):
-    def writable(self):
-        return True
-    def write(self, data):
-        writing.set()
-        free.wait()
-        return len(data)
-stream = io.TextIOWrapper(io.BufferedWriter(Slow()))
+stream = io.TextIOWrapper(io.BufferedWriter(Stuck()))
 logger = logging.getLogger("kafka_shim.test")
 logger.addHandler(logging.StreamHandler(stream))
 logger.propagate = False
@@ -327,6 +327,7 @@ with Broker() as broker:
     assert broker.topics() == []
 print("ready", flush=True)
 """
+    )
     assert python(code, place).wait(120) == 0
 
 

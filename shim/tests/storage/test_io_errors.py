@@ -13,6 +13,7 @@ import pytest
 
 from kafka_shim.errors import DisconnectError, ErrorCode, KafkaError
 from kafka_shim.storage import names
+from kafka_shim.storage.log import PartitionLog
 from kafka_shim.tests.appends import append_as_client, start_verification
 from kafka_shim.tests.descriptors import no_descriptor_left
 from kafka_shim.tests.no_memory import no_memory_left
@@ -62,6 +63,23 @@ def broken(**_: object) -> None:
     raise RuntimeError("of a test")
 
 
+def refusing_points(way: str) -> tuple[str, ...]:
+    """Where an error refuses an append although the batch is written."""
+    return ("log.after_write",) if way == "of a client" else ("log.after_write", "log.after_append")
+
+
+def append_refused(disk: Disk, log: PartitionLog, way: str, point: str, action: Any) -> None:
+    disk.faults.arm(point, action, nth=1)
+    with pytest.raises((KafkaError, OSError, DisconnectError, RuntimeError)):
+        if way == "of a client":
+            put(log, b"refused")
+        elif way == "of the broker":
+            log.append_batch(batch(b"refused"), now_ms=NOW_MS)
+        else:
+            log.append_marker(1, 0, 0, True, 1, NOW_MS)
+    disk.faults.disarm()
+
+
 @pytest.mark.parametrize("action", ["error", "drop", "oserror", broken])
 @pytest.mark.parametrize("way", ["of a client", "of the broker", "a marker"])
 def test_a_batch_that_a_fault_refused_behind_its_write_is_followed_by_none_at_its_offsets(
@@ -73,16 +91,8 @@ def test_a_batch_that_a_fault_refused_behind_its_write_is_followed_by_none_at_it
     log = disk.open()
     put(log, b"a")
     put(log, b"b", pid=1, epoch=0, seq=0, txn=True)
-    for point in ("log.after_write",) if way == "of a client" else ("log.after_write", "log.after_append"):
-        disk.faults.arm(point, action, nth=1)
-        with pytest.raises((KafkaError, OSError, DisconnectError, RuntimeError)):
-            if way == "of a client":
-                put(log, b"refused")
-            elif way == "of the broker":
-                log.append_batch(batch(b"refused"), now_ms=NOW_MS)
-            else:
-                log.append_marker(1, 0, 0, True, 1, NOW_MS)
-        disk.faults.disarm()
+    for point in refusing_points(way):
+        append_refused(disk, log, way, point, action)
         assert log.log_end_offset == 2
         with refused(ErrorCode.KAFKA_STORAGE_ERROR):
             put(log, b"c")
@@ -119,16 +129,8 @@ def test_a_batch_that_a_fault_refused_is_gone_after_a_stop_before_the_reopening(
     log = disk.open()
     put(log, b"a")
     put(log, b"b", pid=1, epoch=0, seq=0, txn=True)
-    for point in ("log.after_write",) if way == "of a client" else ("log.after_write", "log.after_append"):
-        disk.faults.arm(point, action, nth=1)
-        with pytest.raises((KafkaError, OSError, DisconnectError, RuntimeError)):
-            if way == "of a client":
-                put(log, b"refused")
-            elif way == "of the broker":
-                log.append_batch(batch(b"refused"), now_ms=NOW_MS)
-            else:
-                log.append_marker(1, 0, 0, False, 1, NOW_MS)
-        disk.faults.disarm()
+    for point in refusing_points(way):
+        append_refused(disk, log, way, point, action)
         getattr(disk, end_life)()
         log = disk.open()
         assert records(log) == [(0, b"a"), (1, b"b")]
