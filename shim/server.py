@@ -8,7 +8,6 @@ import asyncio
 import logging
 import os
 import time
-from contextlib import suppress
 
 from kafka_shim.api import TABLE
 from kafka_shim.api.fetch_sessions import FetchSessionCache
@@ -29,6 +28,7 @@ from kafka_shim.registry import Registry
 from kafka_shim.share.persister import ShareStatePersister
 from kafka_shim.socket_server import SocketServer
 from kafka_shim.storage.batch_checks import BatchChecks
+from kafka_shim.storage.clean_stop import attempt, log_failed_step
 from kafka_shim.storage.data_dir import CLEAN_SHUTDOWN
 from kafka_shim.storage.logs import Logs
 from kafka_shim.storage.open_files import raise_limit
@@ -119,10 +119,7 @@ class Server:
             self._socket_server.close()
             self._socket_server.stop()
             for step in reversed(undo):
-                try:
-                    step()
-                except Exception:
-                    _log_failed_step()
+                attempt(step)
             raise
         self._registry.start()
         broker.groups.know_connected(self._registry.has_member)
@@ -292,7 +289,7 @@ class Server:
                 if (waits := step()) is not None:
                     await waits
             except Exception:  # as in Kafka, what fails at a stop ends none of the rest
-                _log_failed_step()
+                log_failed_step()
         state = "all logs are closed" if _is_clean(self.broker.logs) else "the next start recovers the logs named above"
         logger.info("stopped in %.0f ms, %s", (time.monotonic_ns() - started_ns) / 1e6, state)
 
@@ -373,11 +370,6 @@ class Server:
                 for connection in list(connections):
                     connection.abort()
                 await asyncio.wait(pending, timeout=FLUSH_SECONDS)
-
-
-def _log_failed_step() -> None:
-    with suppress(MemoryError):
-        logger.exception("a step of the stop failed")
 
 
 def _is_clean(logs: Logs) -> bool:

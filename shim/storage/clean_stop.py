@@ -57,12 +57,17 @@ def close_all(
 
 
 def attempt(step: Callable[[], object]) -> None:
-    """Take a step of the stop. What fails there, as for lack of memory, ends none of the rest."""
+    """Take a step of the stop. What fails there, as for lack of memory, ends none of the rest, as in Kafka."""
     try:
         step()
     except Exception:
-        with suppress(MemoryError):
-            logger.exception("a step of the stop failed, the next start recovers what it left")
+        log_failed_step()
+
+
+def log_failed_step() -> None:
+    """Log the exception that is being handled, of a step of a stop."""
+    with suppress(MemoryError):
+        logger.exception("a step of the stop failed, the next start recovers what it left")
 
 
 def _sync(paths: list[str], log_dirs: LogDirs, flusher: Flusher) -> bool:
