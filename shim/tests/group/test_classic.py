@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -577,17 +578,22 @@ def test_an_empty_generation_that_cannot_be_written_is_tried_again(node: Node, e
     assert (node.state("g"), node.groups.find("g").generation_id) == ("Empty", generation)
 
 
+def _raise_key_error(**facts: object) -> None:
+    """What a function of a test does that has a mistake."""
+    raise KeyError("no such fact")
+
+
 @pytest.mark.parametrize("point", ["group.before_append", "group.after_append", "log.after_append"])
-@pytest.mark.parametrize("action", ["error", "oserror", "drop"])
+@pytest.mark.parametrize("action", ["error", "oserror", "drop", pytest.param(_raise_key_error, id="function")])
 @pytest.mark.parametrize("end", ["leave", "session"])
 def test_a_fault_at_an_empty_generation_leaves_no_group_without_members_preparing(
-    node: Node, end: str, action: str, point: str
+    node: Node, end: str, action: str | Callable[..., object], point: str
 ) -> None:
     """No other event would end its join phase before somebody joins."""
     me = node.stable("g")
     node.faults.arm(point, action, nth=1)
     if end == "leave":
-        with pytest.raises((KafkaError, OSError, DisconnectError)):
+        with pytest.raises((KafkaError, OSError, DisconnectError, KeyError)):
             node.leave("g", me.member_id)
     else:
         node.advance(SESSION_MS)
