@@ -183,13 +183,15 @@ class Moves:
             logger.error("%s is not moved: %s", name, err)  # noqa: TRY400 the reason says it all
             self.cancel(key)
             return
-        except (OSError, KafkaError, MemoryError) as err:
+        except Exception as err:
             # A directory that is full or fails for a while: clients notice nothing, and the move goes on later.
             if isinstance(err, MemoryError):
                 move.is_in_doubt = True
             if not move.retry_ms:
                 reason = str(err) or "there is no memory"
-                logger.warning("%s cannot be moved to %s now: %s", name, move.future.data_dir.path, reason)
+                is_known = isinstance(err, (OSError, KafkaError, MemoryError))
+                path = move.future.data_dir.path
+                logger.warning("%s cannot be moved to %s now: %s", name, path, reason, exc_info=not is_known)
             move.retry_ms = min(max(2 * move.retry_ms, FIRST_RETRY_MS), LONGEST_RETRY_MS)
             pause_ms = move.retry_ms
         if key in self._moves:
@@ -261,14 +263,14 @@ class Moves:
             self._checkpoints.write_start_offsets(target, sync=True)
         if faults.armed:
             faults.reach("move.before_assign", topic=log.topic, partition=log.partition)
-        self.assign(key, target.directory_id)
-        if faults.armed:
-            faults.reach("move.after_assign", topic=log.topic, partition=log.partition)
         live = target.partition_path(*key)
         retired = f"{source_dir.path}/{names.retired_name(*key, names.DELETE_DIR, self._services.clock.random)}"
         left = source_dir, retired
-        segments = [self._copy_of(segment, live) for segment in log.segments]
         try:
+            self.assign(key, target.directory_id)
+            if faults.armed:
+                faults.reach("move.after_assign", topic=log.topic, partition=log.partition)
+            segments = [self._copy_of(segment, live) for segment in log.segments]
             # A start takes the copy, and removes the source, because of this record: a power cut must not take it back.
             if self.metadata_log is not None:
                 self.metadata_log.flush()
@@ -280,7 +282,7 @@ class Moves:
             except Exception as err:
                 self._undo(log, move, retired, err)
                 raise
-        except (OSError, KafkaError):
+        except Exception:
             if not move.retired:
                 self.assign(key, source_dir.directory_id)
             raise

@@ -15,7 +15,7 @@ import pytest
 
 from kafka_shim.clock import VirtualClock
 from kafka_shim.config import BrokerConfig, TopicConfig
-from kafka_shim.errors import DisconnectError, ErrorCode, KafkaError
+from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.faults import Faults
 from kafka_shim.metadata.assignments import RETRY_MS, Assignments
 from kafka_shim.metadata.store import MetadataStore
@@ -342,12 +342,14 @@ def test_a_fault_at_any_step_leaves_the_source_with_what_is_appended_then(node, 
     expected = fill(log, 50)
     node.faults.arm(point, action, nth=1)
     node.move("b")
-    with suppress(DisconnectError, RuntimeError):
-        node.settle(lambda: node.faults.reached(point) > 0)
+    node.settle(lambda: node.faults.reached(point) > 0)
     assert node.faults.reached(point) == 1
+    assert node.holder() == "a"
     expected += fill(log, 10, 50)
     node.crash()
     assert records(node.log) == expected
+    node.settle()
+    assert node.holder() == "b"
 
 
 @pytest.mark.parametrize(
