@@ -164,9 +164,9 @@ class VirtualClock(Clock):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._soon = 0
         self._has_new_work = False
-        # What tasks wait for while all of them do.
-        self._awaited: list[asyncio.Future[Any]] = []
+        self._awaited: list[asyncio.Future[Any]] = []  # what tasks wait for while all of them do
         self._is_advancing = False
+        self._failure: Exception | None = None  # what the first timer raised that failed
         # What threads work on, and who waits for its end.
         self._lock = threading.Lock()
         self._work = 0
@@ -186,10 +186,8 @@ class VirtualClock(Clock):
         if delay_ms <= 0:
             # It needs no advance: it runs on the next turn of the loop, as with a real clock.
             loop = asyncio.get_running_loop()
-            if loop is not self._loop:
-                self._loop = loop
-                self._soon = 0
-            self._soon += 1
+            self._soon = self._soon + 1 if loop is self._loop else 1
+            self._loop = loop
             loop.call_soon(self._fire_soon, timer)
         else:
             self._push(delay_ms, timer)
@@ -215,19 +213,19 @@ class VirtualClock(Clock):
 
     def rewind(self) -> None:
         """Go back to the start, with the same seed and no timers. Only while no broker uses the clock."""
-        self._elapsed_ms = 0
-        self._wall_shift_ms = 0
+        self._elapsed_ms = self._wall_shift_ms = 0
         self._heard_until_ms = -1
         self._timers.clear()
         self.random = Randomness.seeded(self.random.seed)
 
     def advance(self, delay_ms: float) -> None:
-        """Advance by `delay_ms` and run each timer at its time. Tasks that the timers wake, and work that they pass to
-        threads, run on later turns of the loop; `advance_and_drain` waits for both."""
+        """Advance by `delay_ms` and run each timer at its time; then raise what the first one raised that failed. Tasks
+        that the timers wake, and work that they pass to threads, run later; `advance_and_drain` waits for both."""
         target_ms = self._elapsed_ms + delay_ms
         while self._fire_next(target_ms):
             pass
         self._elapsed_ms = target_ms
+        self._raise_failure()
 
     async def advance_and_drain(self, delay_ms: float, *, clients_alive: bool = False) -> None:
         """As `advance`, but wait before each time step until woken tasks, work in slices and the work of threads are
@@ -254,8 +252,14 @@ class VirtualClock(Clock):
         finally:
             loop.set_task_factory(former)
             self._is_advancing = False
-            # Less than was wanted, if the loop ends or a timer fails meanwhile.
+            # Less than was wanted, if the loop ends meanwhile.
             self._heard_until_ms = min(self._heard_until_ms, self._elapsed_ms)
+        self._raise_failure()
+
+    def _raise_failure(self) -> None:
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
 
     def _make_task(self, loop: asyncio.AbstractEventLoop, work: Any, **options: Any) -> asyncio.Task[Any]:
         self._has_new_work = True
@@ -270,15 +274,18 @@ class VirtualClock(Clock):
                 heapq.heappop(timers)
                 continue
             self._elapsed_ms = max(self._elapsed_ms, due_ms)
+            args = timer.args
             if timer.interval_ms:
                 self._numbers += 1
                 heapq.heapreplace(timers, (due_ms + timer.interval_ms, self._numbers, timer))
-                callback()
             else:
                 heapq.heappop(timers)
-                args = timer.args
                 timer.cancel()
+            try:
                 callback(*args)
+            except Exception as error:
+                # The others have their time too: what a client waits for meanwhile lasts to the end of the advance.
+                self._failure = self._failure or error
             return True
         return False
 
@@ -349,11 +356,7 @@ class VirtualClock(Clock):
         await idle
 
     def pause(self) -> Pause:
-        try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:
-            loop = None
-        return _VirtualPause(self, loop)
+        return _VirtualPause(self, asyncio._get_running_loop())
 
 
 def _awaited(tasks: Iterator[asyncio.Task[Any]]) -> Iterator[asyncio.Future[Any] | None]:
@@ -372,8 +375,7 @@ class _VirtualPause(Pause):
         self._loop = loop
         self._maker = threading.get_ident()
         self._lock = threading.Lock()
-        # Set at the end of the wait under way; None if there is none.
-        self._over: threading.Event | None = None
+        self._over: threading.Event | None = None  # set at the end of the wait under way
 
     def wait(self, delay_ms: float) -> None:
         if self._loop is None or threading.get_ident() == self._maker:

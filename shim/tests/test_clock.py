@@ -420,16 +420,37 @@ def test_a_week_of_periodic_work_that_wakes_nobody_costs_no_turn_of_the_loop(loo
     assert len(turns) < len(runs) / 100
 
 
-def test_clients_were_heard_no_longer_than_an_advance_that_failed():
+def test_an_advance_goes_to_its_end_and_raises_what_the_first_timer_raised_that_failed():
+    """What a client waits for meanwhile would last to the end of an advance that was broken off."""
+
+    def fail(what):
+        raise ValueError(what)
+
     async def main():
         clock = VirtualClock()
+        runs = []
+        for is_drained in (True, False):
+            clock.call_later(30, fail, "first")
+            failing = clock.every(400, lambda: fail("again"))
+            clock.call_later(500, lambda: runs.append(clock.monotonic_ms()))
+            with pytest.raises(ValueError, match="first"):
+                await clock.advance_and_drain(1000, clients_alive=True) if is_drained else clock.advance(1000)
+            failing.cancel()
+        assert runs == [500, 1500]
+        assert (clock.heard_until_ms(), clock.monotonic_ms()) == (1000, 2000)
+        clock.advance(1000)
 
-        def fail():
-            raise ValueError("broken")
+    asyncio.run(main())
 
-        clock.call_later(30, fail)
-        with pytest.raises(ValueError, match="broken"):
-            await clock.advance_and_drain(1000, clients_alive=True)
+
+def test_clients_were_heard_no_longer_than_an_advance_that_was_broken_off():
+    async def main():
+        clock = VirtualClock()
+        advance = asyncio.ensure_future(clock.advance_and_drain(1000, clients_alive=True))
+        clock.call_later(30, advance.cancel)
+        clock.call_later(30, clock.call_later, 0, lambda: None)
+        with pytest.raises(asyncio.CancelledError):
+            await advance
         assert clock.heard_until_ms() == 30
 
     asyncio.run(main())
