@@ -157,6 +157,9 @@ class SocketServer:
         if self._budget is not None:
             names = self._dynamic_listeners().check(dynamic)
             staying = [one for one in staying if one.name in names]
+        from kafka_shim.config import check_limits
+
+        check_limits(self._broker.config, [one.name for one in staying], dynamic)
         check_listeners(staying, self._broker.config, dynamic)
 
     def _dynamic_listeners(self) -> DynamicListeners:

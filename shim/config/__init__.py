@@ -39,7 +39,13 @@ if TYPE_CHECKING:
         is_secret,
         usable,
     )
-    from kafka_shim.config.listener import CHECKS_ALL_LISTENERS, LISTENER_LIMITS, ListenerOptions, base_name
+    from kafka_shim.config.listener import (
+        CHECKS_ALL_LISTENERS,
+        LISTENER_LIMITS,
+        ListenerOptions,
+        base_name,
+        check_limits,
+    )
     from kafka_shim.config.parse import check_cordoned
     from kafka_shim.config.properties import escaped, read_properties
     from kafka_shim.config.providers import is_of_providers, resolve
@@ -88,6 +94,7 @@ __all__ = [
     "TopicConfig",
     "base_name",
     "check_cordoned",
+    "check_limits",
     "check_local_retention",
     "check_topic_options",
     "check_values",

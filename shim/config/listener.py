@@ -7,11 +7,12 @@ from __future__ import annotations
 import re
 from copy import copy
 
+from kafka_shim.config.defaults import ConfigError
 from kafka_shim.config.table import BROKER_OPTIONS, LISTENER_OPTIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
     from kafka_shim.config.broker import BrokerConfig
@@ -46,6 +47,8 @@ KEPT_WHILE_OPEN = frozenset(
 
 # What may change of a listener that stays open, besides its security (SocketServer.ListenerReconfigurableConfigs).
 LISTENER_LIMITS = frozenset({"max.connections", "max.connection.creation.rate", "num.network.threads"})
+# Those of them without which nobody could connect any more, also to take the change back.
+_OF_CONNECTIONS = ("max.connections", "max.connection.creation.rate")
 # A change of one of these has all listeners checked, as in Kafka (DynamicListenerConfig.RECONFIGURABLE_CONFIGS), also
 # those without an effect here.
 CHECKS_ALL_LISTENERS = LISTENER_LIMITS | {
@@ -133,3 +136,19 @@ class ListenerOptions:
         """Return the typed value of an option, or None if it has neither a value nor a default. Raises ConfigError."""
         text = self.text(name, mechanism)
         return None if text is None else BROKER_OPTIONS[name].parse(text)
+
+
+def check_limits(config: BrokerConfig, listener_names: Iterable[str], proposed: Mapping[str, str]) -> None:
+    """Check the limits that these listeners would have with the `proposed` dynamic options. A broker may start with
+    others. Raises ConfigError (Kafka: ListenerConnectionQuota.validateReconfiguration)."""
+    for listener_name in listener_names:
+        before, after = (ListenerOptions(config, listener_name, dynamic) for dynamic in (config.dynamic, proposed))
+        limits = {name: after.get(name) for name in _OF_CONNECTIONS}
+        if limits == {name: before.get(name) for name in _OF_CONNECTIONS}:
+            continue
+        for name, limit in limits.items():
+            if limit <= 0:
+                raise ConfigError(
+                    f"Invalid value org.apache.kafka.common.config.ConfigException: Invalid {name} {limit} for "
+                    "configuration Invalid dynamic configuration"
+                )

@@ -93,6 +93,18 @@ def test_options_that_contradict_each_other_are_not_stored(client, name, changes
 
 
 @pytest.mark.parametrize("name", ["", "1"])
+@pytest.mark.parametrize("prefix", ["", "listener.name.plaintext."])
+@pytest.mark.parametrize("limit", ["max.connections", "max.connection.creation.rate"])
+def test_no_connections_at_all_are_not_stored_as_a_limit(client, name, prefix, limit):
+    """Nobody could connect to take the change back, nor after a restart."""
+    code, message = alter(client, BROKER, name, (prefix + limit, SET, "0"))
+    assert (code, f"Invalid {limit} 0 for" in message) == (ErrorCode.INVALID_REQUEST, True)
+    assert alter(client, BROKER, name, (prefix + limit, SET, "1")) == (0, None)
+    assert alter(client, BROKER, name, ("listener.name.other." + limit, SET, "0")) == (0, None)
+    assert alter(client, BROKER, name, (prefix + limit, DELETE, None)) == (0, None)
+
+
+@pytest.mark.parametrize("name", ["", "1"])
 @pytest.mark.parametrize("operation", [APPEND, SUBTRACT])
 @pytest.mark.parametrize("listed", ["process.roles", "controller.listener.names"])
 def test_a_list_without_a_default_is_nothing_to_begin_with(client, name, operation, listed):
