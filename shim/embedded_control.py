@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 CALL_SECONDS = 30.0
 OF_PARENT = "this broker runs in the process from which this one was forked: call this there, or start a Broker here"
 OWN_THREAD = "the broker's own thread cannot wait for itself: call this on another one"
+LAST_STANDARD = 2  # the descriptor of stderr
 # How long a fork waits for log lines of a broker's thread that are being written.
 LOG_SECONDS = 1.0
 # Who writes to stderr beside the log holds its lock, which logging makes anew in a forked child.
@@ -140,7 +141,17 @@ def thread_of(function: Callable[..., None], *arguments: object) -> threading.Th
         raise RuntimeError(
             "gevent or eventlet has replaced threads, so that a broker in one would hold up all: Broker(process=True)"
         )
+    _fill_standard_descriptors()
     return threading.Thread(target=function, args=arguments, name="kafka-shim", daemon=True)
+
+
+def _fill_standard_descriptors() -> None:
+    """Open /dev/null as each of 0, 1 and 2 that the program has closed. libuv ends a process that closes a socket of
+    such a number, and what is printed to stderr would go to a file of the broker. They stay open, as the numbers may be
+    anybody's from now on."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)) <= LAST_STANDARD:
+        pass
+    os.close(descriptor)
 
 
 def in_turn(method: Callable[Concatenate[Broker, Given], Outcome]) -> Callable[Concatenate[Broker, Given], Outcome]:

@@ -221,3 +221,19 @@ def test_a_process_finds_what_this_one_finds_in_its_working_directory(tmp_path: 
         pytest.raises(Exception, match="not here"),
     ):
         broker.create_topic("orders")
+
+
+@pytest.mark.parametrize("closed", [(0, 1), (1, 2), (0, 1, 2)])
+def test_a_program_that_has_closed_its_standard_streams_embeds_brokers(closed: tuple[int, ...], tmp_path: Path):
+    """libuv ended it as the first broker stopped: a part of its loop had the number of stderr."""
+    code = (
+        "import os, sys\nfrom kafka_shim import Broker\n"
+        f"for number in {closed}:\n    os.close(number)\n"
+        "for _ in range(2):\n"
+        "    with Broker(data_dir=sys.argv[1]) as broker:\n"
+        "        broker.produce('orders', 'a')\n"
+        "        names = {os.readlink(f'/proc/self/fd/{number}') for number in range(3)}\n"
+        "        assert not any(name.startswith((sys.argv[1], 'socket:', 'anon_inode:')) for name in names), names\n"
+        "os._exit(7)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False).returncode == 7
