@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from kafka_shim.errors import ErrorCode as E
+from kafka_shim.errors import KafkaError
 from kafka_shim.group.describe import described_classic, described_consumer
 from kafka_shim.group.kinds import KINDS
 from kafka_shim.group.share_describe import described_share
 from kafka_shim.group.streams.describe import described_streams
+from kafka_shim.protocol.messages.join_group_response import JoinGroupResponse
 from kafka_shim.protocol.record_types import GROUP_KEYS
 from kafka_shim.tests.group.harness import Node
+from kafka_shim.tests.group.test_share import ShareNode
 
 
 def test_every_record_of_a_group_belongs_to_one_kind() -> None:
@@ -41,3 +48,25 @@ def test_each_kind_describes_its_own_groups_only(node: Node) -> None:
         ("m", described_streams("m", find("m"))),
     ):
         assert (other.group_id, other.error_code) == (group_id, E.GROUP_ID_NOT_FOUND)
+
+
+def test_a_group_of_share_or_streams_members_has_no_classic_ones(tmp_path: Path) -> None:
+    node = ShareNode(tmp_path)
+    node.topic("t")
+    node.beat("a", 0, "t", group="share")
+    node.streams("streams", "a", topology={"epoch": 0, "subtopologies": []})
+    asked: dict[str, Callable[[str], Any]] = {
+        "sync": lambda group: node.sync(group, JoinGroupResponse(member_id="a", generation_id=2)),
+        "heartbeat": lambda group: Node.beat(node, group, JoinGroupResponse(member_id="a", generation_id=2)),
+        "leave": lambda group: node.leave(group, "a"),
+    }
+    for group in ("share", "streams"):
+        before = node.groups.find(group)
+        for name, ask in asked.items():
+            try:
+                code = ask(group).error_code
+            except KafkaError as error:
+                code = error.code
+            assert code == E.UNKNOWN_MEMBER_ID, (group, name)
+        assert node.groups.find(group) is before and not before.is_empty
+    node.close()
