@@ -14,7 +14,7 @@ from kafka_shim.client.consumer_membership import ConsumerMember
 from kafka_shim.client.requests import make
 from kafka_shim.client.writing import Producer
 from kafka_shim.embedded import Broker
-from kafka_shim.log_format import JsonLines, TextLines, set_up_logging
+from kafka_shim.log_format import TEXT, JsonLines, TextLines, set_up_logging
 from kafka_shim.metadata.announcements import announcements
 from kafka_shim.metadata.image import Image
 from kafka_shim.protocol.records.config_record import ConfigRecord
@@ -196,6 +196,35 @@ def test_what_a_client_says_begins_no_entry_of_the_log():
     assert others[0] == r"  ERROR x\r\x1b[2J\x9b\u2028ü"
     assert others[1] == "  Traceback (most recent call last):"
     assert all(line.startswith("  ") for line in others)
+
+
+def test_lines_of_one_second_have_its_time_once_made(monkeypatch):
+    asked = []
+    slow = logging.Formatter.formatTime
+    monkeypatch.setattr(logging.Formatter, "formatTime", lambda *given: asked.append(1) or slow(*given))
+    lines, plain = TextLines(TEXT), logging.Formatter(TEXT)
+    records = [logging.LogRecord("kafka_shim.x", logging.INFO, "", 0, "of %s", ("t",), None) for _ in range(4)]
+    for record, record.created, record.msecs in zip(
+        records, (1.0, 1.007, 2.9996, 1.5), (0.0, 7.0, 999.0, 500.0), strict=True
+    ):
+        found = lines.format(record)
+        assert found == plain.format(record)
+    assert len(asked) == len(records) + 3
+
+
+def test_the_log_does_not_look_for_the_code_or_the_thread_that_writes_a_line():
+    code = """
+import logging
+from kafka_shim.log_format import set_up_logging
+set_up_logging("info", "text")
+told = []
+logging.getLogger().addFilter(lambda record: told.append(record) or True)
+logging.info("once")
+print(told[0].lineno, told[0].thread, told[0].process, told[0].processName)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "0 None None None\n"
+    assert done.stderr.endswith(" INFO root: once\n")
 
 
 def test_serve_writes_json_when_it_is_asked():
