@@ -21,6 +21,10 @@ from kafka_shim.storage.log import PartitionLog
 from kafka_shim.storage.logs import Logs
 from kafka_shim.tests.appends import append_as_client, start_verification
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from kafka_shim.tests.storage.two_dirs import TwoDirs
+
 TOPIC_ID = bytes(range(16))
 NOW_MS = 1_700_000_000_000
 PRODUCE = 12
@@ -139,6 +143,15 @@ def make_disk(tmp_path: Path) -> Iterator[Callable[..., Disk]]:
 @pytest.fixture
 def log(make_disk: Callable[..., Disk]) -> PartitionLog:
     return make_disk().open()
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[TwoDirs]:
+    from kafka_shim.tests.storage.two_dirs import TwoDirs  # which needs this module
+
+    found = TwoDirs(tmp_path / "data")
+    yield found
+    found.stop()
 
 
 def batch(
