@@ -16,8 +16,8 @@ import pytest
 
 from kafka_shim import Broker, embedded, embedded_process, memory_dir
 from kafka_shim.embedded_records import FirstRecords
+from kafka_shim.tests.left_behind import running
 from kafka_shim.tests.produced import metadata
-from kafka_shim.tests.test_embedded import running
 from kafka_shim.wire_client import Connection
 
 
