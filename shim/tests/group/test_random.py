@@ -15,8 +15,8 @@ from kafka_shim.group.consumer import ConsumerGroup
 from kafka_shim.group.groups import Groups
 from kafka_shim.group.replay import replay
 from kafka_shim.internal_topics import GROUP_METADATA_TOPIC as TOPIC
+from kafka_shim.tests.group.committed import stored_state
 from kafka_shim.tests.group.harness import Later, Node, subscription
-from kafka_shim.tests.group.test_offsets import stored_state
 
 STEPS = 250
 NAMES = "abcde"
