@@ -19,6 +19,8 @@ from kafka_shim.txn.coordinator import TransactionCoordinator
 from kafka_shim.txn.producer_ids import ProducerIds
 from kafka_shim.txn.transaction import TV2, Transaction
 
+A0, A1 = ("orders", 0), ("orders", 1)
+
 
 class Node(node.Node):
     """A node with a transaction coordinator."""
@@ -142,3 +144,11 @@ def code_of(call: Callable[..., object], *args: object, **options: object) -> Er
 
 def state_of(node: Node, name: str = "app") -> Transaction:
     return node.coordinator.describe(name)
+
+
+class Stopped(Exception):
+    pass
+
+
+def stop_here(**facts: object) -> None:
+    raise Stopped

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.storage.producers import ProducerRefusal
+from kafka_shim.tests.txn.harness import Node, Stopped, code_of, state_of, stop_here
 from kafka_shim.txn import explain
 from kafka_shim.txn.explain import Explanations
-from kafka_shim.txn.transaction import COMPLETE_COMMIT, ONGOING, PREPARE_COMMIT, State, Transaction
+from kafka_shim.txn.transaction import (
+    COMPLETE_COMMIT,
+    ONGOING,
+    PREPARE_ABORT,
+    PREPARE_COMMIT,
+    TV2,
+    State,
+    Transaction,
+)
 
 
 def transaction(state: State, count: int) -> Transaction:
@@ -124,3 +135,66 @@ def test_refusals_of_ids_that_do_not_exist_drop_no_other() -> None:
     assert [line.split()[0] for line in explanations.lines("app")] == ["1", "11", "3"]
     assert explanations.lines("unknown-0") == []
     assert len(explanations.lines(f"unknown-{explain.IDS - 1}")) == 1
+
+
+def test_every_refusal_is_explained(node: Node, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", logger="kafka_shim.txn")
+    producer = node.init("app")
+    node.produce("app", producer, "orders", 0, "a")
+    second = node.end("app", producer, True)
+    code_of(node.end, "app", (producer[0], 7), True)
+    lines = node.coordinator.explanations.lines("app")
+    assert [line.split(" ", 1)[1].split(" producer")[0] for line in lines[:4]] == [
+        "-> Empty",
+        "-> Ongoing",
+        "-> PrepareCommit",
+        "-> CompleteCommit",
+    ]
+    assert "EndTxn refused with PRODUCER_FENCED" in lines[4]
+    assert f"producer id {producer[0]} epoch 7: epoch 7, current is {second[1]}" in lines[4]
+    assert "last transitions: Ongoing epoch 0, PrepareCommit epoch 1, CompleteCommit epoch 1" in caplog.text
+
+
+def test_a_request_that_fences_stands_before_the_transitions_that_it_causes(node: Node) -> None:
+    node.produce("app", node.init("app"), "orders", 0, "a")
+    assert code_of(node.init, "app") is ErrorCode.CONCURRENT_TRANSACTIONS
+    node.init("app")
+    assert [line.split(" ", 1)[1].split(" producer")[0] for line in node.coordinator.explanations.lines("app")] == [
+        "-> Empty",
+        "-> Ongoing",
+        "InitProducerId refused with CONCURRENT_TRANSACTIONS: an open transaction is fenced and aborted first",
+        "-> PrepareAbort",
+        "-> CompleteAbort",
+        "-> Empty",
+    ]
+
+
+def test_the_history_is_bounded(node: Node) -> None:
+    producer = node.init("app")
+    for _ in range(explain.EVENTS_PER_ID * 2):
+        node.produce("app", producer, "orders", 0, "a")
+        producer = node.end("app", producer, True)
+    assert len(node.coordinator.explanations.lines("app")) == explain.EVENTS_PER_ID
+    explanations = explain.Explanations()
+    for number in range(explain.IDS + 10):
+        explanations.noted(f"id-{number}", 1, "here")
+    assert explanations.lines("id-0") == []
+    assert explanations.lines(f"id-{explain.IDS + 9}") == ["1 here"]
+
+
+def test_a_history_is_gone_with_the_topic_of_the_transactional_ids(node: Node) -> None:
+    node.init("app")
+    node.coordinator.explanations.refused("EndTxn", "unknown", KafkaError(ErrorCode.INVALID_REQUEST, "no"), 1)
+    node.metadata.delete_topic("__transaction_state")
+    assert node.coordinator.explanations.lines("app") == node.coordinator.explanations.lines("unknown") == []
+
+
+def test_prepared_aborts_are_told_apart_from_commits(node: Node) -> None:
+    producer = node.init("app")
+    node.produce("app", producer, "orders", 0, "a")
+    node.faults.arm("txn.after_prepare", stop_here)
+    with pytest.raises(Stopped):
+        asyncio.run(node.coordinator.end_stepwise("app", *producer, False, TV2))
+    assert state_of(node).state is PREPARE_ABORT
+    node.crash()
+    assert any("resumed the abort" in line for line in node.coordinator.explanations.lines("app"))

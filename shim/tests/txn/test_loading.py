@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from kafka_shim.cext import records as cext_records
 from kafka_shim.embedded import Broker
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.internal_topics import TRANSACTION_STATE_TOPIC
@@ -18,6 +19,7 @@ from kafka_shim.storage.results import StorageError
 from kafka_shim.storage.segments import Segment
 from kafka_shim.targets.requests import create_topic, make
 from kafka_shim.targets.waiting import right_answer
+from kafka_shim.tests import descriptors
 from kafka_shim.tests.txn.harness import Node, code_of, state_of
 from kafka_shim.turns import at_once
 from kafka_shim.txn.explain import REFUSED_IDS, Explanations
@@ -229,3 +231,33 @@ def test_a_corrupt_batch_costs_what_it_holds_and_nothing_else(node: Node, positi
     assert node.init("app") == (producer[0], producer[1] + 1)
     assert other[0] in {one.producer_id for one in node.coordinator.transactions()}
     assert node.visible("orders", 0) == ["a", "a"]
+
+
+@pytest.mark.parametrize("key", [b"", b"\0", b"\0\0\x7f\xff", b"\0\0\0\x03app"])
+def test_a_record_that_no_broker_wrote_keeps_nobody_from_their_transactions(node: Node, key: bytes) -> None:
+    producer = node.init("app")
+    node.produce("app", producer, "orders", 0, "a")
+    log = node.logs.get("__transaction_state", node.coordinator.partition_for("app"))
+    now_ms = node.clock.now_ms()
+    log.append_batch(cext_records.build([(key, b"\0\1junk", now_ms, ())]), now_ms=now_ms)
+    node.crash()
+    assert state_of(node).state is ONGOING
+    assert node.end("app", producer, True) == (producer[0], 1)
+    assert node.visible("orders", 0) == ["a"]
+
+
+def test_start_that_cannot_read_the_transactions_is_refused(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An id that cannot be read now is not one that was never there: nobody would fence its last producer."""
+    first = node.init("t")
+    start_coordinator = node.start_coordinator
+
+    def start_without_descriptors() -> None:
+        with descriptors.none_left():
+            start_coordinator()
+
+    monkeypatch.setattr(node, "start_coordinator", start_without_descriptors)
+    with pytest.raises(StorageError, match="cannot be loaded"):
+        node.restart()
+    monkeypatch.undo()
+    node.start_coordinator()
+    assert node.init("t") == (first[0], first[1] + 1)
