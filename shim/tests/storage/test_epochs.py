@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +12,8 @@ import pytest
 from kafka_shim.storage.checkpoint import CheckpointError
 from kafka_shim.storage.epochs import UNKNOWN, LeaderEpochs
 from kafka_shim.storage.names import LEADER_EPOCHS
+from kafka_shim.tests.storage.conftest import Disk, put
+from kafka_shim.tests.storage.restarted import EPOCHS
 
 STORED = [(1, 0), (3, 10), (4, 25)]
 
@@ -105,3 +109,63 @@ def test_damaged_file_is_refused_with_its_path(tmp_path: Path, epochs: LeaderEpo
     (tmp_path / LEADER_EPOCHS).write_text("0\n1\none 2\n")
     with pytest.raises(CheckpointError, match=LEADER_EPOCHS):
         epochs.load()
+
+
+def test_leader_epochs_are_found_again_in_the_batches(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk()
+    log = disk.open()
+    put(log, b"a")
+    log.leader_epoch = 3
+    put(log, b"b")
+    disk.crash()
+    (disk.partition / "leader-epoch-checkpoint").write_text("nonsense\n")
+    assert disk.open().epochs.entries == [(0, 0), (3, 1)]
+
+
+@pytest.mark.parametrize("ended", ["stop", "crash"])
+@pytest.mark.parametrize("left", [None, "", "0\n3\n0 0\n1 "])
+def test_lost_leader_epochs_are_read_from_the_batches(
+    make_disk: Callable[..., Disk], ended: str, left: str | None
+) -> None:
+    """Those below the recovery point too, whose segments are not scanned."""
+    disk = make_disk({"internal.segment.bytes": "400"})
+    log = disk.open()
+    for number in range(20):
+        log.leader_epoch = number // 7
+        put(log, b"x" * 60)
+    log.flush()
+    disk.checkpoint()
+    assert len(log.segments) > 5
+    expected = [(0, 0), (1, 7), (2, 14)]
+    assert log.epochs.entries == expected
+    getattr(disk, ended)()
+    file = disk.partition / EPOCHS
+    if left is None:
+        file.unlink()
+    else:
+        file.write_text(left)
+    log = disk.open()
+    assert log.epochs.entries == expected
+    assert (log.earliest().leader_epoch, log.end_offset_for_epoch(1)) == (0, (1, 14))
+    disk.stop()
+    assert disk.open().epochs.entries == expected
+
+
+def test_a_full_disk_keeps_no_partition_from_its_readers_whose_leader_epochs_are_lost(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    disk = make_disk({"internal.segment.bytes": "400"})
+    log = disk.open()
+    for _ in range(20):
+        put(log, b"x" * 60)
+    disk.stop()
+    (disk.partition / EPOCHS).unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr("kafka_shim.storage.epochs.LeaderEpochs.save", refuse)
+        log = disk.open()
+        assert (log.log_end_offset, log.epochs.entries) == (20, [(0, 0)])
+    disk.stop()
+    assert (disk.partition / EPOCHS).exists()

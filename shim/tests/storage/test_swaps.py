@@ -7,6 +7,7 @@ import os
 import shutil
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,8 +18,10 @@ from kafka_shim.storage.candidates import examine
 from kafka_shim.storage.cleaner import swap
 from kafka_shim.storage.compaction import Cancelled
 from kafka_shim.storage.log import PartitionLog
+from kafka_shim.storage.log_files import finish_swaps, list_files
 from kafka_shim.tests.storage.compacted import COMPACT, DAY_MS, clean, keyed, latest, stored
-from kafka_shim.tests.storage.conftest import NOW_MS, Disk, end, note_syncs
+from kafka_shim.tests.storage.conftest import NOW_MS, Disk, end, note_syncs, put
+from kafka_shim.tests.storage.restarted import BASE, SEGMENT
 from kafka_shim.turns import at_once
 
 
@@ -221,3 +224,63 @@ def test_deleted_key_stays_deleted_when_retention_removes_a_segment_during_a_rou
         clean(disk, log)
     values = {record.key: record.value for buffer, _ in log.batches() for record in iterate(buffer)}
     assert values.get(b"k") is None
+
+
+def test_undecided_swap_is_undone_and_decided_one_is_finished(make_disk: Callable[..., Disk], tmp_path: Path) -> None:
+    disk = make_disk(SEGMENT)
+    log = disk.open()
+    for _ in range(30):
+        put(log, b"z" * 100_000)
+    disk.stop()
+    before = set(disk.files())
+    undecided = tmp_path / "undecided"
+    shutil.copytree(disk.partition, undecided)
+    for suffix in names.SEGMENT_SUFFIXES[:3]:
+        shutil.copy(undecided / f"{BASE}{suffix}", undecided / f"{BASE}{suffix}.cleaned")
+    (undecided / f"{BASE}.log.deleted").write_bytes(b"old")
+    assert set(finish_swaps(str(undecided), list_files(str(undecided)))) == before
+
+    decided = tmp_path / "decided"
+    shutil.copytree(disk.partition, decided)
+    for suffix in names.SEGMENT_SUFFIXES[:3]:  # one segment replaces the first two
+        (decided / f"{BASE}{suffix}.swap").write_bytes(
+            (decided / f"{0:020d}{suffix}").read_bytes() + (decided / f"{10:020d}{suffix}").read_bytes()
+        )
+    left = set(finish_swaps(str(decided), list_files(str(decided))))
+    assert {name for name in left if name.endswith(".log")} == {f"{0:020d}.log", f"{20:020d}.log"}
+    assert not any(name.endswith(names.SWAP) for name in left)
+
+
+def test_a_kill_while_an_undecided_swap_is_undone_leaves_the_old_files(
+    make_disk: Callable[..., Disk], tmp_path: Path
+) -> None:
+    """The index of a new segment would lead into the middle of the batches of the old one."""
+    disk = make_disk(SEGMENT)
+    for number in range(30):
+        put(disk.open() if not number else disk.logs.get("t", 0), b"z" * 100_000)  # type: ignore[union-attr]
+    disk.stop()
+    before = {name: (disk.partition / name).read_bytes() for name in disk.files()}
+    for suffix, made in [(names.INDEX, names.SWAP), (names.TIME_INDEX, names.CLEANED), (names.LOG, names.CLEANED)]:
+        (disk.partition / f"{BASE}{suffix}{made}").write_bytes(b"new")
+    for steps in range(3):
+        killed = tmp_path / f"killed{steps}"
+        shutil.copytree(disk.partition, killed)
+        # As a file system may list them.
+        files = dict(sorted(list_files(str(killed)).items(), key=lambda one: one[0].endswith(names.SWAP)))
+        with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(os, "unlink", killed_after(steps, os.unlink))
+            finish_swaps(str(killed), files)
+        finish_swaps(str(killed), list_files(str(killed)))
+        assert {path.name: path.read_bytes() for path in killed.iterdir()} == before
+
+
+def killed_after(steps: int, right: Callable[[str], None]) -> Callable[[str], None]:
+    """What does as many steps as the kill leaves time for."""
+    left = iter(range(steps))
+
+    def step(path: str) -> None:
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        right(path)
+
+    return step
