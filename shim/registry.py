@@ -7,8 +7,8 @@
 | `max.connections.per.ip` with its overrides | the connection is closed |
 | `kafka.shim.login.timeout.ms`, `LOGIN_LIMIT_BYTES` before authentication | the connection is closed |
 
-The inter-broker listener, if there are others, is not counted against the limits of all listeners; a connection to it
-may cost the longest idle one of another listener its place.
+The inter-broker listener, if there are others, is not counted against the limits of all listeners; it has the same
+numbers for itself. A connection to it may cost the longest idle one of another listener its place.
 """
 
 from __future__ import annotations
@@ -112,17 +112,21 @@ class Registry:
             self._looked_up = ""  # also if they are soon what they were: each change is looked up
         address_of = self._host_names.address_of
         self._overrides = {address_of(host): count for host, count in self._counts_by_host()}
-        self._limits = {}
         listeners = self._broker.listeners
         inter_broker = config.inter_broker_listener_name or config.security_inter_broker_protocol
         self._protected = inter_broker.upper() if len(listeners) > 1 else None
+        self._limits = {}
+        if self._protected is not None:
+            limit = config.max_connection_creation_rate
+            self._limits[self._protected] = config.max_connections, limit if limit < NO_RATE else None
         if any(name.startswith("listener.name.") for name in (*config.given, *config.dynamic)):
             from kafka_shim.config import ListenerOptions
 
             for listener in listeners:
                 options = ListenerOptions(config, listener.name)
                 most, rate = options.own_text("max.connections"), options.own_text("max.connection.creation.rate")
-                self._limits[listener.name] = (int(most) if most else None, int(rate) if rate else None)
+                all_most, all_rate = self._limits.get(listener.name, (None, None))
+                self._limits[listener.name] = (int(most) if most else all_most, int(rate) if rate else all_rate)
         self._wake()
 
     def _counts_by_host(self) -> Iterator[tuple[str, int]]:

@@ -208,6 +208,23 @@ def test_a_listener_that_was_stored_has_its_own_limits_after_a_restart(broker, c
         assert not broker.call(lambda: registry.has_place(listener))
 
 
+@pytest.mark.parametrize("own", [None, "4"])
+def test_the_listener_between_brokers_has_the_limits_of_all_as_its_own(broker, client, own):
+    """Those of all listeners together do not hold for it: it had none."""
+    (port,) = free_ports(1)
+    limits = [("max.connections", SET, "2"), ("max.connection.creation.rate", SET, "7")]
+    if own is not None:
+        limits.append(("listener.name.plaintext.max.connections", SET, own))
+    assert listen(client, extra(port), *limits) == (0, None)
+    registry = broker._server._registry
+    (listener,) = (one for one in broker.state.listeners if one.name == "PLAINTEXT")
+    most = int(own or 2)
+    assert broker.call(lambda: [registry.has_place(listener, most - open) for open in (2, 1)]) == [True, False]
+    held = [broker.call(lambda: registry.throttle_ms(listener)) for _ in range(200)]
+    assert held[0] == 0
+    assert held[-1] > 0
+
+
 def test_a_connection_that_is_accepted_as_its_listener_is_removed_is_closed(broker, client):
     (port,) = free_ports(1)
     listen(client, extra(port))
