@@ -27,7 +27,7 @@ from kafka_shim.config.topic import TopicConfig
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.config.consistency import check_local_retention, check_values
+    from kafka_shim.config.consistency import check_intervals, check_local_retention, check_values, within_limits
     from kafka_shim.config.doubles import double_text
     from kafka_shim.config.dynamic import (
         dynamic_option,
@@ -94,6 +94,7 @@ __all__ = [
     "TopicConfig",
     "base_name",
     "check_cordoned",
+    "check_intervals",
     "check_limits",
     "check_local_retention",
     "check_topic_options",
@@ -113,6 +114,7 @@ __all__ = [
     "refusal",
     "resolve",
     "usable",
+    "within_limits",
 ]
 
 

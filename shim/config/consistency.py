@@ -24,6 +24,8 @@ _ASSIGNORS = {
     "org.apache.kafka.coordinator.group.assignor.UniformAssignor": "uniform",
     "org.apache.kafka.coordinator.group.assignor.RangeAssignor": "range",
 }
+# Of options with limits, those that change while a broker runs.
+_INTERVALS = tuple(f"group.{kind}.assignment.interval.ms" for kind in ("consumer", "share", "streams"))
 _LOCAL_RETENTION = {"log.local.retention.ms": "log.retention.ms", "log.local.retention.bytes": "log.retention.bytes"}
 
 
@@ -86,6 +88,28 @@ def check_start(options: Mapping[str, str]) -> None:
             "replica.fetch.wait.max.ms should always be less than or equal to replica.lag.time.max.ms to prevent "
             "frequent changes in ISR"
         )
+
+
+def check_intervals(options: Mapping[str, str]) -> None:
+    """Check what changes while the broker runs against the limits of the start (GroupCoordinatorConfig). `options` are
+    all that are in force but the defaults. Raises ConfigError."""
+    for name, comparison, other in _COMPARED:
+        if name in _INTERVALS and not _HOLDS[comparison](_value(options, name), _value(options, other)):
+            raise ConfigError(f"{name} must be {comparison} {other}")
+
+
+def within_limits(stored: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
+    """Return the stored options with those that limits of a later start exclude at the limit
+    (GroupCoordinatorConfig.clampDynamicConfigs)."""
+    found = dict(stored)
+    for name in _INTERVALS:
+        if name in stored:
+            kind = name.removesuffix("assignment.interval.ms")
+            least, most = (_value(given, f"{kind}{bound}.assignment.interval.ms") for bound in ("min", "max"))
+            value = _value(stored, name)
+            if not least <= value <= most:
+                found[name] = str(min(max(value, least), most))
+    return found
 
 
 def check_values(options: Mapping[str, str]) -> None:

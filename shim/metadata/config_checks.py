@@ -16,6 +16,7 @@ from kafka_shim.config import (
     UNIMPLEMENTED_SECURITY,
     ConfigError,
     check_cordoned,
+    check_intervals,
     check_local_retention,
     check_values,
     dynamic_option,
@@ -109,6 +110,7 @@ def check_broker(metadata: MetadataStore, options: Mapping[str, str], *, is_defa
     if "cordoned.log.dirs" in values:
         _check_cordoned(metadata, values["cordoned.log.dirs"])
     try:
+        check_intervals({**given, **proposed})
         for check in metadata.check_broker_options:
             check(proposed)
         _check_values({**given, **proposed})

@@ -72,6 +72,7 @@ class DynamicConfig:
             except ConfigError as err:
                 logger.warning("the stored options of brokers are not applied: %s", err)
                 return False
+        dynamic = self._within_limits(dynamic)
         if dynamic == self._config.dynamic and not self._is_behind:
             return False
         self._is_behind = True
@@ -105,6 +106,17 @@ class DynamicConfig:
         for name, reason in ignored.items():
             logger.warning("%s, stored for %s, is ignored: %s", name, whose, reason)
         return taken
+
+    def _within_limits(self, stored: dict[str, str]) -> dict[str, str]:
+        if not any(name.startswith("group.") for name in stored):
+            return stored
+        from kafka_shim.config import within_limits
+
+        found = within_limits(stored, self._config.given)
+        for name, text in found.items():
+            if text != stored[name]:
+                logger.warning("%s, stored as %s, is out of its limits: it is %s", name, stored[name], text)
+        return found
 
     def _readable(self, topic: str, overrides: Mapping[str, str]) -> dict[str, str]:
         """Return the overrides that this version can parse. Another version may have stored others, which are logged

@@ -4,6 +4,7 @@ import logging
 
 import pytest
 
+from kafka_shim.embedded import Broker
 from kafka_shim.errors import ErrorCode
 from kafka_shim.targets.requests import make
 from kafka_shim.tests.api.admin import (
@@ -25,6 +26,7 @@ from kafka_shim.tests.api.admin import (
 )
 from kafka_shim.tests.produced import batch, produce
 from kafka_shim.tests.test_authorization import Recorder
+from kafka_shim.wire_client import Connection
 
 THROTTLED = "leader.replication.throttled.replicas"
 
@@ -90,6 +92,26 @@ def test_options_that_contradict_each_other_are_not_stored(client, name, changes
     rows = [(option, SET, value) for option, _, value in (change.partition("=") for change in changes)]
     code, message = alter(client, BROKER, name, *rows)
     assert (code, message[: len(reason)]) == (ErrorCode.INVALID_REQUEST, reason)
+
+
+@pytest.mark.parametrize("name", ["", "1"])
+@pytest.mark.parametrize("kind", ["consumer", "share", "streams"])
+def test_an_interval_of_assignments_is_stored_within_the_limits_of_the_start(client, name, kind):
+    interval, most = f"group.{kind}.assignment.interval.ms", f"group.{kind}.max.assignment.interval.ms"
+    reason = f"{interval} must be less than or equal to {most}"
+    assert alter(client, BROKER, name, (interval, SET, "15001")) == (ErrorCode.INVALID_REQUEST, reason)
+    assert alter(client, BROKER, name, (interval, SET, "15000")) == (0, None)
+
+
+def test_a_stored_interval_of_assignments_is_cut_to_limits_of_a_later_start(tmp_path, caplog):
+    interval = "group.consumer.assignment.interval.ms"
+    with Broker(data_dir=tmp_path) as broker, Connection(broker.bootstrap_servers) as client:
+        assert alter(client, BROKER, "", (interval, SET, "12000")) == (0, None)
+    limits = {"group_consumer_max_assignment_interval_ms": 9000}
+    with Broker(data_dir=tmp_path, **limits) as broker, Connection(broker.bootstrap_servers) as client:
+        assert broker.state.config.group_consumer_assignment_interval_ms == 9000
+        assert option(client, BROKER, "1", interval) == ("9000", 3)
+    assert f"{interval}, stored as 12000, is out of its limits: it is 9000" in caplog.text
 
 
 @pytest.mark.parametrize("name", ["", "1"])
