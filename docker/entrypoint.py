@@ -35,6 +35,8 @@ OTHERS = ("KAFKA_SHIM_", "KAFKA_LOG4J_", "KAFKA_TOOLS_", "KAFKA_JMX_", "KAFKA_VE
 STORES = ("KEYSTORE", "TRUSTSTORE")
 # Levels of Log4j that Python's logging calls otherwise.
 LEVELS = {"ALL": "DEBUG", "TRACE": "DEBUG", "WARN": "WARNING", "FATAL": "ERROR", "OFF": "ERROR"}
+# What shells say of a command that SIGINT ended.
+INTERRUPTED = 130
 # Properties of a JVM that the broker reads in KAFKA_OPTS.
 HONOURED_PROPERTIES = ("java.security.", "org.apache.kafka.")
 # A backslash that is not escaped, at the end of a line: the line goes on in the next one, without its leading blanks.
@@ -294,13 +296,15 @@ def main(words: list[str]) -> int:
         "zookeeper": lambda rest: zookeeper(rest[0]),
         "launch": lambda rest: launch(rest[0], environment, rest[1:]),
     }
-    from kafka_shim.config import ConfigError
-    from kafka_shim.errors import not_in_encoding
-
     # A volume may be used by other users later (--user UID:0): the group, root's, may write what the user may.
     os.umask(0o002)
     try:
+        from kafka_shim.config import ConfigError
+        from kafka_shim.errors import not_in_encoding
+
         return steps[words[0]](words[1:]) or 0
+    except KeyboardInterrupt:  # so the engine stops a container, also one whose broker is about to start
+        return INTERRUPTED
     except (SetupError, ConfigError, OSError) as err:
         print(f"error: {err}", file=sys.stderr)
         return 1

@@ -148,6 +148,23 @@ def test_the_shim_stops_cleanly_and_at_once(shim: ContainerTarget) -> None:
     shim.start()
 
 
+def test_what_does_not_await_signals_stops_at_once_too(containers: None) -> None:
+    """The first process of a container is not ended by a signal that it has no handler for: commands, and a broker that
+    was about to start, were killed after Docker's ten seconds."""
+    line = ["docker", "run", "--detach", images.shim_image(), "zookeeper-server-start", "/dev/null"]
+    name = subprocess.run(line, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
+
+    def output(*words: str) -> str:
+        return subprocess.run(["docker", *words, name], capture_output=True, text=True, check=True).stdout
+
+    try:
+        assert within(30, lambda: "no ZooKeeper is needed" in output("logs"))
+        output("stop", "--time", "60")
+        assert output("inspect", "--format", "{{.State.ExitCode}}").strip() == "130"
+    finally:
+        output("rm", "--force")
+
+
 def test_the_check_of_health_fails_where_nobody_answers(shim: ContainerTarget) -> None:
     program = "/opt/kafka-shim/bin/python", "/opt/kafka-shim/health.py"
     assert shim.wrapped.exec_run(list(program))[0] == 0

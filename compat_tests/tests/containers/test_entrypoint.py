@@ -208,6 +208,18 @@ def test_what_is_no_text_is_told_without_it(
     assert "secret" not in error
 
 
+def test_a_broker_that_is_about_to_start_ends_without_a_word(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("os.umask", lambda mode: mode)
+    monkeypatch.setattr(entrypoint, "configure", interrupted)
+    assert entrypoint.main(["run"]) == 130
+    assert capsys.readouterr() == ("", "")
+
+
 def test_what_has_no_effect_is_said_in_a_line_each(tmp_path: Path) -> None:
     (tmp_path / "log4j2.yaml").touch()
     variables = {
