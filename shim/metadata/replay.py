@@ -45,7 +45,7 @@ class Replayer:
         self.image = image
         self._scheduler = None if clock is None else Scheduler(clock)
         self.after = AfterCommit(self.try_later)
-        self._held: list[Any] | None = None
+        self._held: deque[Any] | None = None
         # What a commit has appended and not applied yet: records, or all that they make in an image of their own, and
         # the position behind them.
         self.rest: deque[Any] = deque()
@@ -144,13 +144,15 @@ class Replayer:
         """Apply one record message. Raises ReplayError if it names a topic or partition that does not exist."""
         key = record.API_KEY
         if key == BEGIN_TRANSACTION:
-            self._held = []
+            self._held = deque()
         elif key == ABORT_TRANSACTION:
             self._held = None
         elif key == END_TRANSACTION:
-            held, self._held = self._held or [], None
-            for one in held:
-                APPLY[one.API_KEY](self.image, one)
+            held = self._held
+            while held:
+                APPLY[held[0].API_KEY](self.image, held[0])
+                del held[0]  # only now: memory may have ended, and the rest is applied when this record comes again
+            self._held = None
         elif self._held is not None:
             self._held.append(record)
         else:

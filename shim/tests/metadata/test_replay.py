@@ -6,7 +6,7 @@ import pytest
 
 from kafka_shim.metadata.image import Image
 from kafka_shim.metadata.replay import APPLY, Replayer
-from kafka_shim.metadata.replay_topics import ReplayError, check_whole
+from kafka_shim.metadata.replay_topics import ReplayError, apply_partition, check_whole
 from kafka_shim.metadata.topics import partition_records, topic_records
 from kafka_shim.protocol.record_types import METADATA_RECORDS
 from kafka_shim.protocol.records.abort_transaction_record import AbortTransactionRecord
@@ -180,6 +180,25 @@ def test_a_metadata_transaction_counts_at_its_end_or_never(replayer):
     replayer.apply(AbortTransactionRecord(reason="no"))
     assert set(replayer.image.topics) == {"t.a"}
     assert not replayer.in_transaction
+
+
+def test_a_metadata_transaction_at_whose_end_memory_ends_counts_whole_when_its_end_is_tried_again(replayer):
+    replayer.rest.extend([BeginTransactionRecord(name="one"), TopicRecord(name="t.a", topic_id=TOPIC_ID)])
+    replayer.rest.extend(partition_records(TOPIC_ID, 0, [[1]] * 3, 1, b"d" * 16))
+    replayer.rest.append(EndTransactionRecord())
+    calls = []
+
+    def find_memory_later(image, record):
+        calls.append(record)
+        if len(calls) == 2:
+            raise MemoryError
+        apply_partition(image, record)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(APPLY, PartitionRecord.API_KEY, find_memory_later)
+        replayer.apply_rest()
+    assert len(replayer.image.topics["t.a"].partitions) == replayer.image.partition_count == 3
+    assert replayer.is_whole
 
 
 def test_a_registration_changes_only_in_its_own_epoch(replayer):
