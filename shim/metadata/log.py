@@ -280,7 +280,7 @@ class MetadataLog:
 
     def begin_snapshot(self, now_ms: int, last_contained_ms: int) -> Callable[[Iterable[tuple[Any, int]]], bytes]:
         """Begin a snapshot at the end of the log. Returns a function that makes its bytes of (record, version) pairs,
-        in any thread. Resets `bytes_after_snapshot`."""
+        in any thread."""
         controls: list[tuple[bytes, bytes]] = []
         if self.kraft_version > 0:
             from kafka_shim.protocol.records.kraft_version_record import KRaftVersionRecord
@@ -289,7 +289,6 @@ class MetadataLog:
             controls.append(encode_control(ControlType.KRAFT_VERSION, version))
             if self._voters is not None:
                 controls.append(encode_control(ControlType.KRAFT_VOTERS, self._voters))
-        self.bytes_after_snapshot = 0
         return partial(
             snapshot_bytes, now_ms=now_ms, last_contained_ms=last_contained_ms, epoch=self.epoch, controls=controls
         )

@@ -127,6 +127,7 @@ class SnapshotGenerator:
         size_bytes = self._log.bytes_after_snapshot
         encode = self._log.begin_snapshot(now_ms, image.last_timestamp_ms)
         self._unwritten, self._last_ms = (size_bytes, self._last_ms), now_ms
+        self._log.bytes_after_snapshot = 0  # last: memory may end before
 
         def content() -> bytes:
             return encode((record, record_version(record, level)) for record in _patiently(image_records(view)))

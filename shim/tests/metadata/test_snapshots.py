@@ -349,6 +349,21 @@ def test_a_snapshot_that_failed_is_due_again_without_new_records_of_its_size(tmp
     broker.stop()
 
 
+def test_a_snapshot_that_finds_no_memory_as_it_begins_stays_due(tmp_path, monkeypatch):
+    broker = Opened(tmp_path, metadata_log_max_record_bytes_between_snapshots=100).start()
+    broker.store.await_snapshot()
+    count = len(checkpoints(tmp_path))
+    with monkeypatch.context() as patch:
+        patch.setattr("kafka_shim.metadata.log.partial", no_memory_left)
+        broker.store.create_topic("t")
+    assert broker.store._log.bytes_after_snapshot >= 100
+    broker.clock.advance(snapshots.RETRY_MS)
+    broker.store.next_producer_id_block()
+    broker.store.await_snapshot()
+    assert len(checkpoints(tmp_path)) == count + 1
+    broker.stop()
+
+
 def test_a_snapshot_that_was_due_by_time_and_failed_does_not_wait_for_another_interval(tmp_path, monkeypatch):
     interval_ms = 10 * snapshots.RETRY_MS
     broker = Opened(tmp_path, metadata_log_max_snapshot_interval_ms=interval_ms).start()
