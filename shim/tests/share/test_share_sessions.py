@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 from types import CoroutineType
 from typing import Any
@@ -200,6 +200,24 @@ def test_a_stop_releases_what_is_left_of_a_large_session(large: Large) -> None:
 
     asyncio.run(main())
     assert large.stored() == [1] * len(large.keys)
+
+
+def test_a_stop_releases_the_rest_where_memory_ends_for_one(large: Large, monkeypatch: pytest.MonkeyPatch) -> None:
+    release = share_partitions.release_members
+    failures = [MemoryError()]
+
+    def fail_once(share: SharePartition, member_ids: Container[str]) -> object:
+        if failures:
+            raise failures.pop()
+        return release(share, member_ids)
+
+    async def main() -> None:
+        large.node.shares.sessions.connection_closed("connection")
+        monkeypatch.setattr(share_partitions, "release_members", fail_once)
+        large.node.shares.stop()
+
+    asyncio.run(main())
+    assert large.stored() == [1] * (len(large.keys) - 1)
 
 
 def test_few_share_partitions_are_released_on_several_turns_if_each_takes_long(large: Large) -> None:
