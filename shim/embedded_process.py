@@ -68,7 +68,7 @@ class BrokerProcess:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                text=True,
+                encoding="locale",
                 errors="backslashreplace",
                 env=environment,
             )
@@ -179,7 +179,7 @@ def _module_path() -> list[str]:
 @contextmanager
 def _properties_file(options: Mapping[str, str]) -> Iterator[str]:
     """A file that only this user can read, removed when the broker has read it."""
-    with tempfile.NamedTemporaryFile("w", suffix=".properties") as file:  # mode 0600
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".properties") as file:  # mode 0600
         for name, text in options.items():
             escaped = text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
             file.write(f"{name}={escaped}\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 import threading
@@ -237,3 +238,16 @@ def test_a_program_that_has_closed_its_standard_streams_embeds_brokers(closed: t
         "os._exit(7)\n"
     )
     assert subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False).returncode == 7
+
+
+def test_a_password_reaches_a_process_in_every_locale():
+    """It was written in the locale's encoding, and is read as UTF-8. Nor is that an error where warnings of encodings
+    are."""
+    code = (
+        "from kafka_shim import Broker\n"
+        "with Broker(process=True, sasl='PLAIN', users={'a': 'p\\xe4ss\\u20ac'}) as broker:\n"
+        "    broker.produce('orders', 'a')\n"
+    )
+    flags = ["-X", "utf8=0", "-X", "warn_default_encoding", "-W", "error::EncodingWarning"]
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}
+    subprocess.run([sys.executable, *flags, "-c", code], env=environment, check=True)
