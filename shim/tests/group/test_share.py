@@ -547,6 +547,23 @@ def test_a_group_removed_while_its_offsets_are_altered_leaves_no_state(node: Sha
     assert (node.groups.find(G), altered(node, topic_id, 7)) == (None, [])
 
 
+def test_a_group_removed_while_its_offsets_are_deleted_stays_away(node: ShareNode) -> None:
+    topic_id = many(node)
+    few_id = node.metadata.image.topics["t"].topic_id
+    offsets = {few_id: {0: 7}, topic_id: dict.fromkeys(range(MANY), 7)}
+    node.finish(node.groups.share.alter_offsets(G, offsets))
+    removal = begun(node, node.groups.delete_group(G), turns=2)
+    deletion = begun(node, node.groups.share.delete_offsets(G, ["t", "many"]), turns=2)
+    node.finish(asyncio.wait_for(removal, None))
+    assert node.groups.find(G) is None
+    _, answers, _ = node.finish(asyncio.wait_for(deletion, None))
+    codes = {name: error and error.code for _, name, error in answers}
+    assert codes == {"t": None, "many": E.GROUP_ID_NOT_FOUND}
+    assert node.groups.find(G) is None
+    node.restart()
+    assert node.groups.find(G) is None
+
+
 def test_work_in_slices_goes_on_when_its_client_goes(node: ShareNode) -> None:
     topic_id = many(node)
     task = begun(node, node.groups.share.alter_offsets(G, {topic_id: dict.fromkeys(range(MANY), 7)}), turns=2)
