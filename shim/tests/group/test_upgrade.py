@@ -159,3 +159,16 @@ def test_an_upgrade_leaves_out_partitions_that_a_topic_has_no_longer(node: Node,
     assert joined.error_code == E.NONE
     owned = sorted(each for target in group.target.values() for each in target.get(four, ()))
     assert owned == [0, 1, 2, 3], group.target
+
+
+@pytest.mark.parametrize(("max_size", "kind"), [(2, "classic"), (1, "consumer")])
+def test_a_group_is_converted_back_if_a_classic_one_may_have_its_members(node: Node, max_size: int, kind: str) -> None:
+    first, waiting = rebalancing(node)
+    node.join("g", first.member_id, **PATIENT)
+    node.sync("g", waiting.response)
+    node.sync("g", first, {}, generation_id=waiting.response.generation_id)
+    node.modern("g", "new", subscribed_topic_names=["four"])
+    node.config.group_max_size = max_size
+    node.modern("g", "new", -1)
+    group = node.groups.find("g")
+    assert (group.TYPE, set(group.members)) == (kind, {first.member_id, waiting.response.member_id})

@@ -157,6 +157,20 @@ def test_the_lock_lasts_as_long_as_the_group_says(node: ShareNode):
     assert node.acquire("b") == [(0, 0, 2)]
 
 
+def test_a_lock_that_began_later_may_end_first(node: ShareNode):
+    node.produce(1)
+    node.acquire("a")  # for 30 s
+    node.set_group_option(GROUP, "share.record.lock.duration.ms", "15000")
+    node.produce(1)
+    assert node.acquire("a") == [(1, 1, 1)]
+    node.clock.advance(14_999)
+    assert node.acquire("b") == []
+    node.clock.advance(1)
+    assert node.acquire("b") == [(1, 1, 2)]
+    node.clock.advance(15_000)
+    assert node.acquire("c") == [(0, 0, 2), (1, 1, 3)]
+
+
 @pytest.mark.parametrize(
     ("reset", "offset"), [("earliest", 0), ("latest", 4), ("by_duration:PT10M", 2), ("by_duration:PT0S", -1)]
 )

@@ -35,7 +35,11 @@ def test_d18_an_overtaking_marker_strands_the_transaction_until_it_is_resolved(n
     assert state_of(node).state is PREPARE_COMMIT
     assert code_of(node.init, "app") is ErrorCode.CONCURRENT_TRANSACTIONS
     assert any("TRANSACTION_COORDINATOR_FENCED" in line for line in node.coordinator.explanations.lines("app"))
-    assert node.coordinator.resolve("app").response[-1] == "now CompleteCommit"
+    log = node.logs.get("orders", 0)
+    end_offset = log.log_end_offset
+    told = node.coordinator.resolve("app").response
+    assert told == ["orders-0: ended by another marker, left as it is", "now CompleteCommit"]
+    assert (log.log_end_offset, node.visible("orders", 0)) == (end_offset, [])
     assert node.init("app") == (producer[0], 2)
 
 
