@@ -220,18 +220,46 @@ def test_few_snapshots_of_states_in_many_pieces_are_written_at_once(make_node: C
 
 
 @pytest.mark.option("share.coordinator.cold.partition.snapshot.interval.ms")
-def test_a_cold_partition_gets_a_snapshot(make_node: Callable[..., Node]) -> None:
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_a_cold_partition_gets_a_snapshot(make_node: Callable[..., Node], is_restarted: bool) -> None:
     node = make_node(share_coordinator_cold_partition_snapshot_interval_ms=5000)
     topic_id = begun(node)
     write(node, topic_id, (0, 3, 2, 1))
-    log = node.state_log(G, topic_id, 0)
-    before = types(log)
+    before = types(node.state_log(G, topic_id, 0))
+    if is_restarted:
+        node.restart()
+        node.state.read_summary(G, topic_id, 0)
     node.clock.advance(5000)
-    assert types(log) == [*before, SNAPSHOT]
+    assert types(node.state_log(G, topic_id, 0)) == [*before, SNAPSHOT]
     assert node.state.read_state(G, topic_id, 0, 0)[3] == [StateBatch(0, 3, 2, 1)]
     # When all snapshots are such ones, nothing is written any more.
+    if is_restarted:
+        node.restart()
+        node.state.read_summary(G, topic_id, 0)
     node.clock.advance(50_000)
-    assert types(log) == [*before, SNAPSHOT]
+    assert types(node.state_log(G, topic_id, 0)) == [*before, SNAPSHOT]
+
+
+def test_partitions_of_the_topic_that_are_offline_are_pruned_later(make_node: Callable[..., Node]) -> None:
+    node = make_node(
+        share_coordinator_snapshot_update_records_per_snapshot=1,
+        share_coordinator_state_topic_prune_interval_ms=1000,
+        share_coordinator_state_topic_num_partitions=2,
+    )
+    topic_id = node.topic("t")
+    coordinator = node.state.coordinator
+    groups = {coordinator.partition_for((name, topic_id, 0)): name for name in map(str, range(50))}
+    for group in groups.values():
+        node.state.initialize_state(group, topic_id, 0, 1, 0)
+        for offset in range(4):
+            node.state.write_state(group, topic_id, 0, 1, 0, -1, 0, [StateBatch(offset, offset, 2, 1)])
+    first, second = [node.logs.get(SHARE_GROUP_STATE_TOPIC, number) for number, _ in coordinator._loader.all_loaded()]
+    first.fail(OSError(5, "Input/output error"))
+    node.clock.advance(1000)
+    assert (first.log_start_offset, second.log_start_offset > 0) == (0, True)
+    assert node.logs.reopen_offline()
+    node.clock.advance(1000)
+    assert first.log_start_offset > 0
 
 
 @pytest.mark.option("share.coordinator.cold.partition.snapshot.interval.ms")
