@@ -84,6 +84,7 @@ def run(
 
 # The names of the scripts in Kafka's bin folder.
 TOOLS = {
+    "kafka-cluster": "org.apache.kafka.tools.ClusterTool",
     "kafka-client-metrics": "org.apache.kafka.tools.ClientMetricsCommand",
     "kafka-topics": "org.apache.kafka.tools.TopicCommand",
     "kafka-configs": "kafka.admin.ConfigCommand",

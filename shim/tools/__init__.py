@@ -9,6 +9,7 @@ from __future__ import annotations
 TOOLS = (
     "acls",
     "broker-api-versions",
+    "cluster",
     "configs",
     "console-consumer",
     "console-producer",

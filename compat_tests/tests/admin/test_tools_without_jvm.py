@@ -356,7 +356,16 @@ STORIES: dict[str, tuple[str, ...]] = {
         "transactions forceTerminateTransaction",
         "transactions list --version",
     ),
-    "cluster": ("broker-api-versions",),
+    "cluster": (
+        "broker-api-versions",
+        "cluster cluster-id",
+        "cluster list-endpoints",
+        "cluster list-endpoints --include-fenced-brokers",
+        "cluster unregister --id 7",
+        "cluster cluster-id --config FILE",
+        "cluster cluster-id --config FILE --command-config FILE",
+        "! cluster nonsense",
+    ),
 }
 # Tools whose words of connection stand before the command.
 WITH_COMMANDS = ("features", "metadata-quorum", "transactions")

@@ -172,6 +172,23 @@ def test_the_check_of_health_fails_where_nobody_answers(shim: ContainerTarget) -
     assert shim.wrapped.exec_run(list(program), environment=elsewhere)[0] == 1
 
 
+@pytest.mark.parametrize(
+    ("check", "down"),
+    [
+        (["nc", "-z", "localhost", "9092"], ["nc", "-vz", "-w", "5", "localhost", "9"]),
+        (
+            ["/opt/kafka/bin/kafka-cluster.sh", "cluster-id", "--bootstrap-server", "localhost:9092"],
+            ["/opt/kafka/bin/kafka-cluster.sh", "cluster-id", "--bootstrap-server", "localhost:9"],
+        ),
+    ],
+)
+def test_checks_of_health_that_are_usual_for_kafkas_image_work(
+    shim: ContainerTarget, check: list[str], down: list[str]
+) -> None:
+    assert shim.wrapped.exec_run(check)[0] == 0
+    assert shim.wrapped.exec_run(down)[0] == 1
+
+
 def test_the_image_of_the_shim_has_no_compiler_and_its_other_commands(shim: ContainerTarget) -> None:
     assert shim.wrapped.exec_run(["sh", "-c", "command -v gcc"])[0] != 0
     topic = new_topic(shim.bootstrap)
