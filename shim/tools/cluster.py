@@ -1,4 +1,4 @@
-"""`kafka-cluster.sh`: the id of a cluster, its brokers and controllers, brokers to be forgotten (Kafka: ClusterTool)."""
+"""`kafka-cluster.sh`: the id of a cluster, its nodes, and brokers to be forgotten (Kafka: ClusterTool)."""
 
 from __future__ import annotations
 
