@@ -132,7 +132,11 @@ def _write(
                 if is_interrupted:
                     click.echo("the transaction is aborted", err=True)
         else:  # the lines before a wrong one are written, as those before it would be without a batch
-            written += producer.flush()
+            try:
+                written += producer.flush()
+            except WireClientError as refused:
+                click.echo(f"error: {refused}", err=True)  # behind it comes what went wrong first
+                written += producer.flush()  # nothing waits any more
             if is_interrupted:
                 _tell(written)
             elif written:

@@ -200,6 +200,11 @@ def test_the_lines_before_a_wrong_one_are_written(run, broker):
     for refused in (b'{"value": "b", "partition": 99}', b'{"value": "%s"}' % (b"b" * 2_000_000)):
         status, _, err = run("produce", "t", "--json-lines", given=b'{"value": "a"}\n' + refused + b"\n")
         assert (status, err.startswith("1 record written: t-0 from offset ")) == (1, True), err
+    given = b'{"value": "a"}\n{"value": "b", "partition": 99}\nnot JSON\n'
+    status, _, err = run("produce", "t", "--json-lines", given=given)
+    refused, summary, told = err.splitlines()
+    assert (status, "t-99" in refused, told[:22]) == (2, True, "error: line 3 is not J"), err
+    assert summary.startswith("1 record written: t-0 from offset ")
 
 
 def test_lines_of_a_file_are_written_together_also_from_a_terminal(broker, monkeypatch, tmp_path):
