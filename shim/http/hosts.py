@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from kafka_shim.http.server import Request
 
 
+# By these a container reaches its host, also what listens on loopback there. No site may have a name of `internal`.
+FROM_CONTAINERS = ("host.docker.internal", "host.containers.internal")
+
+
 def host_name(request: Request) -> str:
     """Return the Host without its port, in lower case; nothing if there is none."""
     host = request.headers.get("Host", "")
@@ -28,4 +32,4 @@ def is_numeric(name: str) -> bool:
 
 def is_local(name: str) -> bool:
     """Whether a Host can be that of a server on loopback. A browser always sends one."""
-    return not name or name == "localhost" or name.endswith(".localhost") or is_numeric(name)
+    return name in ("", "localhost", *FROM_CONTAINERS) or name.endswith(".localhost") or is_numeric(name)

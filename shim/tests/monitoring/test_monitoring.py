@@ -576,9 +576,10 @@ def test_another_site_that_leads_a_browser_to_loopback_reads_no_metrics() -> Non
                 except urllib.error.HTTPError as error:
                     return error.code
 
-            for host in (f"localhost:{port}", f"127.0.0.1:{port}", "[::1]", "LOCALHOST", f"a.localhost:{port}"):
+            local = (f"localhost:{port}", f"127.0.0.1:{port}", "[::1]", "LOCALHOST", f"a.localhost:{port}")
+            for host in (*local, f"host.docker.internal:{port}", f"host.containers.internal:{port}"):
                 assert status("/metrics", host) == 200, host
-            for host in (f"evil.test:{port}", "evil.test", f"127.0.0.1.evil.test:{port}", "localhost.evil.test"):
+            for host in (f"evil.test:{port}", f"127.0.0.1.evil.test:{port}", "docker.internal.evil.test"):
                 assert status("/metrics", host) == (200 if token else 403), host
                 assert status("/health/live", host) == 200
 
