@@ -19,7 +19,7 @@ from shutil import rmtree
 from kafka_shim.clock import RealClock, VirtualClock
 from kafka_shim.config import BrokerConfig
 from kafka_shim.embedded_client import EmbeddedClient, absolute_path, absolute_paths, class_name, option_name, text_of
-from kafka_shim.embedded_control import ClockControl, OnLoop, call_on, has_turns, in_turn, thread_of
+from kafka_shim.embedded_control import ClockControl, OnLoop, call_on, has_turns, in_turn, require_own, thread_of
 from kafka_shim.embedded_ports import HTTP_LISTENER, KeptPorts, addresses_of
 from kafka_shim.embedded_records import FirstRecords
 from kafka_shim.faults import Faults
@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     from kafka_shim.embedded_security import EmbeddedSecurity
     from kafka_shim.server import Server
 
-START_SECONDS = 30.0
-STOP_SECONDS = 30.0
+START_SECONDS = STOP_SECONDS = 30.0
 # Kafka waits this long for more members. A test that starts its own consumers does not need the delay.
 DEFAULTS = {"group.initial.rebalance.delay.ms": "0"}
 
@@ -177,6 +176,7 @@ class Broker(EmbeddedClient):
         process = self._process
         if process is None:
             raise RuntimeError("only a running broker in a process of its own can be killed: Broker(process=True)")
+        require_own(self)
         process.popen.kill()  # at once: another thread may stop it, and wait for its end
         with self._life:
             if self._process is process:
@@ -231,6 +231,7 @@ class Broker(EmbeddedClient):
 
     def _end_to_return(self) -> None:
         """End the broker, which keeps its addresses."""
+        require_own(self)
         self._note_addresses()
         self._end()
         self._kept.hold()
@@ -377,8 +378,7 @@ class Broker(EmbeddedClient):
         if not started.set_running_or_notify_cancel():  # the caller has given up
             await server.stop()
             return
-        self._server = server
-        self._loop = asyncio.get_running_loop()
+        self._server, self._loop = server, asyncio.get_running_loop()
         self._asked = asked = asyncio.Event()
         self._ready = server.ready_line
         started.set_result(None)

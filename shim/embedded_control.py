@@ -174,6 +174,12 @@ def has_turns(broker: Broker) -> None:
     _brokers.add(broker)
 
 
+def require_own(broker: Broker) -> None:
+    """Raises RuntimeError where the broker runs in the process from which this one was forked, or is a child of it."""
+    if broker._loop in _inherited or (broker._process is not None and broker._process.is_of_parent):
+        raise RuntimeError(OF_PARENT)
+
+
 def _forked() -> None:
     for broker in list(_brokers):
         has_turns(broker)

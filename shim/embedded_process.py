@@ -140,9 +140,14 @@ class BrokerProcess:
         except subprocess.TimeoutExpired:
             raise TimeoutError(f"the broker's process {self.popen.pid} still runs after {timeout_s} s") from None
 
+    @property
+    def is_of_parent(self) -> bool:
+        """Whether it is a child of the process from which this one was forked."""
+        return os.getpid() != self._parent
+
     def stop(self) -> None:
         """End the child cleanly, or by SIGKILL if it does not. It is not that of a process forked from this one."""
-        if os.getpid() != self._parent:
+        if self.is_of_parent:
             return
         self.popen.terminate()
         try:

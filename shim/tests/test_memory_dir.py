@@ -394,6 +394,43 @@ print("ready", flush=True)
     assert python(code, place).wait(120) == 0
 
 
+@pytest.mark.parametrize("process", [False, True])
+def test_a_forked_child_neither_ends_nor_restarts_the_broker_of_its_parent(place, process):
+    """It was told that the directory, or the port, was taken; `kill` killed the broker, and did not return."""
+    code = f"""
+import os, traceback
+from kafka_shim import embedded_control
+with Broker(process={process}) as broker:
+    broker.produce("orders", "one")
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            for ask in (broker.restart, broker.reset, *([broker.kill] if {process} else ())):
+                try:
+                    ask()
+                except RuntimeError as error:
+                    assert str(error) == embedded_control.OF_PARENT
+                else:
+                    raise AssertionError(ask)
+            broker.stop()  # as at the end of its block
+            assert broker.start().topics() == []
+            broker.restart()
+            broker.reset()
+            broker.stop()
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert broker.restart().consume("orders")[0].text == "one"
+print("ready", flush=True)
+"""
+    child = python(code, place)
+    assert child.wait(120) == 0
+    assert list(place.iterdir()) == []
+
+
 def test_where_there_is_no_ram_disk_data_goes_to_the_temporary_folder(tmp_path, monkeypatch):
     monkeypatch.setattr(memory_dir, "RAM_DISK", tmp_path / "no such folder")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
