@@ -134,6 +134,38 @@ def _is_of_caller(loop: asyncio.AbstractEventLoop) -> bool:
         return False
 
 
+class _BrokerThread(threading.Thread):
+    """A thread whose end can be waited for once more after Ctrl-C: before 3.13 Python takes one that runs for one that
+    has ended as soon as a `join` is interrupted, and does not wait for one that Ctrl-C has interrupted the start of."""
+
+    def __init__(self, **named: Any) -> None:
+        super().__init__(**named)
+        self._over = threading.Event()
+        self._over.set()
+        self._pid = os.getpid()
+
+    def start(self) -> None:
+        self._over.clear()
+        try:
+            super().start()
+        except Exception:  # there is none
+            self._over.set()
+            raise
+
+    def run(self) -> None:
+        try:
+            super().run()
+        finally:
+            self._over.set()
+
+    def join(self, timeout: float | None = None) -> None:
+        if os.getpid() != self._pid or self._over.wait(timeout):
+            super().join()
+
+    def is_alive(self) -> bool:
+        return os.getpid() == self._pid and not self._over.is_set()
+
+
 def thread_of(function: Callable[..., None], *arguments: object) -> threading.Thread:
     """A broker's thread. Raises RuntimeError where gevent or eventlet has replaced threads: its loop would hold all of
     them, for ever."""
@@ -142,7 +174,7 @@ def thread_of(function: Callable[..., None], *arguments: object) -> threading.Th
             "gevent or eventlet has replaced threads, so that a broker in one would hold up all: Broker(process=True)"
         )
     _fill_standard_descriptors()
-    return threading.Thread(target=function, args=arguments, name="kafka-shim", daemon=True)
+    return _BrokerThread(target=function, args=arguments, name="kafka-shim", daemon=True)
 
 
 def _fill_standard_descriptors() -> None:

@@ -251,3 +251,63 @@ def test_a_password_reaches_a_process_in_every_locale():
     flags = ["-X", "utf8=0", "-X", "warn_default_encoding", "-W", "error::EncodingWarning"]
     environment = {**os.environ, "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}
     subprocess.run([sys.executable, *flags, "-c", code], env=environment, check=True)
+
+
+# Code for a program, whose argument is a directory: `ctrl_c()` interrupts its main thread, and `in_use()` says whether
+# another broker may have the directory.
+INTERRUPTED = """
+import os, signal, sys, threading
+from kafka_shim import Broker, embedded
+from kafka_shim.storage.results import StorageError
+
+def ctrl_c():
+    os.kill(os.getpid(), signal.SIGINT)
+
+broker, going_on = Broker(data_dir=sys.argv[1]), threading.Event()
+
+def in_use():
+    try:
+        with Broker(data_dir=sys.argv[1]):
+            return False
+    except StorageError:
+        return True
+"""
+
+
+def test_a_stop_after_one_that_ctrl_c_interrupts_waits_for_the_end(tmp_path: Path):
+    """Python takes a thread for ended whose `join` is interrupted: the second stop did nothing, and the directory was
+    in use, or removed beneath the broker."""
+    code = INTERRUPTED + (
+        "def stopping(**facts):\n    ctrl_c()\n    going_on.wait()\n"
+        "broker.start().faults.arm('server.stopping', stopping)\n"
+        "try:\n    broker.stop()\nexcept KeyboardInterrupt:\n    print('interrupted')\n"
+        "embedded.STOP_SECONDS = 0.2\n"
+        "try:\n    broker.stop()\nexcept TimeoutError:\n    print('waits')\n"
+        "embedded.STOP_SECONDS = 60\n"
+        "going_on.set()\n"
+        "broker.stop()\n"
+        "print(in_use())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True, check=True)
+    assert done.stdout.split() == ["interrupted", "waits", "False"]
+
+
+def test_ctrl_c_as_its_thread_starts_leaves_no_broker(tmp_path: Path):
+    """Nobody waited for the thread, which had the directory for some time."""
+    code = INTERRUPTED + (
+        "def wait(self, timeout=None):\n    raise KeyboardInterrupt\n"
+        "def make():\n    going_on.wait()\n    return embedded.asyncio.new_event_loop()\n"
+        "Started = type('Started', (threading.Event,), {'wait': wait})\n"
+        "make_thread = embedded.thread_of\n"
+        "def thread_of(*arguments):\n"
+        "    thread = make_thread(*arguments)\n"
+        "    thread._started = Started()\n"
+        "    threading.Timer(0.5, going_on.set).start()\n"
+        "    return thread\n"
+        "embedded.thread_of = thread_of\n"
+        "broker = Broker(data_dir=sys.argv[1], loop_factory=make)\n"
+        "try:\n    broker.start()\nexcept KeyboardInterrupt:\n    print('interrupted')\n"
+        "print([one.name for one in threading.enumerate() if one.name == 'kafka-shim'])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True, check=True)
+    assert done.stdout.split() == ["interrupted", "[]"]
