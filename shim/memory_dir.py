@@ -39,9 +39,10 @@ def make() -> Path:
     for place in {RAM_DISK, parent, Path(tempfile.gettempdir())}:
         remove_abandoned(place)
     # The directory is locked before it gets its final name, so nobody takes it for an abandoned one.
-    making = Path(tempfile.mkdtemp(prefix=f".{PREFIX}", dir=parent))
-    directory = making.with_name(making.name[1:])
+    directory = parent / f"{PREFIX}{os.urandom(8).hex()}"
+    making = directory.with_name(f".{directory.name}")
     try:
+        making.mkdir(0o700)
         owner = os.open(making / OWNER, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         _owned[directory] = owner
         fcntl.flock(owner, fcntl.LOCK_EX)
@@ -55,10 +56,10 @@ def make() -> Path:
 
 def remove(directory: Path) -> None:
     """Remove the directory and its contents, if it is this process's: a forked child has its parent's name of it."""
-    owner = _owned.pop(directory, None)
-    if owner is not None:
+    if directory in _owned:
         shutil.rmtree(directory, ignore_errors=True)
-        os.close(owner)
+        if (owner := _owned.pop(directory, None)) is not None:  # after Ctrl-C before this, it is removed once more
+            os.close(owner)
 
 
 def remove_abandoned(place: Path) -> None:

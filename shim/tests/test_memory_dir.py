@@ -67,16 +67,35 @@ def test_a_killed_child_that_served_in_memory_leaves_what_the_next_start_removes
     memory_dir.remove(fresh)
 
 
-def test_ctrl_c_while_a_directory_is_made_leaves_none(place, monkeypatch):
-    def interrupted(*_):
+@pytest.mark.parametrize("module, name", [(os, "mkdir"), (memory_dir.fcntl, "flock")])
+def test_ctrl_c_while_a_directory_is_made_leaves_none(place, monkeypatch, module, name):
+    former = getattr(module, name)
+
+    def interrupted(*arguments, **named):
+        former(*arguments, **named)
         raise KeyboardInterrupt
 
     owned = dict(memory_dir._owned)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(memory_dir.fcntl, "flock", interrupted)
+        patch.setattr(module, name, interrupted)
         memory_dir.make()
     assert list(place.iterdir()) == []
     assert memory_dir._owned == owned
+
+
+def test_a_directory_whose_removal_ctrl_c_interrupts_is_removed_later(place, monkeypatch):
+    """Nobody had its name any more, and its descriptor stayed open."""
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    directory = memory_dir.make()
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(memory_dir.shutil, "rmtree", interrupted)
+        memory_dir.remove(directory)
+    memory_dir.remove(directory)
+    assert list(place.iterdir()) == []
+    assert directory not in memory_dir._owned
 
 
 @pytest.mark.parametrize("end", ["SIGTERM", "exit"])
