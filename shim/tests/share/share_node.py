@@ -55,7 +55,13 @@ class ShareNode(Node):
         self.logs.get("t", 0).append_batch(records, now_ms=self.clock.now_ms())
 
     def acquire(
-        self, member_id: str, max_records: int = 500, batch_size: int = 500, *, strict: bool = False
+        self,
+        member_id: str,
+        max_records: int = 500,
+        batch_size: int = 500,
+        *,
+        strict: bool = False,
+        max_bytes: int = 1 << 20,
     ) -> list[tuple[int, int, int]]:
         """What the member gets: (first offset, last offset, delivery count)."""
         share = self.share
@@ -63,7 +69,7 @@ class ShareNode(Node):
             return []
         offset = share.next_fetch_offset()
         try:
-            fetched = share.log.read(offset, 1 << 20, copy_bytes=-1)
+            fetched = share.log.read(offset, max_bytes, copy_bytes=-1)
         except KafkaError as error:
             if error.code is not ErrorCode.OFFSET_OUT_OF_RANGE:
                 raise

@@ -64,6 +64,27 @@ def test_a_full_window_gives_what_is_available_in_it_alone(node: ShareNode):
     assert node.acquire("b") == [(100, 109, 1)]
 
 
+def test_of_a_full_window_a_member_gets_nothing_that_was_not_read(node: ShareNode):
+    node.set_group_option(GROUP, "share.partition.max.record.locks", "100")
+    for _ in range(21):
+        node.produce(5)
+    assert node.acquire("a") == [(0, 99, 1)]
+    assert node.acknowledge("a", (10, 11, [2]), (50, 51, [2])) is ErrorCode.NONE
+    assert node.acquire("b", max_bytes=1) == [(10, 11, 2)]
+    assert node.acquire("b") == [(50, 51, 2)]
+
+
+def test_the_start_passes_all_that_was_done_before_a_crash(node: ShareNode):
+    for _ in range(2):
+        node.produce(5)
+    assert node.acquire("a") == [(0, 9, 1)]
+    assert node.acknowledge("a", (0, 4, [2]), (5, 9, [1])) is ErrorCode.NONE
+    node.crash()
+    assert node.acquire("b") == [(0, 4, 2)]
+    assert node.acknowledge("b", (0, 4, [1])) is ErrorCode.NONE
+    assert (node.share.start_offset, node.share.batches) == (10, [])
+
+
 def test_nothing_is_acknowledged_that_cannot_be_stored(node: ShareNode):
     node.produce(2)
     node.acquire("a")
