@@ -14,6 +14,7 @@ from inspect import isbuiltin
 from weakref import WeakSet
 
 from kafka_shim.clock import VirtualClock
+from kafka_shim.durations import UNITS_MS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,7 +49,6 @@ _forking = _Forking()
 _brokers: WeakSet[Broker] = WeakSet()
 # In a forked child: the loops of its parent's brokers. Nobody runs them here.
 _inherited: list[asyncio.AbstractEventLoop] = []
-_UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 class ClockControl:
@@ -286,6 +286,6 @@ def milliseconds(duration: float | str) -> float:
     number = duration.rstrip("msdh")
     unit = duration[len(number) :] or "ms"
     try:
-        return float(number) * _UNITS_MS[unit]
+        return float(number) * UNITS_MS[unit]
     except (KeyError, ValueError):
         raise ValueError(f"{duration!r} is not a duration such as 250ms, 61s, 5m, 2h or 7d") from None

@@ -9,11 +9,9 @@ from decimal import Decimal
 
 import click
 
-_DURATION = re.compile(
-    r"(?P<sign>-?)P(?:(?P<days>\d+)D)?(?:T(?=\d)(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d+)?)S)?)?"
-)
+from kafka_shim.durations import UNITS_MS, iso_ms
+
 _SHORT = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
-_UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 EPOCH, MILLISECOND = datetime.fromtimestamp(0, UTC), timedelta(milliseconds=1)
 
 
@@ -65,16 +63,11 @@ def read_duration(text: str) -> int:
     Raises click.BadParameter."""
     short = _SHORT.fullmatch(text)
     if short is not None:
-        return int(Decimal(short[1]) * _UNITS_MS[short[2]])
-    found = _DURATION.fullmatch(text.upper())
-    parts = (
-        {} if found is None else {name: value for name, value in found.groupdict().items() if name != "sign" and value}
-    )
-    if found is None or not parts:
-        raise click.BadParameter(f"{text!r} is not a duration: write P7D, PT1H30M, or 5m")
-    units = {"days": 86_400_000, "hours": 3_600_000, "minutes": 60_000, "seconds": 1000}
-    total = int(sum(Decimal(value) * units[name] for name, value in parts.items()))
-    return -total if found["sign"] else total
+        return int(Decimal(short[1]) * UNITS_MS[short[2]])
+    try:
+        return iso_ms(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is not a duration: write P7D, PT1H30M, or 5m") from None
 
 
 def read_when(text: str) -> int:

@@ -25,6 +25,7 @@ from kafka_shim.config import (
     is_per_broker,
     resolve,
 )
+from kafka_shim.durations import by_duration_ms
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.metadata.config_entries import effective_topic_value, static_broker_value
 from kafka_shim.metadata.features import CORDONED_DIRECTORIES, METADATA_VERSION
@@ -228,12 +229,15 @@ def check_group(metadata: MetadataStore, name: str, options: Mapping[str, str]) 
         raise invalid(f"Unknown group config name: {unknown}")
     values = _parsed(GROUP_OPTIONS, options)
     reset = values.get("share.auto.offset.reset", "latest")
-    if reset not in ("latest", "earliest") and not _is_duration(reset):
-        name = "share.auto.offset.reset"
-        raise invalid(
-            f"Invalid value {reset} for configuration {name}: Invalid value `{reset}` for configuration {name}. The "
-            "value must be either 'earliest', 'latest' or of the format 'by_duration:<PnDTnHnMn.nS>'."
-        )
+    if reset not in ("latest", "earliest"):
+        try:
+            by_duration_ms(reset)
+        except ValueError:
+            name = "share.auto.offset.reset"
+            raise invalid(
+                f"Invalid value {reset} for configuration {name}: Invalid value `{reset}` for configuration {name}. "
+                "The value must be either 'earliest', 'latest' or of the format 'by_duration:<PnDTnHnMn.nS>'."
+            ) from None
     for option, (least, most) in _GROUP_BOUNDS.items():
         if option not in values:
             continue
@@ -245,14 +249,6 @@ def check_group(metadata: MetadataStore, name: str, options: Mapping[str, str]) 
         timeout, interval = f"{family}.session.timeout.ms", f"{family}.heartbeat.interval.ms"
         if _group_value(metadata, values, timeout) <= _group_value(metadata, values, interval):
             raise invalid(f"{timeout} must be greater than {interval}")
-
-
-def _is_duration(text: str) -> bool:
-    """Whether the text is `by_duration:` and a non-negative ISO 8601 duration."""
-    import re
-
-    form = r"by_duration:(?i:P(?=\d|T\d)(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+(\.\d+)?S)?)?)"
-    return re.fullmatch(form, text) is not None
 
 
 def _group_value(metadata: MetadataStore, values: Mapping[str, Any], option: str) -> int:

@@ -3,6 +3,7 @@ one broker (Kafka: org.apache.kafka.server.share.persister.Persister, ShareGroup
 
 from __future__ import annotations
 
+from kafka_shim.durations import BY_DURATION, by_duration_ms
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.internal_topics import SHARE_GROUP_STATE_TOPIC
 from kafka_shim.metadata.image import RESOURCE_GROUP
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 EARLIEST = "earliest"
 LATEST = "latest"
-BY_DURATION = "by_duration:"
 READ_COMMITTED = "read_committed"
 
 
@@ -202,16 +202,4 @@ class ShareStatePersister:
     def auto_offset_reset(self, group_id: str) -> str | int:
         """`share.auto.offset.reset`: `earliest`, `latest`, or for `by_duration:` its duration in milliseconds."""
         value = self._option(group_id, "share.auto.offset.reset") or LATEST
-        return _duration_ms(value.removeprefix(BY_DURATION)) if value.startswith(BY_DURATION) else value
-
-
-def _duration_ms(text: str) -> int:
-    """Returns the milliseconds of an ISO 8601 duration of days, hours, minutes and seconds."""
-    import re
-
-    found = re.fullmatch(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:\.(\d+))?S)?)?", text, re.IGNORECASE)
-    if found is None:
-        raise ValueError(f"not a duration: {text}")
-    days, hours, minutes, seconds = (int(found.group(number) or 0) for number in range(1, 5))
-    millis = int((found.group(5) or "").ljust(3, "0")[:3])
-    return (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000 + millis
+        return by_duration_ms(value) if value.startswith(BY_DURATION) else value

@@ -18,6 +18,7 @@ SHIM = ROOT / "shim"
 LAYERS: tuple[tuple[str, ...], ...] = (
     (
         "errors",
+        "durations",
         "java_address",
         "java_hash",
         "java_order",

@@ -6,10 +6,10 @@ import csv
 import re
 import time
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 from pathlib import Path
 
 from kafka_shim.client.reading import EARLIEST, LATEST, list_offsets
+from kafka_shim.durations import iso_ms
 from kafka_shim.errors import ErrorCode
 from kafka_shim.tools.consumer_group_data import committed
 from kafka_shim.tools.options import UsageError
@@ -31,9 +31,6 @@ SCENARIOS = (
     "to-latest",
     "to-current",
     "from-file",
-)
-DURATION = re.compile(
-    r"([-+]?)P(?:([-+]?\d+)D)?(?:T(?:([-+]?\d+)H)?(?:([-+]?\d+)M)?(?:([-+]?\d+(?:\.\d+)?)S)?)?", re.IGNORECASE
 )
 EPOCH, MILLISECOND = datetime.fromtimestamp(0, UTC), timedelta(milliseconds=1)
 DATE_FORMS = ("%Y-%m-%dT%H:%M:%S.%f%z", "%Y-%m-%dT%H:%M:%S%z")
@@ -155,12 +152,10 @@ def timestamp_of(text: str) -> int:
 
 def duration_ms(text: str) -> int:
     """Milliseconds of PnDTnHnMnS. Raises InvalidArgument."""
-    match = DURATION.fullmatch(text)
-    if match is None or not any(match.groups()[1:]):
-        raise InvalidArgument(f"{text} is no duration of the form PnDTnHnMnS")
-    days, hours, minutes = (int(match[at] or 0) for at in (2, 3, 4))
-    seconds_ms = round(Decimal(match[5] or 0) * 1000)
-    return (seconds_ms + 60_000 * (minutes + 60 * (hours + 24 * days))) * (-1 if match[1] == "-" else 1)
+    try:
+        return iso_ms(text)
+    except ValueError:
+        raise InvalidArgument(f"{text} is no duration of the form PnDTnHnMnS") from None
 
 
 def _from_file(given: Given) -> dict[str, dict[TopicPartition, int]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kafka_shim.client.reading import EARLIEST, LATEST, list_offsets
 from kafka_shim.config import ConfigError
-from kafka_shim.tools.reset_offsets import InvalidArgument, duration_ms
+from kafka_shim.durations import by_duration_ms
 from kafka_shim.wire_client import WireClientError
 
 TYPE_CHECKING = False
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from kafka_shim.client.cluster import Cluster, TopicPartition
-
-BY_DURATION = "by_duration:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +30,13 @@ class ResetPolicy:
         if text in ("earliest", "latest", "none"):
             return cls(text)
         try:
-            if text.startswith(BY_DURATION) and (ago_ms := duration_ms(text.removeprefix(BY_DURATION))) >= 0:
-                return cls("by_duration", ago_ms)
-        except InvalidArgument:
-            pass
-        raise ConfigError(
-            f"Invalid value {text} for configuration auto.offset.reset: Invalid value `{text}` for configuration "
-            "auto.offset.reset. The value must be either 'earliest', 'latest', 'none' or of the format "
-            "'by_duration:<PnDTnHnMn.nS.>'."
-        )
+            return cls("by_duration", by_duration_ms(text))
+        except ValueError:
+            raise ConfigError(
+                f"Invalid value {text} for configuration auto.offset.reset: Invalid value `{text}` for configuration "
+                "auto.offset.reset. The value must be either 'earliest', 'latest', 'none' or of the format "
+                "'by_duration:<PnDTnHnMn.nS.>'."
+            ) from None
 
     def offsets(self, cluster: Cluster, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Where to begin with each. Raises WireClientError for `none`."""

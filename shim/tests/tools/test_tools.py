@@ -406,8 +406,6 @@ def test_times_and_durations_are_javas():
     assert timestamp_of("1970-01-01T01:00:00+01:00") == 0
     assert timestamp_of("0001-01-01T00:00:00+14:00") == -62_135_647_200_000
     assert duration_ms("P1DT2H3M4.5S") == 93_784_500
-    assert duration_ms(f"P{10**400}D") == 86_400_000 * 10**400
-    assert duration_ms("-PT1S") == -1000
     for wrong in ("tomorrow", "2020-01-01"):
         with pytest.raises(InvalidArgument):
             timestamp_of(wrong)

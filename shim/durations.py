@@ -1,0 +1,33 @@
+"""Durations as text: PnDTnHnMn.nS as Java's Duration.parse reads it, and the units of the short form, as in 61s."""
+
+from __future__ import annotations
+
+import re
+
+# What `auto.offset.reset` has before a duration.
+BY_DURATION = "by_duration:"
+UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DAYS = r"([-+]?\d+)D"
+_TIME = r"T(?=[-+\d])(?:([-+]?\d+)H)?(?:([-+]?\d+)M)?(?:([-+]?\d+)(?:[.,](\d{0,9}))?S)?"
+_FORM = rf"([-+]?)P(?:{_DAYS})?(?:{_TIME})?"
+
+
+def iso_ms(text: str) -> int:
+    """Whole milliseconds of a duration such as P1DT2H3M4.5S or -PT1H. Raises ValueError."""
+    found = re.fullmatch(_FORM, text, re.ASCII | re.IGNORECASE)
+    if found is None or not any(found.groups()[1:]):
+        raise ValueError(f"{text!r} is not a duration of the form PnDTnHnMn.nS")
+    sign, days, hours, minutes, seconds, fraction = (part or "" for part in found.groups())
+    whole_minutes = (int(days or 0) * 24 + int(hours or 0)) * 60 + int(minutes or 0)
+    nanoseconds = whole_minutes * 60_000_000_000 + int(f"{seconds or 0}{fraction:0<9}")
+    duration_ms = abs(nanoseconds) // 1_000_000
+    return duration_ms if (nanoseconds < 0) == (sign == "-") else -duration_ms
+
+
+def by_duration_ms(text: str) -> int:
+    """Milliseconds of `by_duration:PT1H`: how long ago a consumer without an offset begins. Raises ValueError for any
+    other text, and for a time to come."""
+    duration_ms = iso_ms(text.removeprefix(BY_DURATION))
+    if not text.startswith(BY_DURATION) or duration_ms < 0:
+        raise ValueError(f"{text!r} is not of the form {BY_DURATION}PnDTnHnMn.nS")
+    return duration_ms
