@@ -10,6 +10,8 @@ UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DAYS = r"([-+]?\d+)D"
 _TIME = r"T(?=[-+\d])(?:([-+]?\d+)H)?(?:([-+]?\d+)M)?(?:([-+]?\d+)(?:[.,](\d{0,9}))?S)?"
 _FORM = rf"([-+]?)P(?:{_DAYS})?(?:{_TIME})?"
+# What Java counts seconds in.
+_MOST_S = 2**63 - 1
 
 
 def iso_ms(text: str) -> int:
@@ -18,8 +20,10 @@ def iso_ms(text: str) -> int:
     if found is None or not any(found.groups()[1:]):
         raise ValueError(f"{text!r} is not a duration of the form PnDTnHnMn.nS")
     sign, days, hours, minutes, seconds, fraction = (part or "" for part in found.groups())
-    whole_minutes = (int(days or 0) * 24 + int(hours or 0)) * 60 + int(minutes or 0)
-    nanoseconds = whole_minutes * 60_000_000_000 + int(f"{seconds or 0}{fraction:0<9}")
+    parts_s = (int(days or 0) * 86_400, int(hours or 0) * 3600, int(minutes or 0) * 60, int(seconds or 0))
+    if max(map(abs, (*parts_s, sum(parts_s)))) > _MOST_S:
+        raise ValueError(f"{text!r} is too long a duration")
+    nanoseconds = sum(parts_s[:3]) * 1_000_000_000 + int(f"{seconds or 0}{fraction:0<9}")
     duration_ms = abs(nanoseconds) // 1_000_000
     return duration_ms if (nanoseconds < 0) == (sign == "-") else -duration_ms
 

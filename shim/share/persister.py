@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 EARLIEST = "earliest"
 LATEST = "latest"
+# Before all timestamps that a record can have.
+LONGEST_MS = 1 << 62
 READ_COMMITTED = "read_committed"
 
 
@@ -202,4 +204,4 @@ class ShareStatePersister:
     def auto_offset_reset(self, group_id: str) -> str | int:
         """`share.auto.offset.reset`: `earliest`, `latest`, or for `by_duration:` its duration in milliseconds."""
         value = self._option(group_id, "share.auto.offset.reset") or LATEST
-        return by_duration_ms(value) if value.startswith(BY_DURATION) else value
+        return min(by_duration_ms(value), LONGEST_MS) if value.startswith(BY_DURATION) else value

@@ -212,6 +212,23 @@ def test_the_name_of_a_broker_is_an_integer_as_java_reads_it(client, kind):
         assert describe(client, kind, name).error_code == 0
 
 
+@pytest.mark.parametrize(
+    "given", ["P+1D", "p1dt1h", "PT1,5S", "PT1.S", "PT1H-30M", "-PT-1H", "P106751991167300D", "PT0S"]
+)
+def test_a_share_group_begins_before_now_by_durations_as_java_reads_them(client, given):
+    assert alter(client, GROUP, "g", ("share.auto.offset.reset", SET, f"by_duration:{given}")) == (0, None)
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["", "P", "PT", "P1DT", "PT-1S", "-P1D", "PT.5S", "PT0.0000000001S", "P106751991167301D", "PT" + "9" * 5000],
+)
+def test_what_java_does_not_read_as_a_duration_before_now_is_refused(client, given):
+    """One that is too long had every ShareFetch of the group fail."""
+    change = ("share.auto.offset.reset", SET, f"by_duration:{given}")
+    assert alter(client, GROUP, "g", change)[0] == ErrorCode.INVALID_CONFIG
+
+
 def test_all_replicas_are_throttled_by_one_star(client):
     assert alter(client, TOPIC, "t", (THROTTLED, SET, " * ")) == (0, None)
 

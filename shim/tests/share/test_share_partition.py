@@ -193,7 +193,15 @@ def test_a_lock_that_began_later_may_end_first(node: ShareNode):
 
 
 @pytest.mark.parametrize(
-    ("reset", "offset"), [("earliest", 0), ("latest", 4), ("by_duration:PT10M", 2), ("by_duration:PT0S", -1)]
+    ("reset", "offset"),
+    [
+        ("earliest", 0),
+        ("latest", 4),
+        ("by_duration:PT10M", 2),
+        ("by_duration:PT+1H-50M", 2),
+        ("by_duration:P106751991167300D", 0),
+        ("by_duration:PT0S", -1),
+    ],
 )
 def test_where_a_group_begins(node: ShareNode, reset: str, offset: int):
     node.state.initialize_state(GROUP, node.topic_id, 0, 9, -1)
