@@ -76,8 +76,17 @@ def check_start(options: Mapping[str, str]) -> None:
         if not _HOLDS[comparison](value, limit):
             raise ConfigError(f"{name} ({value}) must be {comparison} {other} ({limit})")
     _check_protocols(options)
+    _check_codecs(options)
     _check_voters(options)
     check_values(options)
+    delay_ms, idle_ms = (
+        _value(options, name) for name in ("connection.failed.authentication.delay.ms", "connections.max.idle.ms")
+    )
+    if 0 <= idle_ms <= delay_ms:
+        raise ConfigError(
+            f"connection.failed.authentication.delay.ms={delay_ms} should always be less than "
+            f"connections.max.idle.ms={idle_ms} to prevent failed authentication responses from timing out"
+        )
     if _value(options, "replica.fetch.wait.max.ms") > _value(options, "replica.socket.timeout.ms"):
         raise ConfigError(
             "replica.socket.timeout.ms should always be at least replica.fetch.wait.max.ms to prevent unnecessary "
@@ -156,6 +165,12 @@ def _check_protocols(options: Mapping[str, str]) -> None:
     if unknown or not assignors:
         found = unknown[0] if unknown else "an empty list"
         raise ConfigError(f"group.consumer.assignors: {found} is none of the assignors here, uniform, range")
+
+
+def _check_codecs(options: Mapping[str, str]) -> None:
+    for name in ("offsets.topic.compression.codec", "share.coordinator.state.topic.compression.codec"):
+        if _value(options, name) not in range(5):
+            raise ConfigError(f"{name}: Unknown compression type id: {_value(options, name)}")
 
 
 def assignor_names(given: Iterable[str]) -> tuple[str, ...]:

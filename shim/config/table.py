@@ -273,19 +273,28 @@ class Option:
 _SETS = frozenset(
     {
         "cleanup.policy",
+        "config.providers",
         "cordoned.log.dirs",
+        "early.start.listeners",
+        "group.share.assignors",
+        "kafka.metrics.reporters",
         "listeners",
         "log.cleanup.policy",
+        "log.dir",
+        "log.dirs",
+        "match",
         "metric.reporters",
         "metrics",
+        "process.roles",
         "sasl.enabled.mechanisms",
         "sasl.kerberos.principal.to.local.rules",
+        "sasl.oauthbearer.expected.audience",
         "ssl.cipher.suites",
         "ssl.enabled.protocols",
     }
 )
-# Those that Kafka refuses without a value, and that may change while the broker runs.
-_NOT_EMPTY = frozenset({"listeners"})
+# Those that Kafka refuses without a value. Without `controller.listener.names` this broker starts.
+_NOT_EMPTY = frozenset({"group.share.assignors", "listeners", "log.dir", "log.dirs", "process.roles"})
 _INT = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _NUMBER = re.compile(r"[+-]?\d{1,1000}")  # digits of any script, as in Java
 _WHITESPACE = " \t\n\v\f\r"  # of Java's patterns: what may stand beside the commas of a list

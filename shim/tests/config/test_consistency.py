@@ -33,6 +33,15 @@ REFUSED = (
     ("log.retention.ms=0", "log.retention.ms must be unlimited"),
     ("log.retention.minutes=0", "log.retention.ms must be unlimited"),
     ("max.connections.per.ip=0", "can be set to zero only if"),
+    ("offsets.topic.compression.codec=7", "Unknown compression type id: 7"),
+    ("offsets.topic.compression.codec=-1", "Unknown compression type id: -1"),
+    ("share.coordinator.state.topic.compression.codec=5", "Unknown compression type id: 5"),
+    ("log.dirs=", "'log.dirs' must not be empty"),
+    ("log.dirs=/data,", "'log.dirs' values must not be empty"),
+    ("log.dir=,/data", "'log.dir' values must not be empty"),
+    ("process.roles=", "'process.roles' must not be empty"),
+    ("sasl.oauthbearer.expected.audience=a,,b", "'sasl.oauthbearer.expected.audience' values must not be empty"),
+    ("connections.max.idle.ms=100", "=100 should always be less than connections.max.idle.ms=100 to prevent"),
 )
 ALLOWED = (
     "log.retention.hours=-2",
@@ -43,6 +52,10 @@ ALLOWED = (
     "group.consumer.assignors=range,uniform",
     "group.consumer.heartbeat.interval.ms=15000 group.consumer.session.timeout.ms=60000",
     "log.retention.ms=10 log.local.retention.ms=20",
+    "connections.max.idle.ms=101",
+    "connections.max.idle.ms=-1",
+    "offsets.topic.compression.codec=4",
+    "log.dirs=/data,/data",
 )
 
 
