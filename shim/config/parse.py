@@ -69,7 +69,19 @@ def parse_broker(config: BrokerConfig, options: Mapping[str, str], from_file: Co
     config.given = dict(options)
     if idle:
         config.warnings.append(f"without effect here: {', '.join(sorted(idle))}")
+    _warn_of_other_voters(config, options)
     _apply(config, values)
+
+
+def _warn_of_other_voters(config: BrokerConfig, options: Mapping[str, str]) -> None:
+    """Clients of a compose file with three nodes would find what they wrote to one of them on no other."""
+    for name in ("controller.quorum.voters", "controller.quorum.bootstrap.servers"):
+        nodes = [one.strip() for one in options.get(name, "").split(",") if one.strip()]
+        if len(nodes) > 1:
+            config.warnings.append(
+                f"{name} names {len(nodes)} nodes, but this broker joins no others: it is a cluster of its own, so give "
+                "clients its address alone"
+            )
 
 
 def check_cordoned(cordoned: Sequence[str], log_dirs: Sequence[str]) -> None:

@@ -179,6 +179,23 @@ def test_options_without_effect_are_accepted_with_one_line_that_names_them():
     assert config.warnings == ["without effect here: num.io.threads, num.network.threads"]
 
 
+@pytest.mark.parametrize(
+    ("name", "one", "more"),
+    [
+        ("controller.quorum.voters", "1@a:9093", ",2@b:9093, 3@c:9093"),
+        ("controller.quorum.bootstrap.servers", "a:9093", ",b:9093,c:9093"),
+    ],
+)
+def test_a_broker_that_would_be_one_of_several_says_that_it_is_alone(name: str, one: str, more: str) -> None:
+    idle = f"without effect here: {name}"
+    assert BrokerConfig.parse({name: one}).warnings == [idle]
+    assert BrokerConfig.parse({name: one + more}).warnings == [
+        idle,
+        f"{name} names 3 nodes, but this broker joins no others: it is a cluster of its own, so give clients its "
+        "address alone",
+    ]
+
+
 @pytest.mark.parametrize("name", ["listener.name.ssl.ssl.client.atuh", "listener.name.ssl.plain.sasl.jaas.confg"])
 def test_a_misspelt_option_of_a_listener_stops_the_start_unless_a_file_has_it(name: str):
     with pytest.raises(ConfigError, match="is not an option of a listener; did you mean"):
