@@ -79,8 +79,8 @@ def _warn_of_other_voters(config: BrokerConfig, options: Mapping[str, str]) -> N
         nodes = [one.strip() for one in options.get(name, "").split(",") if one.strip()]
         if len(nodes) > 1:
             config.warnings.append(
-                f"{name} names {len(nodes)} nodes, but this broker joins no others: it is a cluster of its own, so give "
-                "clients its address alone"
+                f"{name} names {len(nodes)} nodes, but this broker joins no others: it is a cluster of its own, so "
+                "give clients its address alone"
             )
 
 
