@@ -11,6 +11,7 @@ import logging
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.scheduler import take_one
+from kafka_shim.storage.coordinator_logs import find_records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -158,13 +159,7 @@ class CoordinatorLoader:
         return not log.is_offline and log.log_end_offset == log.log_start_offset
 
     def _log(self, partition: int) -> PartitionLog | None:
-        """Returns the log, or None if it is empty. Raises NOT_COORDINATOR if it does not exist, as nobody looked up
-        a coordinator yet, if it is offline or cannot be loaded now."""
-        try:
-            log = self._logs.get(self._topic, partition)
-        except KafkaError as error:
-            raise KafkaError(ErrorCode.NOT_COORDINATOR, error.message) from error
-        return None if log.log_end_offset == log.log_start_offset else log
+        return find_records(self._logs, self._topic, partition)
 
     def _begin(self, partition: int, log: PartitionLog | None) -> None:
         self.reading[partition] = self._read(partition, log)

@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import logging
 
-from kafka_shim.cext import records as cext_records
-from kafka_shim.cext.batch import BatchError
+from kafka_shim.cext.records import parse_marker
 from kafka_shim.group import records
 from kafka_shim.group.groups import Groups
 from kafka_shim.group.records import NO_PRODUCER_ID
+from kafka_shim.storage.coordinator_logs import records_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Generator
 
-    from typing_extensions import Buffer
-
-    from kafka_shim.cext.batch import Batch
     from kafka_shim.storage.log import PartitionLog
 
     # key bytes -> (offset of the record, value bytes)
@@ -44,8 +41,8 @@ def replay(log: PartitionLog) -> Generator[None, None, Groups]:
     newest, pending = yield from _newest(log)
     groups = Groups()
     since_stop = 0
-    for producer_id, records_of in ((NO_PRODUCER_ID, newest), *pending.items()):
-        for key, (offset, value) in records_of.items():
+    for producer_id, entries in ((NO_PRODUCER_ID, newest), *pending.items()):
+        for key, (offset, value) in entries.items():
             _apply(groups, log, key, value, offset, producer_id)
             since_stop += 1 + len(value) // BYTES_DECODED
             if since_stop >= STEP_RECORDS:
@@ -64,15 +61,15 @@ def _newest(log: PartitionLog) -> Generator[None, None, tuple[Newest, dict[int, 
             since_stop = 0
             yield
         if batch.is_control:
-            for record in _records(log, buffer, batch):
+            for record in records_of(log, buffer, batch, logger):
                 _end_transaction(newest, pending.pop(batch.producer_id, {}), record.key, record.value)
         elif batch.is_transactional:
             commits = pending.setdefault(batch.producer_id, {})
-            for record in _records(log, buffer, batch):
+            for record in records_of(log, buffer, batch, logger):
                 if record.key is not None and record.value is not None:
                     commits[record.key] = record.offset, record.value
         else:
-            for record in _records(log, buffer, batch):
+            for record in records_of(log, buffer, batch, logger):
                 key, value = record.key, record.value
                 if key is None:
                     continue
@@ -85,16 +82,9 @@ def _newest(log: PartitionLog) -> Generator[None, None, tuple[Newest, dict[int, 
     return newest, pending
 
 
-def _records(log: PartitionLog, buffer: Buffer, batch: Batch) -> Iterator[cext_records.Record]:
-    try:
-        yield from cext_records.iterate(buffer)
-    except BatchError as error:
-        logger.warning("skipping a batch of %s-%d at %d: %s", log.topic, log.partition, batch.base_offset, error)
-
-
 def _end_transaction(newest: Newest, commits: Newest, key: bytes | None, value: bytes | None) -> None:
     try:
-        commit, _ = cext_records.parse_marker(key or b"", value or b"")
+        commit, _ = parse_marker(key or b"", value or b"")
     except ValueError:
         return
     if commit:

@@ -9,14 +9,13 @@ from __future__ import annotations
 import logging
 from contextlib import suppress
 
-from kafka_shim.cext import records as cext_records
-from kafka_shim.cext.batch import BatchError
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.internal_topics import SHARE_GROUP_STATE_TOPIC
 from kafka_shim.metadata.partition_count import PartitionCount
 from kafka_shim.scheduler import take_one
 from kafka_shim.share.records import RecordError, decode
 from kafka_shim.share.shard import ShareStateShard
+from kafka_shim.storage.coordinator_logs import find_records, records_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -125,13 +124,7 @@ class ShardLoader:
             yield
 
     def _log(self, partition: int) -> PartitionLog | None:
-        """Returns the log, or None if it is empty. Raises NOT_COORDINATOR if it does not exist, as nobody looked up
-        a coordinator yet, if it is offline or cannot be read now."""
-        try:
-            log = self._logs.get(SHARE_GROUP_STATE_TOPIC, partition)
-        except KafkaError as error:
-            raise KafkaError(ErrorCode.NOT_COORDINATOR, error.message) from error
-        return None if log.log_end_offset == log.log_start_offset else log
+        return find_records(self._logs, SHARE_GROUP_STATE_TOPIC, partition)
 
     def _finish(self, partition: int) -> None:
         for _ in self._loading[partition]:
@@ -171,31 +164,28 @@ class ShardLoader:
 
     def _load(self, partition: int, log: PartitionLog | None) -> Generator[None, None, None]:
         shard = ShareStateShard(self._config.share_coordinator_snapshot_update_records_per_snapshot)
-        count = 0
-        for buffer, batch in () if log is None else log.batches():
-            try:
-                for record in cext_records.iterate(buffer):
-                    if record.key is not None and log is not None and record.offset >= log.log_start_offset:
-                        self._replay(shard, partition, record.offset, record.key, record.value)
-            except BatchError as error:
-                logger.warning(
-                    "skipping a batch of %s-%d at %d: %s", SHARE_GROUP_STATE_TOPIC, partition, batch.base_offset, error
-                )
-            count += batch.record_count + batch.size_bytes // BYTES_DECODED
-            if count >= STEP_RECORDS:
-                count = 0
-                yield
+        if log is not None:
+            yield from _replay(shard, log)
         self._on_loaded(partition, shard)
         if not shard.is_current:
             raise MemoryError(f"no memory was left to load {SHARE_GROUP_STATE_TOPIC}-{partition}")
         self._shards[partition] = shard
 
-    @staticmethod
-    def _replay(shard: ShareStateShard, partition: int, offset: int, key: bytes, value: bytes | None) -> None:
-        # Kafka puts the records of several requests into one batch: the others must not be lost with this one.
-        try:
-            record = decode(key, value)
-        except RecordError as error:
-            logger.warning("skipping the record of %s-%d at %d: %s", SHARE_GROUP_STATE_TOPIC, partition, offset, error)
-        else:
-            shard.apply(record, offset)
+
+def _replay(shard: ShareStateShard, log: PartitionLog) -> Generator[None, None, None]:
+    count = 0
+    for buffer, batch in log.batches():
+        for stored in records_of(log, buffer, batch, logger):
+            if stored.key is None or stored.offset < log.log_start_offset:
+                continue
+            # Kafka puts the records of several requests into one batch: the others must not be lost with this one.
+            try:
+                record = decode(stored.key, stored.value)
+            except RecordError as error:
+                logger.warning("skipping the record of %s at %d: %s", log.name, stored.offset, error)
+            else:
+                shard.apply(record, stored.offset)
+        count += batch.record_count + batch.size_bytes // BYTES_DECODED
+        if count >= STEP_RECORDS:
+            count = 0
+            yield

@@ -9,11 +9,11 @@ import logging
 from struct import error as StructError
 
 from kafka_shim.cext import records as cext_records
-from kafka_shim.cext.batch import BatchError
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.internal_topics import TRANSACTION_STATE_TOPIC
 from kafka_shim.java_hash import internal_partition
 from kafka_shim.storage.batch_sizes import divided
+from kafka_shim.storage.coordinator_logs import records_of
 from kafka_shim.storage.local_log import NEVER
 from kafka_shim.storage.open_files import OUT_OF_RESOURCES
 from kafka_shim.storage.results import COORDINATOR_ERRORS, StorageError
@@ -165,17 +165,8 @@ class TransactionLog:
             yield
             if log.is_closed:
                 return  # the topic was deleted
-            try:
-                for record in cext_records.iterate(buffer):
-                    self._replay_record(log, record)
-            except BatchError as error:
-                logger.warning(
-                    "skipping a batch of %s-%d at %d: %s",
-                    TRANSACTION_STATE_TOPIC,
-                    log.partition,
-                    batch.base_offset,
-                    error,
-                )
+            for record in records_of(log, buffer, batch, logger):
+                self._replay_record(log, record)
 
     def _replay_record(self, log: PartitionLog, record: Record) -> None:
         if record.key is None:
