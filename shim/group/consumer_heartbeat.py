@@ -129,7 +129,8 @@ def heartbeat(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, cont
     max_size = image.config.group_consumer_max_size
     if len(group.members) >= max_size and member_id not in group.members:
         raise KafkaError(
-            ErrorCode.GROUP_MAX_SIZE_REACHED, f"The consumer group has reached its maximum capacity of {max_size}."
+            ErrorCode.GROUP_MAX_SIZE_REACHED,
+            f"The consumer group has reached its maximum capacity of {max_size} members.",
         )
     member_id = member_id or image.random.uuid_text()
     owned = _owned(request)
