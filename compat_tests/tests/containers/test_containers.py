@@ -239,6 +239,19 @@ def test_any_user_may_run_the_image(containers: None) -> None:
     assert done.stdout.startswith("Usage: kafka-shim topics")
 
 
+def test_a_command_of_ones_own_finds_the_options_where_kafkas_image_has_them(containers: None) -> None:
+    """Start scripts format and start by the file of Kafka's distribution, with options over it."""
+    programs, file = "/opt/kafka/bin", "/opt/kafka/config/server.properties"
+    script = (
+        f"{programs}/kafka-storage.sh format --standalone -t bmV2ZXIgc2VlbiBiZWZvcg -c {file} && "
+        f"exec {programs}/kafka-server-start.sh {file} --override log.retention.ms=5m"
+    )
+    line = ["docker", "run", "--rm", images.shim_image(), "sh", "-c", script]
+    done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=60)
+    assert "Formatting dynamic metadata voter directory /var/lib/kafka/data" in done.stdout
+    assert "log.retention.ms" in done.stderr.splitlines()[-1]
+
+
 def test_a_volume_of_one_user_serves_another(containers: None) -> None:
     volume = f"kafka-shim-test-{os.getpid()}"
     try:
