@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 DATA_DIR = "/var/lib/kafka/data"
+# Where Kafka's image has its data without the option, if nothing is set, and if something is. Here there are no such
+# folders: one that exists is a volume.
+KAFKAS_DATA_DIRS = ("/tmp/kraft-combined-logs", "/tmp/kafka-logs")
 SECRETS = "/etc/kafka/secrets"
 MOUNTED = "/mnt/shared/config"
 FINAL = "/opt/kafka/config/server.properties"
@@ -147,7 +150,13 @@ def properties_text(given: Mapping[str, str]) -> str:
     return "".join(f"{name}={value}\n".replace("\n", "\\n", value.count("\n")) for name, value in joined.items())
 
 
-def configure(target: str, environment: Mapping[str, str], mounted: str = MOUNTED, folder: str = SECRETS) -> None:
+def configure(
+    target: str,
+    environment: Mapping[str, str],
+    mounted: str = MOUNTED,
+    folder: str = SECRETS,
+    volumes: tuple[str, ...] = KAFKAS_DATA_DIRS,
+) -> None:
     """Write the broker's properties to `target`: the mounted file, the environment over it, and what neither says.
     Raises SetupError, ConfigError, OSError."""
     from kafka_shim.config import read_properties
@@ -156,7 +165,8 @@ def configure(target: str, environment: Mapping[str, str], mounted: str = MOUNTE
     given = escaped(read_properties(str(base))) if base.is_file() else {}
     given = with_listeners(given | options(environment) | escaped(secrets(environment, folder)))
     if not given.keys() & {"log.dirs", "log.dir"}:
-        given["log.dirs"] = DATA_DIR
+        # A volume for the data, of who took no heed of the option, is one here too.
+        given["log.dirs"] = next((one for one in volumes if Path(one).is_dir()), DATA_DIR)
     _write(target, properties_text(given))
     told = given.get("advertised.listeners") or _unadvertised(given["listeners"])
     say(f"listening at {given['listeners']}; clients are told to connect to {told}")

@@ -72,7 +72,8 @@ def written(tmp_path: Path, environment: dict[str, str]) -> dict[str, str]:
     for name in ("mounted", "secrets"):
         (tmp_path / name).mkdir(exist_ok=True)
     target = tmp_path / "server.properties"
-    entrypoint.configure(str(target), environment, str(tmp_path / "mounted"), str(tmp_path / "secrets"))
+    volumes = (str(tmp_path / "kraft-combined-logs"), str(tmp_path / "kafka-logs"))
+    entrypoint.configure(str(target), environment, str(tmp_path / "mounted"), str(tmp_path / "secrets"), volumes)
     assert target.stat().st_mode & 0o777 == 0o600
     return read_properties(str(target))
 
@@ -98,6 +99,15 @@ def test_the_advertised_ports_are_those_that_it_listens_at(tmp_path: Path) -> No
     assert found["listener.security.protocol.map"] == "PLAINTEXT:PLAINTEXT,EXPOSED:PLAINTEXT"
     own = {"KAFKA_LISTENERS": "PLAINTEXT://:19092", "KAFKA_LOG_DIRS": "/data"}
     assert written(tmp_path, own) == {"listeners": "PLAINTEXT://:19092", "log.dirs": "/data"}
+
+
+@pytest.mark.parametrize("name", ["kraft-combined-logs", "kafka-logs"])
+def test_a_volume_where_kafkas_image_has_its_data_gets_them(name: str, tmp_path: Path) -> None:
+    """They went to another folder, and were gone with the container."""
+    volume = tmp_path / name
+    volume.mkdir()
+    assert written(tmp_path, {"KAFKA_NODE_ID": "1"})["log.dirs"] == str(volume)
+    assert written(tmp_path, {"KAFKA_LOG_DIRS": "/data"})["log.dirs"] == "/data"
 
 
 @pytest.mark.parametrize(
