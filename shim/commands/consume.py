@@ -17,7 +17,7 @@ from kafka_shim.client.reading import EARLIEST, LATEST, fetch, is_data, list_off
 from kafka_shim.commands.options import bootstrap_option, cluster_of
 from kafka_shim.commands.times import read_when, shown_time
 from kafka_shim.errors import ErrorCode
-from kafka_shim.wire_client import RequestError
+from kafka_shim.wire_client import RequestError, WireClientError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ Exit status: 0 printed; 1 the broker refused or was not reached; 2 wrong options
 """
 WAIT_MS = 500
 UNASSIGNED_S = 0.05
+# Between two looks whether a broker that went away is back.
+LOST_S = 0.5
 BEGINNING = ("beginning", 0)
 
 
@@ -145,6 +147,7 @@ class Reader:
         self._follow = follow
         self._left = count
         self._show = show
+        self._is_waiting = False
 
     def _end_offsets(self, parts: Iterable[TopicPartition]) -> Positions:
         return list_offsets(self._cluster, dict.fromkeys(parts, LATEST), read_committed=self._committed)
@@ -153,27 +156,49 @@ class Reader:
         """Print from these offsets on."""
         ends = {} if self._follow else self._end_offsets(positions)
         while not self._is_done(positions, ends):
-            self._step(positions, ends)
+            try:
+                self._step(positions, ends)
+            except WireClientError as error:
+                self._wait_for_broker(error)
 
     def read_as(self, member: ConsumerMember, where: tuple[str, int]) -> None:
         """Print what a member of a group is assigned, from what is committed on, or from `where`."""
         positions: Positions = {}
         ends: Positions = {}
+        stored: Positions = {}
+        has_changed = False
         try:
-            while self._left != 0:
-                if member.beat():
-                    positions = self._of_member(member, where)
-                    ends = {} if self._follow else self._end_offsets(positions)
-                if not member.is_new and not self._follow and self._is_done(positions, ends):
-                    break
-                if not positions:
-                    time.sleep(UNASSIGNED_S)
-                else:
-                    before = dict(positions)
-                    self._step(positions, ends)
-                    member.commit({each: at for each, at in positions.items() if at != before[each]})
+            while self._left != 0 or stored != positions:
+                try:
+                    has_changed = member.beat() or has_changed
+                    if has_changed:
+                        positions = self._of_member(member, where)
+                        ends = {} if self._follow else self._end_offsets(positions)
+                        stored, has_changed = dict(positions), False
+                    if not member.is_new and not self._follow and self._is_done(positions, ends):
+                        break
+                    if not positions:
+                        time.sleep(UNASSIGNED_S)
+                    else:
+                        if self._left != 0:
+                            self._step(positions, ends)
+                        member.commit({each: at for each, at in positions.items() if at != stored[each]})
+                        stored = dict(positions)
+                except WireClientError as error:
+                    self._wait_for_broker(error)
         finally:
             member.leave()
+
+    def _wait_for_broker(self, error: WireClientError) -> None:
+        """Wait a moment for a broker that went away, as a consumer does that follows what comes. Raises any other
+        error."""
+        if not self._follow or not self._cluster.drop_lost(error):
+            raise error
+        if not self._is_waiting:
+            click.echo(f"warning: {error}; it goes on when the broker is back", err=True)
+            self._is_waiting = True
+        _stop_without_reader()
+        time.sleep(LOST_S)
 
     def _of_member(self, member: ConsumerMember, where: tuple[str, int]) -> Positions:
         committed = member.committed()
@@ -222,6 +247,7 @@ class Reader:
                         self._left -= 1
             positions[each] = position
         out.flush()
+        self._is_waiting = False
         if self._follow:
             _stop_without_reader()
 

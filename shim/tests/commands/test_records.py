@@ -15,6 +15,7 @@ import pytest
 from kafka_shim.cli import main
 from kafka_shim.client.consumer_membership import ConsumerMember
 from kafka_shim.client.lines import Lines
+from kafka_shim.client.offsets import committed_offsets
 from kafka_shim.client.reading import read_all
 from kafka_shim.client.requests import NAMES, make
 from kafka_shim.client.writing import Producer
@@ -497,6 +498,29 @@ def test_following_ends_with_the_reader_of_its_output():
             assert child.stdout.readline() == b"a\n"
             child.stdout.close()
             assert child.wait(60) == 1
+
+
+@pytest.mark.parametrize("words", [[], ["--group", "g"]])
+def test_following_goes_on_when_its_broker_is_back(words):
+    """As kafka-console-consumer does."""
+    with Broker() as broker:
+        broker.produce("t", "a")
+        line = [sys.executable, "-m", "kafka_shim", "consume", "t", "--follow", "-n", "3", *words]
+        line += ["--bootstrap", broker.bootstrap_servers]
+        with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+            assert child.stdout is not None
+            assert child.stderr is not None
+            for text in (b"a\n", b"b\n"):
+                assert child.stdout.readline() == text
+                broker.restart()
+                broker.produce("t", "b")
+            assert child.stdout.readline() == b"b\n"
+            assert child.wait(60) == 0
+            said = child.stderr.read().decode()
+        assert said.count("it goes on when the broker is back") in (1, 2), said
+        if words:
+            with broker.cluster() as cluster:
+                assert committed_offsets(cluster, "g") == {("t", 0): 3}
 
 
 def test_a_topic_that_is_deleted_during_a_look_is_left_out(broker, monkeypatch):
