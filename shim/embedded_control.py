@@ -6,6 +6,7 @@ import asyncio
 import logging
 import math
 import os
+import sys
 import threading
 from concurrent.futures import CancelledError
 from contextlib import suppress
@@ -159,11 +160,12 @@ class _BrokerThread(threading.Thread):
             self._over.set()
 
     def join(self, timeout: float | None = None) -> None:
-        if os.getpid() != self._pid or self._over.wait(timeout):
+        # At the end of the interpreter no such thread runs any more.
+        if not sys.is_finalizing() and (os.getpid() != self._pid or self._over.wait(timeout)):
             super().join()
 
     def is_alive(self) -> bool:
-        return os.getpid() == self._pid and not self._over.is_set()
+        return os.getpid() == self._pid and not self._over.is_set() and not sys.is_finalizing()
 
 
 def thread_of(function: Callable[..., None], *arguments: object) -> threading.Thread:

@@ -311,3 +311,18 @@ def test_ctrl_c_as_its_thread_starts_leaves_no_broker(tmp_path: Path):
     )
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True, check=True)
     assert done.stdout.split() == ["interrupted", "[]"]
+
+
+def test_a_broker_that_is_stopped_at_the_end_of_the_interpreter_does_not_hold_it_up(tmp_path: Path):
+    """The stop waited 30 s for a thread that Python no longer let run, and failed."""
+    code = (
+        "import sys\nfrom kafka_shim import Broker\n"
+        "class Owner:\n"
+        "    broker = Broker(data_dir=sys.argv[1]).start()\n"
+        "    def __del__(self):\n"
+        "        self.broker.stop()\n"
+        "        print('stopped')\n"
+        "owner = Owner()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True, check=True)
+    assert done.stdout == "stopped\n"
