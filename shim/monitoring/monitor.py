@@ -103,7 +103,10 @@ class Monitor:
 
     async def close(self) -> None:
         """Close the listener. The loop turns meanwhile, because a request may wait for it."""
-        await asyncio.to_thread(self.listener.stop)
+        try:
+            await asyncio.to_thread(self.listener.stop)
+        except RuntimeError:  # no thread can be started, as where the program is at its end
+            self.listener.stop()
 
     def _measure_lag(self) -> None:
         now_ns = time.perf_counter_ns()

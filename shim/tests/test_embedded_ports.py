@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import socket
+import threading
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -41,6 +43,23 @@ def test_the_port_of_metrics_is_held_from_a_kill_to_the_next_start():
                 other.bind((host, int(port)))
             broker.start()
         assert broker.http_address == address
+
+
+def test_metrics_end_with_the_broker_also_where_no_thread_can_be_started(monkeypatch: pytest.MonkeyPatch):
+    """As where the program is at its end: the port stayed taken, and the log said that the next start recovers."""
+
+    def refused(*_: object) -> None:
+        raise RuntimeError("cannot schedule new futures after interpreter shutdown")
+
+    others = set(threading.enumerate())
+    with Broker(kafka_shim_http_listener="127.0.0.1:0") as broker:
+        address = ("127.0.0.1", int(broker.http_address.rpartition(":")[2]))
+        with monkeypatch.context() as patch:
+            patch.setattr(ThreadPoolExecutor, "submit", refused)
+            broker.stop()
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(address)
+        assert "http" not in {thread.name for thread in set(threading.enumerate()) - others}
 
 
 @pytest.mark.parametrize("way", ["restart", "reset"])
