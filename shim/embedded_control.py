@@ -170,10 +170,17 @@ class _BrokerThread(threading.Thread):
 
 def thread_of(function: Callable[..., None], *arguments: object) -> threading.Thread:
     """A broker's thread. Raises RuntimeError where gevent or eventlet has replaced threads: its loop would hold all of
-    them, for ever."""
+    them, for ever. So it is where queues are replaced alone: no thread can wait there for another one."""
+    import queue
+
     if not isbuiltin(threading.get_ident):
         raise RuntimeError(
             "gevent or eventlet has replaced threads, so that a broker in one would hold up all: Broker(process=True)"
+        )
+    if queue.SimpleQueue.__module__ not in ("_queue", "queue"):
+        raise RuntimeError(
+            "gevent has replaced queues, so that the threads of a broker would not hear of each other: "
+            "monkey.patch_all(thread=False, queue=False)"
         )
     _fill_standard_descriptors()
     return _BrokerThread(target=function, args=arguments, name="kafka-shim", daemon=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import contextlib
+import queue
 import subprocess
 import sys
 import threading
@@ -187,6 +188,16 @@ def test_a_broker_is_refused_where_threads_are_none(monkeypatch: pytest.MonkeyPa
 
     with monkeypatch.context() as patch, pytest.raises(RuntimeError, match=r"gevent .* Broker\(process=True\)"):
         patch.setattr(threading, "get_ident", of_python)
+        broker.start()
+    with broker:
+        assert broker.topics() == []
+
+
+def test_a_broker_is_refused_where_its_threads_could_not_hear_of_each_other(monkeypatch: pytest.MonkeyPatch):
+    """As after `monkey.patch_all(thread=False)`: nothing was fsynced, and a stop had no end."""
+    broker = Broker()
+    with monkeypatch.context() as patch, pytest.raises(RuntimeError, match="gevent has replaced queues"):
+        patch.setattr(queue, "SimpleQueue", type("SimpleQueue", (), {"__module__": "gevent._gevent_cqueue"}))
         broker.start()
     with broker:
         assert broker.topics() == []
