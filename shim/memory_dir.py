@@ -141,8 +141,7 @@ os.register_at_fork(after_in_parent=_let_sigterm, after_in_child=_let_sigterm)
 
 
 def remove_at_end() -> None:
-    """Remove the directories of this process when it ends, also on a SIGTERM that the program does not handle."""
-    atexit.register(_remove_all)
+    """Remove the directories of this process also on a SIGTERM that the program does not handle."""
     if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _terminated)
 
@@ -150,6 +149,10 @@ def remove_at_end() -> None:
 def _remove_all() -> None:
     for directory in list(_owned):
         remove(directory)
+
+
+# From now on, not from the first start: what a program has had `atexit` do with a broker comes before.
+atexit.register(_remove_all)
 
 
 def _terminated(number: int, frame: FrameType | None) -> None:

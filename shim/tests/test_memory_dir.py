@@ -109,6 +109,16 @@ def test_a_process_that_embeds_a_broker_removes_its_directory_at_its_end(place, 
     assert list(place.iterdir()) == []
 
 
+def test_a_broker_that_atexit_stops_has_its_directory_until_then(place):
+    """The directory went first where the program had told `atexit` of the stop before the start, and the stop failed
+    in the log."""
+    code = "import atexit\nbroker = Broker()\natexit.register(broker.stop)\nbroker.start().produce('orders', 'a')\n"
+    child = python(f"{code}print('ready', flush=True)", place, stderr=subprocess.PIPE)
+    assert child.communicate()[1] == ""
+    assert child.returncode == 0
+    assert list(place.iterdir()) == []
+
+
 def test_a_program_that_handles_sigterm_keeps_its_handler(place):
     code = (
         "import signal, sys\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(7))\n"
