@@ -182,11 +182,11 @@ def thread_of(function: Callable[..., None], *arguments: object) -> threading.Th
             "gevent has replaced queues, so that the threads of a broker would not hear of each other: "
             "monkey.patch_all(thread=False, queue=False)"
         )
-    _fill_standard_descriptors()
+    fill_standard_descriptors()
     return _BrokerThread(target=function, args=arguments, name="kafka-shim", daemon=True)
 
 
-def _fill_standard_descriptors() -> None:
+def fill_standard_descriptors() -> None:
     """Open /dev/null as each of 0, 1 and 2 that the program has closed. libuv ends a process that closes a socket of
     such a number, and what is printed to stderr would go to a file of the broker. They stay open, as the numbers may be
     anybody's from now on."""

@@ -10,7 +10,7 @@ import threading
 from collections import deque
 from contextlib import contextmanager, suppress
 
-from kafka_shim.embedded_control import STDERR
+from kafka_shim.embedded_control import STDERR, fill_standard_descriptors
 from kafka_shim.faults import ENVIRONMENT
 
 TYPE_CHECKING = False
@@ -59,9 +59,10 @@ class BrokerProcess:
         if records:
             environment[RECORDS_ON_STDIN] = "1"
         self._said: deque[str] = deque(maxlen=KEPT_LINES)
-        with _properties_file(secrets) as path:
+        fill_standard_descriptors()
+        with _properties_file(secrets) as number:
             if secrets:
-                command += ["--config", path]
+                command += ["--config", f"/dev/fd/{number}"]
             self._parent = os.getpid()
             self.popen = child = subprocess.Popen(
                 command,
@@ -71,6 +72,7 @@ class BrokerProcess:
                 encoding="locale",
                 errors="backslashreplace",
                 env=environment,
+                pass_fds=(number,) if secrets else (),
             )
             self._listener = threading.Thread(target=self._listen, name="kafka-shim-stderr", daemon=True)
             is_late = threading.Event()
@@ -182,11 +184,11 @@ def _module_path() -> list[str]:
 
 
 @contextmanager
-def _properties_file(options: Mapping[str, str]) -> Iterator[str]:
-    """A file that only this user can read, removed when the broker has read it."""
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".properties") as file:  # mode 0600
+def _properties_file(options: Mapping[str, str]) -> Iterator[int]:
+    """The descriptor of a file without a name: nothing is left of it, also where this process is killed."""
+    with tempfile.TemporaryFile("w", encoding="utf-8") as file:
         for name, text in options.items():
             escaped = text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
             file.write(f"{name}={escaped}\n")
-        file.flush()
-        yield file.name
+        file.seek(0)
+        yield file.fileno()

@@ -6,6 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 from concurrent.futures import Future
 from pathlib import Path
@@ -326,3 +327,21 @@ def test_a_broker_that_is_stopped_at_the_end_of_the_interpreter_does_not_hold_it
     )
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True, check=True)
     assert done.stdout == "stopped\n"
+
+
+def test_the_passwords_of_a_process_are_in_no_file_that_a_killed_program_leaves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """A program that was killed, or that Ctrl-C ended, as its broker started left them in the temporary folder."""
+    seen: list[Path] = []
+
+    class Looking(subprocess.Popen[str]):
+        def __init__(self, *arguments: Any, **named: Any) -> None:
+            super().__init__(*arguments, **named)
+            seen.extend(tmp_path.iterdir())
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(subprocess, "Popen", Looking)
+    with Broker(process=True, data_dir=tmp_path / "data", sasl="PLAIN", users={"alice": "secret"}) as broker:
+        broker.produce("orders", "a")
+    assert [path for path in seen if path.name != "data"] == []
