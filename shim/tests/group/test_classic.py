@@ -733,6 +733,73 @@ def test_a_static_member_is_removed_by_its_instance_id(node: Node) -> None:
     assert (node.state("g"), code_of(node.beat, "g", me)) == ("Empty", E.UNKNOWN_MEMBER_ID)
 
 
+@pytest.mark.parametrize("by", ["leave", "session"])
+def test_a_static_member_that_is_gone_comes_back_as_a_new_one(node: Node, by: str) -> None:
+    old = node.stable("g", group_instance_id="one")
+    if by == "leave":
+        assert node.leave("g", old.member_id, instance_id="one").members[0].error_code == E.NONE
+    else:
+        node.advance(SESSION_MS)
+    assert node.state("g") == "Empty"
+    new = node.join("g", group_instance_id="one")
+    assert (new.error_code, new.leader) == (E.NONE, new.member_id)
+    assert new.member_id != old.member_id
+    assert code_of(node.beat, "g", old, group_instance_id="one") is E.FENCED_INSTANCE_ID
+
+
+def test_nobody_leaves_with_the_instance_id_of_another(node: Node) -> None:
+    me = node.stable("g", group_instance_id="one")
+    waits = node.join("g", group_instance_id="two")
+    for instance_id, code in (("two", E.FENCED_INSTANCE_ID), ("three", E.UNKNOWN_MEMBER_ID)):
+        assert node.leave("g", me.member_id, instance_id=instance_id).members[0].error_code == code
+    assert len(node.groups.find("g").members) == 2
+    assert node.join("g", me.member_id, group_instance_id="one").error_code == E.NONE
+    assert waits.response.error_code == E.NONE
+
+
+def test_a_request_of_a_member_that_leaves_meanwhile_is_answered(node: Node) -> None:
+    """Over another connection: a client that closes does not wait for its JoinGroup or SyncGroup."""
+    first = node.join("g", version=3)
+    node.sync("g", first)
+    joins = node.join("g", version=3)
+    assert not joins.is_done
+    member_id = next(name for name in node.groups.find("g").members if name != first.member_id)
+    assert node.leave("g", member_id).members[0].error_code == E.NONE
+    assert joins.response.error_code == E.UNKNOWN_MEMBER_ID
+    joins = node.join("g", version=3)
+    first = node.join("g", first.member_id, version=3)
+    syncs = node.sync("g", joins.response)
+    assert not syncs.is_done
+    assert node.leave("g", joins.response.member_id).members[0].error_code == E.NONE
+    assert syncs.response.error_code == E.UNKNOWN_MEMBER_ID
+
+
+def test_a_member_of_a_full_group_that_has_joined_may_join_again(node: Node) -> None:
+    node.config.group_max_size = 2
+    first = node.join("g", version=3)
+    node.sync("g", first)
+    joins = [node.join("g", version=3) for _ in range(2)]
+    assert not any(each.is_done for each in joins)
+    second = next(name for name in node.groups.find("g").members if name != first.member_id)
+    again = node.join("g", second, version=3)
+    assert joins[0].response.error_code == E.UNKNOWN_MEMBER_ID, "its connection broke"
+    # The first did not join in time for one of the two places, and is no member any more: as in Kafka.
+    assert node.join("g", first.member_id, version=3).error_code == E.GROUP_MAX_SIZE_REACHED
+    node.advance(REBALANCE_MS)
+    assert {again.response.error_code, joins[1].response.error_code} == {E.NONE}
+    assert set(node.groups.find("g").members) == {second, joins[1].response.member_id}
+
+
+def test_a_protocol_that_a_member_names_twice_counts_once(node: Node) -> None:
+    twice = (("range", subscription("t")), ("range", subscription("t")), ("sticky", b""))
+    first = node.join("g", version=3, protocols=twice)
+    assert (first.error_code, first.protocol_name) == (E.NONE, "range")
+    assert node.join("g", version=3, protocols=(("other", b""),)).error_code == E.INCONSISTENT_GROUP_PROTOCOL
+    second = node.join("g", version=3, protocols=(("sticky", b""),))
+    first = node.join("g", first.member_id, version=3, protocols=twice)
+    assert (first.protocol_name, second.response.protocol_name) == ("sticky", "sticky")
+
+
 def test_a_member_that_was_given_an_id_leaves_before_it_joins(node: Node) -> None:
     """The group rebalances all the same, as in Kafka."""
     me = node.stable("g")
