@@ -224,6 +224,20 @@ def test_marker_of_an_older_coordinator_is_fenced(log: PartitionLog) -> None:
         end(log, 1, 0, commit=True, coordinator=4)
 
 
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_marker_of_an_older_coordinator_is_fenced_after_a_restart(
+    make_disk: Callable[..., Disk], is_clean: bool
+) -> None:
+    disk = make_disk()
+    end(disk.open(), 1, 0, commit=True, coordinator=5)
+    if is_clean:
+        disk.stop()
+    else:
+        disk.crash()
+    with refused(ErrorCode.TRANSACTION_COORDINATOR_FENCED):
+        end(disk.open(), 1, 0, commit=True, coordinator=4)
+
+
 def test_marker_for_an_unknown_producer_is_written_and_makes_an_entry(log: PartitionLog) -> None:
     assert end(log, 9, 2, commit=False) == 0
     assert log.producers.entries[9].last_sequence == -1
@@ -274,6 +288,16 @@ def test_lowest_sequence_under_verification_goes_first(log: PartitionLog) -> Non
     with refused(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER):
         append_as_client(log, batch(b"b", pid=1, seq=5, txn=True), now_ms=NOW_MS, version=11, verification=guard)
     append_as_client(log, batch(b"a", pid=1, seq=3, txn=True), now_ms=NOW_MS, version=11, verification=guard)
+
+
+def test_verification_of_a_newer_epoch_begins_with_its_own_sequence(log: PartitionLog) -> None:
+    start_verification(log, 1, 0, 0, False)
+    guard = start_verification(log, 1, 5, 1, False)
+    with refused(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER):
+        append_as_client(
+            log, batch(b"b", pid=1, epoch=1, seq=6, txn=True), now_ms=NOW_MS, version=11, verification=guard
+        )
+    append_as_client(log, batch(b"a", pid=1, epoch=1, seq=5, txn=True), now_ms=NOW_MS, version=11, verification=guard)
 
 
 def test_tv2_producer_without_batches_starts_at_zero(log: PartitionLog) -> None:
