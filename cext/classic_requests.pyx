@@ -47,7 +47,7 @@ cdef class ClassicRequestsEnd:
         """None if there is none, or one of another kind."""
         if groups is None:
             return None
-        group = groups.by_id.get(group_id)
+        group = (<dict?>groups.by_id).get(group_id)
         return <ClassicGroupEnd>group if isinstance(group, ClassicGroupEnd) else None
 
     cdef bint _has_session(self, Joining joining) except -1:

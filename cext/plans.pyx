@@ -275,11 +275,14 @@ cdef Py_ssize_t slot_named(PlanTable* plan, PyObject* name) except -1:
     for i in range(plan.absent_count):
         if plan.absent[i].name == name:
             return plan.absent[i].slot
-    cls = <object><PyObject*>plan.cls
-    text = <object>name
-    if text == "unknown_tags" or any(row[0] == text for row in cls.FIELDS):
-        return slot_of(cls, text)
-    raise TypeError(f"{cls.__name__} has no field {text}")
+    return slot_spelled(<object><PyObject*>plan.cls, <object>name)
+
+
+cdef Py_ssize_t slot_spelled(object cls, str name) except -1:
+    # Not inside the other: a function with a generator in it makes an object for it at each call.
+    if name == "unknown_tags" or any(row[0] == name for row in cls.FIELDS):
+        return slot_of(cls, name)
+    raise TypeError(f"{cls.__name__} has no field {name}")
 
 
 def give_constructor(cls):

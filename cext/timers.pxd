@@ -17,4 +17,6 @@ cdef class TimersEnd:
 
     cpdef schedule(self, tuple key, double delay_ms, bint only_if_absent=*)
     cpdef cancel(self, tuple key)
+    cdef int _schedule(self, tuple key, double delay_ms, bint only_if_absent, double now_ms) except -1
+    cdef int _cancel(self, tuple key) except -1
     cpdef _arm(self, tuple key, TimerEntry entry, double delay_ms)

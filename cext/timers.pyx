@@ -14,11 +14,15 @@ cdef class TimerEntry:
 
 cdef class TimersEnd:
     def move(self, moves):
-        for group_id, kind, member_id, delay_ms, only_if_absent in moves:
+        cdef double now_ms = self._clock.monotonic_ms()
+        cdef double delay_ms
+        for each in moves:
+            group_id, kind, member_id, delay, only_if_absent = <tuple?>each
+            delay_ms = delay
             if delay_ms == CANCEL:
-                self.cancel((group_id, kind, member_id))
+                self._cancel((group_id, kind, member_id))
             else:
-                self.schedule((group_id, kind, member_id), delay_ms, only_if_absent)
+                self._schedule((group_id, kind, member_id), delay_ms, only_if_absent, now_ms)
 
     cpdef _arm(self, tuple key, TimerEntry entry, double delay_ms):
         entry.timer = self._clock.call_later(delay_ms, self._call, key, entry)
@@ -48,36 +52,43 @@ cdef class TimersEnd:
         return others
 
     cpdef schedule(self, tuple key, double delay_ms, bint only_if_absent=False):
+        self._schedule(key, delay_ms, only_if_absent, self._clock.monotonic_ms())
+
+    cdef int _schedule(self, tuple key, double delay_ms, bint only_if_absent, double now_ms) except -1:
         cdef TimerEntry entry
         cdef double due_ms
         if self._has_lost or self._late:
             self._catch_up()
         if self._deferred:
             if only_if_absent and key in self._deferred:
-                return
+                return 0
             self._deferred.pop(key, None)
-        due_ms = <double>self._clock.monotonic_ms() + delay_ms
+        due_ms = now_ms + delay_ms
         entry = self._entries.get(key)
         if entry is not None:
             if only_if_absent and entry.timer is not None:
-                return
+                return 0
             entry.due_ms = due_ms
             entry.delay_ms = delay_ms
             if due_ms >= entry.armed_ms:
-                return          # the callback sees the new due time
+                return 0        # the callback sees the new due time
             former = entry.timer
             if former is not None:
                 self._arm(key, entry, delay_ms)
                 former.cancel()
-                return
+                return 0
         entry = TimerEntry.__new__(TimerEntry)
         entry.armed_ms = due_ms
         entry.due_ms = due_ms
         entry.delay_ms = delay_ms
         self._arm(key, entry, delay_ms)
         self._entries[key] = entry
+        return 0
 
     cpdef cancel(self, tuple key):
+        self._cancel(key)
+
+    cdef int _cancel(self, tuple key) except -1:
         cdef TimerEntry entry
         if self._deferred:
             self._deferred.pop(key, None)
@@ -85,3 +96,4 @@ cdef class TimersEnd:
         if entry is not None and entry.timer is not None:
             entry.timer.cancel()
             entry.timer = None
+        return 0

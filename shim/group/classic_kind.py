@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_shim.group import classic_sync
+from kafka_shim.group import classic_join, classic_sync
 from kafka_shim.group.classic import ClassicGroup
 from kafka_shim.group.classic_state import DEAD, PREPARING, STABLE
 from kafka_shim.group.decision import JOIN, SESSION, SYNC, Decision
@@ -38,8 +38,6 @@ class ClassicKind(GroupKind[ClassicGroup]):
         if timer == SESSION:
             return classic_sync.session_over(group, member_id, image.config, now_ms)
         if timer == JOIN and member_id == "":
-            from kafka_shim.group import classic_join
-
             return classic_join.join_phase_over(group, image, now_ms)
         if timer == SYNC and member_id == "":
             return classic_sync.sync_phase_over(group, now_ms)
@@ -53,9 +51,7 @@ class ClassicKind(GroupKind[ClassicGroup]):
         for member in group.members.values():
             decision.schedule_if_absent(group.group_id, SESSION, member.member_id, member.session_timeout_ms)
         if group.state is STABLE and len(group.members) > image.config.group_max_size:
-            from kafka_shim.group.classic_join import prepare_rebalance
-
-            prepare_rebalance(group, image.config, decision, now_ms)
+            classic_join.prepare_rebalance(group, image.config, decision, now_ms)
         return decision
 
     def delete(self, group: ClassicGroup) -> Decision:
@@ -68,8 +64,6 @@ class ClassicKind(GroupKind[ClassicGroup]):
     # --- requests of members
 
     def join(self, group: ClassicGroup, context: JoinContext) -> Decision:
-        from kafka_shim.group import classic_join
-
         return classic_join.join(group, False, context)
 
     def sync(

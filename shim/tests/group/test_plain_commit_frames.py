@@ -267,7 +267,7 @@ def test_a_request_of_many_partitions(client, member, count):
         ((cext_segment, "append"), MemoryError(), ErrorCode.NOT_COORDINATOR, False),
         ((Groups, "commit_all"), MemoryError(), ErrorCode.NOT_COORDINATOR, True),
         ((Groups, "commit_all"), ValueError("a bug"), ErrorCode.UNKNOWN_SERVER_ERROR, False),
-        ((Timers, "schedule"), MemoryError(), ErrorCode.UNKNOWN_SERVER_ERROR, True),
+        ((Timers, "move"), MemoryError(), ErrorCode.UNKNOWN_SERVER_ERROR, True),
     ],
 )
 @pytest.mark.parametrize("is_short", [True, False])

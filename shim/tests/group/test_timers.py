@@ -45,6 +45,22 @@ def test_a_timer_moved_later_is_called_once_and_then() -> None:
     run(scenario)
 
 
+def test_timers_that_are_moved_together_are_moved_at_one_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All members of a group are when it gets a generation."""
+
+    async def scenario(clock: VirtualClock, timers: Timers, called: list[Key]) -> None:
+        looks: list[int] = []
+        look = VirtualClock.monotonic_ms
+        monkeypatch.setattr(VirtualClock, "monotonic_ms", lambda self: looks.append(1) or look(self))
+        timers.move([(*key(number), 100, False) for number in range(20)])
+        timers.move([(*key(number), 200, False) for number in range(20)])
+        assert len(looks) == 2
+        clock.advance(200)
+        assert called == [key(number) for number in range(20)]
+
+    run(scenario)
+
+
 def test_a_timer_moved_earlier_or_only_if_absent() -> None:
     async def scenario(clock: VirtualClock, timers: Timers, called: list[Key]) -> None:
         timers.schedule(key(1), 100)
