@@ -35,6 +35,7 @@ REQUEST, RESPONSE = ListOffsetsRequest, ListOffsetsResponse
 ABANDONABLE = True
 
 NO_LEADER_EPOCH = -1
+TOPICS_PER_STEP = 64
 _PARTITIONS = attrgetter("partitions")
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
@@ -103,16 +104,17 @@ def _repeated(topics: list[ListOffsetsTopic], *, are_distinct: bool) -> Steps[di
     `are_distinct`: whether no topic is there twice."""
     seen: set[tuple[str, int]] = set()
     repeated: dict[tuple[str, int], bool] = {}
-    for topic in topics:
+    for start in range(0, len(topics), TOPICS_PER_STEP):
         yield
-        if are_distinct and len(topic.partitions) < 2:
-            continue
-        for asked in topic.partitions:
-            key = (topic.name, asked.partition_index)
-            if key in seen:
-                repeated[key] = True
-            seen.add(key)
-            yield
+        for topic in topics[start : start + TOPICS_PER_STEP]:
+            if are_distinct and len(topic.partitions) < 2:
+                continue
+            for asked in topic.partitions:
+                key = (topic.name, asked.partition_index)
+                if key in seen:
+                    repeated[key] = True
+                seen.add(key)
+                yield
     return repeated
 
 
@@ -147,7 +149,7 @@ def _find(
 ) -> None:
     """Put what is found into the answer. Raises KafkaError."""
     timestamp, has_leader_epoch = asked.timestamp, context.api_version >= 4
-    if timestamp < 0 and context.api_version < _FIRST_VERSION.get(timestamp, 1 << 15):
+    if timestamp < LATEST and context.api_version < _FIRST_VERSION.get(timestamp, 1 << 15):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     log = context.broker.logs.get(topic, asked.partition_index)
     if asked.current_leader_epoch != NO_LEADER_EPOCH:

@@ -38,7 +38,7 @@ MOST = {
     "20 members join, sync and leave": 10_500,
     "consumer heartbeat": 307,
     "offset commit": 186,
-    "latest offsets of 20 topics": 4_030,
+    "latest offsets of 20 topics": 3_570,
     "offset fetch of 5 groups": 2_600,
     "transaction of 20 partitions": 4_030,
     "transaction of 20 partitions without offsets": 2_140,
