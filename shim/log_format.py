@@ -17,7 +17,7 @@ def set_up_logging(level: str, log_format: str) -> None:
     if log_format not in FORMATS:
         raise ValueError(f"--log-format is one of {', '.join(FORMATS)}, not {log_format}")
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines() if log_format == "json" else TextLines(TEXT))
+    handler.setFormatter(JsonLines() if log_format == "json" else TextLines())
     logging.basicConfig(level=level.upper(), handlers=[handler])
     # No line tells where in the code it was written, nor by which thread or process. To find out takes a quarter of its
     # time; so Python's guide to logging leaves it out.
@@ -32,6 +32,9 @@ class TextLines(logging.Formatter):
     # The time of the latest line, without its milliseconds: many lines are of one second.
     _second, _second_text = -1, ""
 
+    def __init__(self) -> None:
+        super().__init__(TEXT)
+
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
         second = int(record.created)
         if second != self._second:
@@ -40,7 +43,10 @@ class TextLines(logging.Formatter):
         return f"{self._second_text}{int(record.msecs):03d}"
 
     def format(self, record: logging.LogRecord) -> str:
-        text = super().format(record)
+        if record.exc_info or record.stack_info:
+            text = super().format(record)
+        else:  # what TEXT says, without a dictionary of all that a record has
+            text = f"{self.formatTime(record)} {record.levelname} {record.name}: {record.getMessage()}"
         if text.isprintable():  # nearly always, and sooner said than by the expression
             return text
         return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text).replace("\n", "\n  ")
