@@ -80,7 +80,7 @@ class Broker(EmbeddedClient):
         if tls or sasl is not None or users:
             from kafka_shim.embedded_security import EmbeddedSecurity
 
-            self._security = EmbeddedSecurity(tls, sasl, users)
+            self._security = EmbeddedSecurity(tls=tls, sasl=sasl, users=users)
             self._options = {**self._security.options(), **self._options}
         if authorizer is not None or acls:
             self._options.setdefault("authorizer.class.name", class_name(authorizer))
@@ -263,7 +263,7 @@ class Broker(EmbeddedClient):
         listener that is as `tls` and `sasl` say, as `user` (the first of `users` if it is None). Raises ValueError."""
         from kafka_shim.embedded_security import EmbeddedSecurity
 
-        security = self._security or EmbeddedSecurity(False, None, None)
+        security = self._security or EmbeddedSecurity()
         address = security.listener_of(self._config(), addresses_of(self._word(1))) or self.bootstrap_servers
         return security.client_config(library, address, user)
 

@@ -29,7 +29,7 @@ TOKEN_SECONDS = 3600
 class EmbeddedSecurity:
     """What `tls`, `sasl` and `users` of an embedded broker mean."""
 
-    def __init__(self, tls: bool, sasl: str | None, users: Mapping[str, str] | None) -> None:
+    def __init__(self, *, tls: bool = False, sasl: str | None = None, users: Mapping[str, str] | None = None) -> None:
         """Raises TypeError."""
         if sasl is not None and sasl not in _MODULES:
             raise TypeError(f"sasl is one of {', '.join(_MODULES)}, not {sasl!r}")

@@ -41,7 +41,7 @@ MAX_PENDING_JOINS = 10_000
 MAX_METADATA_BYTES = 64 << 20
 
 
-def join(group: ClassicGroup, is_new_group: bool, context: JoinContext) -> Decision:
+def join(group: ClassicGroup, context: JoinContext, *, is_new_group: bool) -> Decision:
     """Handle one JoinGroup. `is_new_group`: the group was created for it, and is recorded even if nothing else is."""
     request, decision, token = context.request, context.decision, context.token
     decision.replayed = False
@@ -120,7 +120,7 @@ def _join_as_known(group: ClassicGroup, context: JoinContext) -> None:
     else:
         # The member missed the response to this generation's join, or repeats its request.
         with_members = group.state is COMPLETING and group.leader_id == member_id
-        decision.reply(token, joined(group, member_id, with_members))
+        decision.reply(token, joined(group, member_id, with_members=with_members))
 
 
 def _update(group: ClassicGroup, member: ClassicMember, protocols: Protocols, context: JoinContext) -> None:
@@ -205,11 +205,11 @@ def _answer_same_generation(
     group: ClassicGroup, member: ClassicMember, was_leader: str | None, context: JoinContext
 ) -> None:
     context.decision.records.append(group.record({each.member_id: each.assignment for each in group.members.values()}))
-    response = joined(group, member.member_id, False)
+    response = joined(group, member.member_id, with_members=False)
     if context.version >= 9:
         # KIP-814: the leader gets SkipAssignment, because the current assignment stands.
         is_leader = group.leader_id == member.member_id
-        response = joined(group, member.member_id, is_leader)
+        response = joined(group, member.member_id, with_members=is_leader)
         response.skip_assignment = is_leader
     else:
         # An older client gets the previous leader's id. Otherwise it would take itself for the leader and compute a new
@@ -283,7 +283,7 @@ def complete(group: ClassicGroup, decision: Decision, now_ms: int) -> None:
     decision.schedule(group_id, SYNC, "", group.rebalance_timeout_ms)
 
 
-def joined(group: ClassicGroup, member_id: str, with_members: bool) -> JoinGroupResponse:
+def joined(group: ClassicGroup, member_id: str, *, with_members: bool) -> JoinGroupResponse:
     """Returns the JoinGroup response for this generation. The leader's lists all members' metadata."""
     rows = group.rows_of_leader(JoinGroupResponseMember) if with_members else []
     response: JoinGroupResponse = group.joined(JoinGroupResponse, member_id, rows)

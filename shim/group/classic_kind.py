@@ -64,7 +64,7 @@ class ClassicKind(GroupKind[ClassicGroup]):
     # --- requests of members
 
     def join(self, group: ClassicGroup, context: JoinContext) -> Decision:
-        return classic_join.join(group, False, context)
+        return classic_join.join(group, context, is_new_group=False)
 
     def sync(
         self, group: ClassicGroup, request: SyncGroupRequest, token: Token, image: CoordinatorMetadataImage, now_ms: int

@@ -80,7 +80,7 @@ class ClassicRequests(ClassicRequestsEnd):
         request = context.request
         group = groups.by_id.get(request.group_id)
         if group is not None and group.__class__ is ClassicGroup:
-            return classic_join.join(group, False, context)
+            return classic_join.join(group, context, is_new_group=False)
         ending = Decision()
         if group is not None:
             if not (group.is_empty and KINDS[group.TYPE].gives_way):
@@ -99,7 +99,7 @@ class ClassicRequests(ClassicRequestsEnd):
                 ending.replacements.append(ClassicGroup(request.group_id, context.now_ms))
             return ending
         group = ClassicGroup(request.group_id, context.now_ms)
-        decision = classic_join.join(group, True, context)
+        decision = classic_join.join(group, context, is_new_group=True)
         decision.records[:0] = ending.records
         decision.timers[:0] = ending.timers
         decision.replacements.append(group)

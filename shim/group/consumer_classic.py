@@ -80,7 +80,7 @@ def join(group: ConsumerGroup, context: JoinContext) -> Decision:
         if not is_stale:
             target = (group.assignment_epoch, group.target_of(updated))
             updated = step(group, updated, target, changed, owned, context)
-        downgrade(group, (), updated, is_stale, image, decision, context.now_ms)
+        downgrade(group, (), updated, image, decision, context.now_ms, rebalance=is_stale)
     else:
         target = update_target(group, epoch, member, updated, is_homogeneous, context)
         updated = step(group, updated, target, changed, owned, context)

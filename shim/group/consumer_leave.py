@@ -31,7 +31,7 @@ def fence_members(
         for kind in (SESSION, REBALANCE, JOIN, SYNC):
             decision.cancel(group.group_id, kind, member_id)
     if can_downgrade(group, gone, image.config):
-        downgrade(group, gone, None, True, image, decision, now_ms)
+        downgrade(group, gone, None, image, decision, now_ms, rebalance=True)
         return
     for member_id in gone:
         decision.records += group.member_tombstones(member_id)

@@ -199,10 +199,11 @@ def downgrade(
     group: ConsumerGroup,
     leaving: Collection[str],
     joining: ConsumerMember | None,
-    rebalance: bool,
     image: CoordinatorMetadataImage,
     decision: Decision,
     now_ms: int,
+    *,
+    rebalance: bool,
 ) -> None:
     """Replace the group by a classic one of its classic members. `joining` takes the place of the static member with
     its instance id. Raises GROUP_ID_NOT_FOUND if the bytes of a member do not parse, of which only those of the

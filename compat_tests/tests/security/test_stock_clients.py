@@ -87,7 +87,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     for name in ("sasl_ssl", "sasl_plaintext"):
         quoted = PASSWORD.replace('"', '\\"')
         for mechanism in MECHANISMS:
-            own = EmbeddedSecurity(False, mechanism, None if mechanism == "OAUTHBEARER" else {USER: PASSWORD}).options()
+            users = None if mechanism == "OAUTHBEARER" else {USER: PASSWORD}
+            own = EmbeddedSecurity(sasl=mechanism, users=users).options()
             jaas = own[f"listener.name.sasl_plaintext.{mechanism.lower()}.sasl.jaas.config"]
             assert mechanism != "PLAIN" or quoted in jaas
             options[f"listener.name.{name}.{mechanism.lower()}.sasl.jaas.config"] = jaas

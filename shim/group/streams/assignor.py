@@ -62,7 +62,7 @@ class _Process:
         self.counts[member_id] = 0
         self.load = self.task_count / len(self.counts)
 
-    def add(self, member_id: str, task: TaskId, is_active: bool) -> int:
+    def add(self, member_id: str, task: TaskId, *, is_active: bool) -> int:
         """Give a task to a member. Returns its number of tasks."""
         self._heap = None
         return self._add(member_id, task, is_active)
@@ -75,7 +75,7 @@ class _Process:
         self.load = self.task_count / len(self.counts)
         return self.counts[member_id]
 
-    def add_to_least_loaded(self, task: TaskId, is_active: bool) -> int:
+    def add_to_least_loaded(self, task: TaskId, *, is_active: bool) -> int:
         """Give a task to the member with the fewest. Returns its number of tasks."""
         if len(self.counts) == 1:
             return self._add(next(iter(self.counts)), task, is_active)
@@ -138,7 +138,7 @@ class _Assignment:
     def process_of(self, member_id: str) -> _Process:
         return self.processes[self.members[member_id].process_id]
 
-    def task_ids(self, stateful_only: bool) -> list[TaskId]:
+    def task_ids(self, *, stateful_only: bool) -> list[TaskId]:
         return [
             TaskId(name, number)
             for name in sorted(self.subtopologies)
@@ -165,7 +165,7 @@ class _Assignment:
 
     def assign_active(self) -> None:
         # Equal partitions of several subtopologies belong together, so the numbers go first.
-        left = sorted(self.task_ids(False), key=lambda task: (task.partition, task.subtopology))
+        left = sorted(self.task_ids(stateful_only=False), key=lambda task: (task.partition, task.subtopology))
         left = [task for task in left if not self._gives_active(task, self.had_active.get(task))]
         left = [task for task in left if not self._gives_active(task, self._least_loaded(self.had_standby.get(task)))]
         left.sort()
@@ -176,7 +176,7 @@ class _Assignment:
             heap.add(process)
         for task in left:
             process = heap.poll()
-            self._note_active(process.add_to_least_loaded(task, True))
+            self._note_active(process.add_to_least_loaded(task, is_active=True))
             heap.add(process)
 
     def _gives_active(self, task: TaskId, member_id: str | None) -> bool:
@@ -185,7 +185,7 @@ class _Assignment:
         process = self.process_of(member_id)
         if process.counts[member_id] >= self.active_quota:
             return False
-        self._note_active(process.add(member_id, task, True))
+        self._note_active(process.add(member_id, task, is_active=True))
         return True
 
     def _least_loaded(self, member_ids: list[str] | None, without: TaskId | None = None) -> str | None:
@@ -208,7 +208,9 @@ class _Assignment:
 
     def assign_standby(self) -> None:
         left: list[tuple[TaskId, int]] = []
-        tasks = sorted(self.task_ids(True), key=lambda task: (task.partition, task.subtopology), reverse=True)
+        tasks = sorted(
+            self.task_ids(stateful_only=True), key=lambda task: (task.partition, task.subtopology), reverse=True
+        )
         for task in tasks:
             for number in range(self.replicas):
                 if not self._gives_standby(task):
@@ -232,7 +234,7 @@ class _Assignment:
             if member_id is not None:
                 process = self.process_of(member_id)
                 if process.counts[member_id] < self.total_quota:
-                    self._note_total(process.add(member_id, task, False))
+                    self._note_total(process.add(member_id, task, is_active=False))
                     return True
         return False
 
@@ -243,7 +245,7 @@ class _Assignment:
             process = heap.poll()
             taken.append(process)
             if task not in process.tasks:
-                self._note_total(process.add_to_least_loaded(task, False))
+                self._note_total(process.add_to_least_loaded(task, is_active=False))
                 is_given = True
         for process in reversed(taken):
             heap.add(process)

@@ -136,7 +136,15 @@ def heartbeat(
         decision.schedule_if_absent(group_id, INITIAL_REBALANCE, "", delay_ms)
         waits_for_members = True
     target_epoch, target, status = update_target(
-        group, epoch, updated, configured, configs, waits_for_members, image, decision.records, context.now_ms
+        group,
+        epoch,
+        updated,
+        configured,
+        configs,
+        image,
+        decision.records,
+        context.now_ms,
+        is_delayed=waits_for_members,
     )
     if status is not None:
         statuses.append(status)
@@ -378,9 +386,9 @@ def initial_delay_over(group: StreamsGroup, image: CoordinatorMetadataImage, now
             None,
             group.configured,
             group.assignment_configs,
-            False,
             image,
             decision.records,
             now_ms,
+            is_delayed=False,
         )
     return decision

@@ -40,10 +40,11 @@ def update_target(
     member: StreamsMember | None,
     configured: ConfiguredTopology,
     configs: dict[str, str],
-    is_delayed: bool,
     image: CoordinatorMetadataImage,
     records: list[Record],
     now_ms: int,
+    *,
+    is_delayed: bool,
 ) -> tuple[int, Tasks, tuple[int, str] | None]:
     """Returns (epoch, the member's tasks, a status for the member or None). The target is computed if the group epoch
     is ahead of it, and neither the initial delay nor the assignment interval holds it back."""
