@@ -42,8 +42,7 @@ def admit_and_append(
 ) -> ProduceResponse | Coroutine[Any, Any, Any] | None:
     """Admit the batches of a transaction, then append what is not refused. Returns a coroutine if it must wait. Raises
     KafkaError for the whole request."""
-    broker = context.broker
-    explanations = broker.transactions.explanations
+    explanations = context.broker.transactions.explanations
     check_framing(of_transaction, context.api_version)
     wanted = of_one_producer(of_transaction)
     for batch in refused(of_transaction):
@@ -56,29 +55,7 @@ def admit_and_append(
         raise refusal
     if not wanted:
         return append(context, request.acks, response, batches)
-    assert request.transactional_id is not None
-    operation = operation_of_produce(context.api_version)
-    producer_id, producer_epoch = wanted[0].producer_id, wanted[0].producer_epoch
-    asked = logs_and_sequences(wanted)
-    if context.done is not None:
-        outcomes, flushes = context.done
-    else:
-        outcomes, flushes = ask_coordinator(
-            broker, request.transactional_id, producer_id, producer_epoch, asked, context.api_version
-        )
-    not_admitted = take_guards(wanted, outcomes)
-    if not_admitted:
-        if operation == ADDED and is_concurrent(outcomes):
-            for batch in batches:
-                # The views of the receive buffer are valid only during this call.
-                batch.records = bytearray(batch.records)
-            return _admit_later(context, request, response, batches, wanted, asked, producer_id, producer_epoch)
-        _refuse(not_admitted, operation)
-    if broker.faults.armed or flushes:
-        for batch in batches:
-            batch.records = bytearray(batch.records)
-        return _append_later(context, request, response, batches, wanted, flushes)
-    return _append_admitted(context, request, response, batches, wanted, frozenset(refused(wanted)))
+    return TransactionalProduce(context, request, response, batches, wanted).admit()
 
 
 def ask_coordinator(
@@ -106,71 +83,101 @@ def append_rest(
 ) -> ProduceResponse | Coroutine[Any, Any, ProduceResponse] | None:
     """Append what the short way has left of a request, of which all batches are admitted."""
     rest = take_done(batches, context.done)
-    return _append_admitted(context, request, response, rest, transactional(rest), ())
+    return TransactionalProduce(context, request, response, rest, transactional(rest)).append(())
 
 
-async def _append_later(
-    context: Context,
-    request: ProduceRequest,
-    response: ProduceResponse,
-    batches: list[PartitionBatch],
-    wanted: list[PartitionBatch],
-    flushes: Flushes,
-) -> ProduceResponse | None:
-    """Append once the disk has the coordinator's record, as `flush.messages` requires. After a power cut, a batch
-    without that record would belong to a transaction that no coordinator knows and would hang. A test may also hold the
-    request here."""
-    try:
-        await wait_for(flushes)
-    except KafkaError as error:
-        producer = wanted[0].producer_id, wanted[0].producer_epoch
-        context.broker.transactions.note_refusal("Produce", request.transactional_id, error, producer)
-        _refuse([(batch, error) for batch in wanted if batch.error is None], ADDED)
-    await context.broker.faults.gate("produce.verified", transactional_id=request.transactional_id)
-    context.received_ms = context.broker.clock.now_ms()  # LogAppendTime is that of the append
-    answer = _append_admitted(context, request, response, batches, wanted, frozenset(refused(wanted)))
-    if answer is None or isinstance(answer, ProduceResponse):
+class TransactionalProduce:
+    """One request on its way to its logs. `batches` are all that it appends; those `wanted` are of one producer and
+    belong to its transaction."""
+
+    __slots__ = ("_batches", "_context", "_request", "_response", "_wanted")
+
+    def __init__(
+        self,
+        context: Context,
+        request: ProduceRequest,
+        response: ProduceResponse,
+        batches: list[PartitionBatch],
+        wanted: list[PartitionBatch],
+    ) -> None:
+        self._context = context
+        self._request = request
+        self._response = response
+        self._batches = batches
+        self._wanted = wanted
+
+    def admit(self) -> ProduceResponse | Coroutine[Any, Any, Any] | None:
+        """Ask the coordinator about the batches that are wanted, and append what is not refused. Returns a coroutine if
+        it must wait."""
+        context, transactional_id, wanted = self._context, self._request.transactional_id, self._wanted
+        assert transactional_id is not None
+        operation = operation_of_produce(context.api_version)
+        asked = logs_and_sequences(wanted)
+        if context.done is not None:
+            outcomes, flushes = context.done
+        else:
+            outcomes, flushes = ask_coordinator(
+                context.broker, transactional_id, *self._producer(), asked, context.api_version
+            )
+        not_admitted = take_guards(wanted, outcomes)
+        if not_admitted:
+            if operation == ADDED and is_concurrent(outcomes):
+                self._keep_records()
+                return self._admit_later(asked)
+            _refuse(not_admitted, operation)
+        if context.broker.faults.armed or flushes:
+            self._keep_records()
+            return self._append_later(flushes)
+        return self.append(frozenset(refused(wanted)))
+
+    def append(
+        self, noted: Collection[PartitionBatch]
+    ) -> ProduceResponse | Coroutine[Any, Any, ProduceResponse] | None:
+        """Append. If a batch that is wanted is refused, other than those `noted`, the error is recorded in the history
+        of its transactional id."""
+        context, request = self._context, self._request
+        answer = append(context, request.acks, self._response, self._batches)
+        after = refused(self._wanted)
+        if len(after) > len(noted):
+            explanations = context.broker.transactions.explanations
+            for batch in after:
+                if batch not in noted:
+                    explanations.refused("Produce", request.transactional_id, batch.error, context.received_ms)
         return answer
-    return await answer
 
+    async def _admit_later(self, asked: list[tuple[PartitionLog, int]]) -> ProduceResponse | None:
+        broker, transactional_id = self._context.broker, self._request.transactional_id
+        assert transactional_id is not None
+        outcomes, flushes = await admit_patiently(
+            broker.transactions, broker.clock, broker.config, transactional_id, *self._producer(), asked
+        )
+        _refuse(take_guards(self._wanted, outcomes), ADDED)
+        return await self._append_later(flushes)
 
-def _append_admitted(
-    context: Context,
-    request: ProduceRequest,
-    response: ProduceResponse,
-    batches: list[PartitionBatch],
-    wanted: list[PartitionBatch],
-    before: Collection[PartitionBatch],
-) -> ProduceResponse | Coroutine[Any, Any, ProduceResponse] | None:
-    """Append. If the log refuses a transactional batch, other than those `before`, the error is recorded in the history
-    of its transactional id."""
-    answer = append(context, request.acks, response, batches)
-    after = refused(wanted)
-    if len(after) > len(before):
-        explanations = context.broker.transactions.explanations
-        for batch in after:
-            if batch not in before:
-                explanations.refused("Produce", request.transactional_id, batch.error, context.received_ms)
-    return answer
+    async def _append_later(self, flushes: Flushes) -> ProduceResponse | None:
+        """Append once the disk has the coordinator's record, as `flush.messages` requires. After a power cut, a batch
+        without that record would belong to a transaction that no coordinator knows and would hang. A test may also hold
+        the request here."""
+        context, transactional_id, wanted = self._context, self._request.transactional_id, self._wanted
+        try:
+            await wait_for(flushes)
+        except KafkaError as error:
+            context.broker.transactions.note_refusal("Produce", transactional_id, error, self._producer())
+            _refuse([(batch, error) for batch in wanted if batch.error is None], ADDED)
+        await context.broker.faults.gate("produce.verified", transactional_id=transactional_id)
+        context.received_ms = context.broker.clock.now_ms()  # LogAppendTime is that of the append
+        answer = self.append(frozenset(refused(wanted)))
+        if answer is None or isinstance(answer, ProduceResponse):
+            return answer
+        return await answer
 
+    def _producer(self) -> tuple[int, int]:
+        return self._wanted[0].producer_id, self._wanted[0].producer_epoch
 
-async def _admit_later(
-    context: Context,
-    request: ProduceRequest,
-    response: ProduceResponse,
-    batches: list[PartitionBatch],
-    wanted: list[PartitionBatch],
-    asked: list[tuple[PartitionLog, int]],
-    producer_id: int,
-    producer_epoch: int,
-) -> ProduceResponse | None:
-    broker = context.broker
-    assert request.transactional_id is not None
-    outcomes, flushes = await admit_patiently(
-        broker.transactions, broker.clock, broker.config, request.transactional_id, producer_id, producer_epoch, asked
-    )
-    _refuse(take_guards(wanted, outcomes), ADDED)
-    return await _append_later(context, request, response, batches, wanted, flushes)
+    def _keep_records(self) -> None:
+        """The views of the receive buffer are valid only during the call that handles the request."""
+        for batch in self._batches:
+            batch.records = bytearray(batch.records)
 
 
 def _refuse(not_admitted: list[tuple[PartitionBatch, KafkaError]], operation: int) -> None:
