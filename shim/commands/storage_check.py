@@ -172,25 +172,8 @@ def upgrade_to_kafka(
     if damaged:
         fail(f"{', '.join(damaged)} is damaged: `kafka-shim storage check` says where")
     properties, acls = _properties(directories, listener, controller_listener)
-    notes = ["The broker's own options are not in it: add those of its configuration file and of -o, TLS and SASL too."]
-    if acls:
-        notes.append(
-            f"{counted(acls, 'ACL')} {'is' if acls == 1 else 'are'} stored: until authorizer.class.name and super.users"
-            " are in the file, Kafka lets every client do everything."
-        )
     is_clean = all(report.was_clean for report in reports)
-    if not is_clean:
-        notes.append(
-            "Serve the directory once more and stop the broker with SIGTERM first: a transaction that was being ended"
-            " when it was killed may stay open for ever, as Kafka does not write its markers at such a start."
-        )
-    elif prepared := sum(map(_prepared, directories)):
-        notes.append(
-            f"{counted(prepared, 'transaction')} {'is' if prepared == 1 else 'are'} being ended, and may stay open for"
-            " ever, as Kafka does not write their markers at its start: first serve the directory until `kafka-shim"
-            " transactions list` shows none that is PrepareCommit or PrepareAbort; `transactions force-terminate`"
-            " ends one that stays so."
-        )
+    notes = _notes(directories, acls, is_clean=is_clean)
     content = "".join(f"{name}={escaped(value)}\n" for name, value in properties.items())
     try:
         path.write_text(content)
@@ -214,6 +197,29 @@ def upgrade_to_kafka(
     click.echo("Start Apache Kafka 4.3.1 or newer, in its folder:")
     for command in commands:
         click.echo(f"  {command}")
+
+
+def _notes(directories: tuple[str, ...], acls: int, *, is_clean: bool) -> list[str]:
+    """What to do before Kafka is started, beside the file that was written. `acls` is how many are stored."""
+    notes = ["The broker's own options are not in it: add those of its configuration file and of -o, TLS and SASL too."]
+    if acls:
+        notes.append(
+            f"{counted(acls, 'ACL')} {'is' if acls == 1 else 'are'} stored: until authorizer.class.name and super.users"
+            " are in the file, Kafka lets every client do everything."
+        )
+    if not is_clean:
+        notes.append(
+            "Serve the directory once more and stop the broker with SIGTERM first: a transaction that was being ended"
+            " when it was killed may stay open for ever, as Kafka does not write its markers at such a start."
+        )
+    elif prepared := sum(map(_prepared, directories)):
+        notes.append(
+            f"{counted(prepared, 'transaction')} {'is' if prepared == 1 else 'are'} being ended, and may stay open for"
+            " ever, as Kafka does not write their markers at its start: first serve the directory until `kafka-shim"
+            " transactions list` shows none that is PrepareCommit or PrepareAbort; `transactions force-terminate`"
+            " ends one that stays so."
+        )
+    return notes
 
 
 def _prepared(directory: str) -> int:
