@@ -1,7 +1,7 @@
 """The changes of numbers of threads that Kafka refuses. This broker has not these threads, and refuses the same, so
 that no value is stored which Kafka would not take.
 
-Sources: DynamicThreadPool, DataPlaneAcceptor and LogCleaner.validateReconfiguration of
+Sources: DynamicThreadPool, DataPlaneAcceptor, LogCleaner.validateReconfiguration and DynamicRemoteLogConfig of
 Kafka 4.3.1.
 """
 
@@ -16,6 +16,12 @@ if TYPE_CHECKING:
 CLEANER_THREADS = "log.cleaner.threads"
 NETWORK_THREADS = "num.network.threads"
 POOLS = ("num.io.threads", "num.replica.fetchers", "num.recovery.threads.per.data.dir", "background.threads")
+REMOTE_POOLS = (
+    "remote.log.reader.threads",
+    "remote.log.manager.copier.thread.pool.size",
+    "remote.log.manager.expiration.thread.pool.size",
+    "remote.log.manager.follower.thread.pool.size",
+)
 _CLASS = "org.apache.kafka.common.config.ConfigException"
 
 
@@ -31,6 +37,7 @@ def check_thread_counts(static: Mapping[str, str], current: Mapping[str, str], p
     ]
     reasons += [_pool(name, _number(before, name), _number(after, name)) for name in POOLS]
     reasons.append(_cleaner(_number(before, CLEANER_THREADS), _number(after, CLEANER_THREADS)))
+    reasons += [_pool(name, _number(before, name), _number(after, name)) for name in REMOTE_POOLS]
     wrong = next(filter(None, reasons), None)
     if wrong is not None:
         raise ConfigError(f"Invalid value {_CLASS}: {wrong} for configuration Invalid dynamic configuration")

@@ -30,6 +30,10 @@ POOL = "Dynamic thread count update validation failed for"
          "greater than double the current value 3"),
         ("log.cleaner.threads", "3", "Log cleaner threads cannot be increased to more than double the current value 1"),
         ("log.cleaner.threads", "0", "Log cleaner threads should be at least 1"),
+        ("remote.log.reader.threads", "21", f"{POOL} remote.log.reader.threads=21, value should not be greater than "
+         "double the current value 10"),
+        ("remote.log.manager.follower.thread.pool.size", "5", f"{POOL} remote.log.manager.follower.thread.pool.size=5, "
+         "value should not be greater than double the current value 2"),
     ],
 )  # fmt: skip
 def test_numbers_of_threads_change_by_half_or_double_at_most(tmp_path, option, value, reason):
