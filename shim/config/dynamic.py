@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from kafka_shim.config import providers
 from kafka_shim.config.defaults import ConfigError
-from kafka_shim.config.listener import base_name
-from kafka_shim.config.table import BROKER_OPTIONS, CLUSTER_WIDE, PER_BROKER, QUOTA_OPTIONS, READ_ONLY
+from kafka_shim.config.listener import LISTENER_LIMITS, base_name
+from kafka_shim.config.table import BROKER_OPTIONS, PER_BROKER, QUOTA_OPTIONS, READ_ONLY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,10 +54,10 @@ _LISTENER_SECURITY = frozenset(
 
 def is_per_broker(name: str) -> bool:
     """Whether this option can be set only for a single broker, not for all brokers."""
-    row = BROKER_OPTIONS.get(base_name(name))
-    if base_name(name) == name:
-        return row is not None and row.update == PER_BROKER
-    return row is None or row.update != CLUSTER_WIDE
+    if (base := base_name(name)) != name:
+        return base not in LISTENER_LIMITS
+    row = BROKER_OPTIONS.get(name)
+    return row is not None and row.update == PER_BROKER
 
 
 def is_password(name: str) -> bool:

@@ -126,6 +126,15 @@ def test_no_connections_at_all_are_not_stored_as_a_limit(client, name, prefix, l
     assert alter(client, BROKER, name, (prefix + limit, DELETE, None)) == (0, None)
 
 
+@pytest.mark.parametrize("name", ["log.retention.ms", "message.max.bytes", "ssl.key.password", "no.such"])
+def test_of_a_listener_only_limits_are_stored_for_all_brokers(client, name):
+    code, why = alter(client, BROKER, "", (f"listener.name.plaintext.{name}", SET, "5"))
+    assert code == ErrorCode.INVALID_REQUEST
+    assert f"broker id must be specified: [listener.name.plaintext.{name}]" in why
+    for limit in ("max.connections", "max.connection.creation.rate", "num.network.threads"):
+        assert alter(client, BROKER, "", (f"listener.name.plaintext.{limit}", SET, "5")) == (0, None)
+
+
 @pytest.mark.parametrize("name", ["", "1"])
 @pytest.mark.parametrize("operation", [APPEND, SUBTRACT])
 @pytest.mark.parametrize("listed", ["process.roles", "controller.listener.names"])
