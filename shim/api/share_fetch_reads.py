@@ -163,7 +163,8 @@ class ShareFetchReads:
         for key, error in self.failed.items():
             answers[key] = PartitionData(partition_index=key[1], error_code=error.code, records=b"")
         for key, share in ready.items():
-            if answers[key].acquired_records and share.can_acquire():
+            offset = share.acquirable_offset() if answers[key].acquired_records else None
+            if offset is not None and offset < share.log.log_end_offset:
                 share.wake()  # others may get the rest
         return answers
 

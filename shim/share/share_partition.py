@@ -104,8 +104,7 @@ class SharePartition:
         self.state = PartitionState.EMPTY
         self.state_epoch = 0
         # the window; `end_offset` is the last offset of the last batch, or equals `start_offset` if there is no batch
-        self.start_offset = 0
-        self.end_offset = 0
+        self.start_offset = self.end_offset = 0
         self.batches: list[InFlightBatch] = []
         # Terminal records in the window: the share lag does not count them.
         self.delivery_complete_count = 0
@@ -270,9 +269,13 @@ class SharePartition:
 
     def can_acquire(self) -> bool:
         """Returns whether a member could get a record, if the log has one."""
-        if self.state is not PartitionState.ACTIVE:
-            return False
-        return self.next_fetch_offset() != self.end_offset + 1 or self.in_flight_count() < self.max_record_locks
+        return self.acquirable_offset() is not None
+
+    def acquirable_offset(self) -> int | None:
+        """Returns where a member could get a record, if the log has one."""
+        offset = self.next_fetch_offset()
+        has_room = offset != self.end_offset + 1 or self.in_flight_count() < self.max_record_locks
+        return offset if has_room and self.state is PartitionState.ACTIVE else None
 
     # --- the start offset
 

@@ -92,10 +92,16 @@ class _Plan:
         changed then."""
         if not self.changes:
             return ()
-        flushes = self._share.persist(self.stored(), self.done_count)
+        share = self._share
+        offset = share.acquirable_offset() if share.readers else None
+        flushes = share.persist(self.stored(), self.done_count)
         self.apply()
-        self._share.advance()
-        self._share.wake()
+        share.advance()
+        # Most give nobody a record: each of a thousand that wait would look in vain.
+        if share.readers and (
+            any(one.target is RecordState.AVAILABLE for one in self.changes) or share.acquirable_offset() != offset
+        ):
+            share.wake()
         return flushes
 
 

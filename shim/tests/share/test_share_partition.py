@@ -51,6 +51,28 @@ def test_a_released_record_keeps_its_delivery_count_over_a_crash(node: ShareNode
     assert node.acquire("a") == [(0, 0, 2), (1, 2, 1)]
 
 
+def test_an_acknowledgement_wakes_who_waits_only_if_it_gives_somebody_a_record(node: ShareNode):
+    looks: list[str] = []
+    node.set_group_option(GROUP, "share.partition.max.record.locks", "100")
+    node.produce(3)
+    assert node.acquire("a") == [(0, 2, 1)]
+    node.share.readers.add(lambda: looks.append("look"))
+    for offset in (1, 0):
+        assert node.acknowledge("a", (offset, offset, [1])) is ErrorCode.NONE
+    assert looks == [], "nothing came back, and there was room"
+    assert node.acknowledge("a", (2, 2, [2])) is ErrorCode.NONE
+    assert looks == ["look"]
+    assert node.acquire("a") == [(2, 2, 2)]
+    for _ in range(21):
+        node.produce(5)
+    assert node.acquire("a")[-1] == (3, 102, 1)
+    assert node.acknowledge("a", (50, 50, [1])) is ErrorCode.NONE
+    assert looks == ["look"], "the window is full"
+    assert node.acknowledge("a", (2, 3, [1, 1])) is ErrorCode.NONE
+    assert looks == ["look"] * 2
+    assert node.acquire("b") == [(103, 107, 1)]
+
+
 def test_a_full_window_gives_what_is_available_in_it_alone(node: ShareNode):
     node.set_group_option(GROUP, "share.partition.max.record.locks", "100")
     for _ in range(30):
