@@ -114,17 +114,20 @@ def call_on(
     coroutine: Coroutine[Any, Any, Any] = run()
     seen = moves()
     future = asyncio.run_coroutine_threadsafe(coroutine, loop)
-    while True:
-        try:
-            return future.result(CALL_SECONDS)
-        except CancelledError:
-            raise RuntimeError("the broker was stopped meanwhile") from None
-        except TimeoutError as error:
-            if future.done():
-                raise  # its own
-            before, seen = seen, moves()
-            if seen == before:
-                raise TimeoutError(f"the broker's thread did not answer within {CALL_SECONDS:g} s") from error
+    try:
+        while True:
+            try:
+                return future.result(CALL_SECONDS)
+            except CancelledError:
+                raise RuntimeError("the broker was stopped meanwhile") from None
+            except TimeoutError as error:
+                if future.done():
+                    raise  # its own
+                before, seen = seen, moves()
+                if seen == before:
+                    raise TimeoutError(f"the broker's thread did not answer within {CALL_SECONDS:g} s") from error
+    finally:
+        future.cancel()  # what nobody waits for any more, as after Ctrl-C, does not go on
 
 
 def _is_of_caller(loop: asyncio.AbstractEventLoop) -> bool:

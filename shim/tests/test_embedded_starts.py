@@ -1,4 +1,5 @@
-"""Starts of an embedded broker that are given up, interrupted or fail leave nothing behind."""
+"""Starts of an embedded broker that are given up, interrupted or fail leave nothing behind. Other calls that Ctrl-C
+interrupts do not go on."""
 
 from __future__ import annotations
 
@@ -291,6 +292,21 @@ def test_a_stop_after_one_that_ctrl_c_interrupts_waits_for_the_end(tmp_path: Pat
     )
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True, check=True)
     assert done.stdout.split() == ["interrupted", "waits", "False"]
+
+
+def test_ctrl_c_ends_an_advance_of_the_clock(tmp_path: Path):
+    """It went on, and no other one was possible until its end."""
+    code = INTERRUPTED + (
+        "with Broker(clock='virtual') as broker:\n"
+        "    began_ms = broker.clock.now_ms()\n"
+        "    threading.Timer(0.2, ctrl_c).start()\n"
+        "    try:\n        broker.clock.advance('365000d')\n"
+        "    except KeyboardInterrupt:\n        print('interrupted')\n"
+        "    broker.clock.advance(1)\n"
+        "    print(broker.clock.now_ms() < began_ms + 365000 * 86_400_000)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True, check=True)
+    assert done.stdout.split() == ["interrupted", "True"]
 
 
 def test_ctrl_c_as_its_thread_starts_leaves_no_broker(tmp_path: Path):
