@@ -248,9 +248,11 @@ async def _serve(
         signals.append(number)
         asked.set()
 
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    ends = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    for number in ends:
         if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # nohup has it ignored
             loop.add_signal_handler(number, on_signal, number)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ends)  # as Java does: who started this process may have blocked them
     first: dict[str, Any] = {}
     if RECORDS_ON_STDIN in os.environ:
         import json

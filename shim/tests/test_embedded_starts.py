@@ -19,6 +19,7 @@ import pytest
 
 from kafka_shim import Broker, embedded, embedded_process, memory_dir
 from kafka_shim.embedded_records import FirstRecords
+from kafka_shim.storage.data_dir import CLEAN_SHUTDOWN
 from kafka_shim.tests.left_behind import running
 from kafka_shim.tests.produced import metadata
 from kafka_shim.wire_client import Connection
@@ -361,3 +362,15 @@ def test_the_passwords_of_a_process_are_in_no_file_that_a_killed_program_leaves(
     with Broker(process=True, data_dir=tmp_path / "data", sasl="PLAIN", users={"alice": "secret"}) as broker:
         broker.produce("orders", "a")
     assert [path for path in seen if path.name != "data"] == []
+
+
+def test_a_process_of_a_program_that_blocks_signals_is_stopped_cleanly(tmp_path: Path):
+    """A process has the mask of who started it: SIGTERM did not come, and the stop killed it after 30 s."""
+    code = (
+        "import signal, sys\nfrom kafka_shim import Broker\n"
+        "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})\n"
+        "with Broker(process=True, data_dir=sys.argv[1]) as broker:\n"
+        "    broker.produce('orders', 'a')\n"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
+    assert (tmp_path / CLEAN_SHUTDOWN).exists()
