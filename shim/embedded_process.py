@@ -40,7 +40,10 @@ class BrokerProcess:
         """Start it and wait until it accepts connections. `options` are the broker's; no process list shows those that
         are passwords. `records` is the line that the child reads. `removes_data`: it removes its data directory when
         this process dies.
-        Raises RuntimeError with the child's words, TimeoutError if it takes over 30 s."""
+        Raises RuntimeError with the child's words, and in a program that is not run by a Python of its own;
+        TimeoutError if it takes over 30 s."""
+        if not sys.executable or getattr(sys, "frozen", False):  # this command would run the program once more
+            raise RuntimeError("no Python can run a broker in a process here: take one in a thread, Broker()")
         from kafka_shim.config import is_password
         from kafka_shim.serve import RECORDS_ON_STDIN, REMOVE, STOP_WITH_STDIN
 

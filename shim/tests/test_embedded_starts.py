@@ -374,3 +374,11 @@ def test_a_process_of_a_program_that_blocks_signals_is_stopped_cleanly(tmp_path:
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
     assert (tmp_path / CLEAN_SHUTDOWN).exists()
+
+
+@pytest.mark.parametrize(("name", "value"), [("frozen", True), ("executable", "")])
+def test_a_process_is_refused_where_no_python_can_run_it(name: str, value: object, monkeypatch: pytest.MonkeyPatch):
+    """An executable that PyInstaller has made ran itself, which began with a broker in a process, and so on."""
+    monkeypatch.setattr(sys, name, value, raising=False)
+    with pytest.raises(RuntimeError, match=r"take one in a thread, Broker\(\)"):
+        Broker(process=True).start()
