@@ -37,6 +37,16 @@ def test_sequence_wraps_to_zero(log: PartitionLog) -> None:
     assert log.log_end_offset == 7
 
 
+def test_a_batch_of_a_known_producer_may_wrap_to_zero(log: PartitionLog) -> None:
+    put(log, b"a", pid=1, seq=MAX_SEQUENCE - 1)
+    put(log, *[b"b"] * 3, pid=1, seq=MAX_SEQUENCE)
+    assert put(log, *[b"b"] * 3, pid=1, seq=MAX_SEQUENCE).duplicate
+    with refused(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER):
+        put(log, b"d", pid=1, seq=3)
+    put(log, b"c", pid=1, seq=2)
+    assert log.log_end_offset == 5
+
+
 def test_five_batches_back_are_duplicates_and_the_sixth_is_not(log: PartitionLog) -> None:
     for sequence in range(6):
         put(log, b"v%d" % sequence, pid=1, seq=sequence, timestamp=NOW_MS + sequence)
