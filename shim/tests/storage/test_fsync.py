@@ -58,6 +58,23 @@ def test_a_retry_waits_for_the_disk_as_its_first_attempt_does(make_disk: Callabl
     assert put(log, b"a", pid=1, seq=0).flushed is None, "it is on the disk already"
 
 
+def test_a_sync_that_fails_for_nobody_is_found_by_the_next_batch(make_disk: Callable[..., Disk]) -> None:
+    """No batch waits for its fsync unless `flush.messages` says so, and plain ones take the short way."""
+    disk = make_disk()
+    log = disk.open()
+    for sequence in range(2):
+        put(log, b"a", pid=1, seq=sequence)
+    disk.faults.arm("log.before_fsync", "oserror", "EIO", nth=1)
+    with pytest.raises(OSError, match="Input/output"):
+        log.request_flush().result(timeout=60)
+    disk.faults.disarm()  # the short way is only taken without
+    with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+        put(log, b"a", pid=1, seq=2)
+    assert log.log_end_offset == 2
+    assert disk.logs.reopen_offline()
+    assert put(log, b"a", pid=1, seq=2).base_offset == 2
+
+
 def test_failed_sync_is_the_futures_error(make_disk: Callable[..., Disk]) -> None:
     disk = make_disk({"flush.messages": "1"})
     log = disk.open()
