@@ -398,6 +398,19 @@ def test_flush_ms_holds_for_what_a_recovery_found(make_disk: Callable[..., Disk]
     assert log.recovery_point == 1
 
 
+def test_flush_ms_holds_for_plain_batches_behind_an_fsync(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk({"flush.ms": "5000"})
+    log = disk.open()
+    put(log, b"a", pid=1, seq=0)
+    log.request_flush().result(timeout=60)
+    put(log, b"b", pid=1, seq=1)
+    assert disk.logs is not None
+    assert disk.logs.flush_due(NOW_MS + 4999) == 0
+    assert disk.logs.flush_due(NOW_MS + 5000) == 1
+    disk.logs.services.flusher.stop()
+    assert log.recovery_point == 2
+
+
 def test_the_event_loop_stands_still_for_one_fsync_whatever_others_wait_for(
     make_disk: Callable[..., Disk], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
