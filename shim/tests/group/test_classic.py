@@ -790,6 +790,14 @@ def test_a_member_of_a_full_group_that_has_joined_may_join_again(node: Node) -> 
     assert set(node.groups.find("g").members) == {second, joins[1].response.member_id}
 
 
+def test_a_member_of_a_full_group_that_is_stable_may_join_again(node: Node) -> None:
+    node.config.group_max_size = 1
+    me = node.stable("g")
+    assert node.join("g").error_code == E.GROUP_MAX_SIZE_REACHED
+    again = node.join("g", me.member_id, protocols=(("range", subscription("u")),))
+    assert (again.error_code, again.generation_id) == (E.NONE, me.generation_id + 1)
+
+
 def test_a_protocol_that_a_member_names_twice_counts_once(node: Node) -> None:
     twice = (("range", subscription("t")), ("range", subscription("t")), ("sticky", b""))
     first = node.join("g", version=3, protocols=twice)

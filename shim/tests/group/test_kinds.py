@@ -50,6 +50,12 @@ def test_each_kind_describes_its_own_groups_only(node: Node) -> None:
         assert (other.group_id, other.error_code) == (group_id, E.GROUP_ID_NOT_FOUND)
 
 
+def test_a_described_consumer_has_its_instance_id_and_rack(node: Node) -> None:
+    node.modern("m", "a", instance_id="i", rack_id="r", subscribed_topic_names=["t"])
+    (member,) = described_consumer("m", node.groups.find("m"), node.groups.image).members
+    assert (member.member_id, member.instance_id, member.rack_id) == ("a", "i", "r")
+
+
 def test_a_group_of_share_or_streams_members_has_no_classic_ones(tmp_path: Path) -> None:
     node = ShareNode(tmp_path)
     node.topic("t")

@@ -378,6 +378,16 @@ def test_description_and_list(node: ShareNode) -> None:
     assert (entry.group_id, entry.protocol_type, entry.group_state, entry.group_type) == (G, "share", "Stable", "share")
 
 
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_what_a_member_said_of_itself_is_described(node: ShareNode, is_restarted: bool) -> None:
+    node.beat("a", 0, "t", rack_id="r")
+    if is_restarted:
+        node.restart()
+    (member,) = described_share(G, node.group(), node.groups.image).members
+    assert (member.rack_id, member.client_id, member.client_host) == ("r", "c", "/127.0.0.1")
+    assert member.subscribed_topic_names == ["t"]
+
+
 def test_a_group_is_removed_with_its_states(node: ShareNode) -> None:
     topic_id = node.metadata.image.topics["t"].topic_id
     node.stable("a", "t")

@@ -468,6 +468,31 @@ def test_a_heartbeat_that_fails_shows_what_it_found_of_the_topics(at_once: Node)
     assert partitions_of_log() == 0
 
 
+@pytest.mark.parametrize("is_ready", [True, False])
+def test_a_description_has_what_the_member_sent_and_what_it_is_to_have(at_once: Node, is_ready: bool) -> None:
+    at_once.topic("log", 4)
+    sent = shape("s" if is_ready else "no")
+    configs = [{"key": "cleanup.policy", "value": "compact"}]
+    sent["subtopologies"][0]["state_changelog_topics"] = [
+        {"name": "log", "replication_factor": 1, "topic_configs": configs}
+    ]
+    joined = at_once.streams("g", "a", topology=sent, rack_id="r", client_tags=[{"key": "k", "value": "v"}])
+    at_once.streams("g", "a", joined.member_epoch)
+    described = described_streams("g", group_of(at_once))
+    (subtopology,), (member,) = described.topology.subtopologies, described.members
+    assert (subtopology.subtopology_id, subtopology.source_topics) == ("0", ["s" if is_ready else "no"])
+    (log,) = subtopology.state_changelog_topics
+    assert (log.name, log.partitions, log.replication_factor) == ("log", 4 if is_ready else 0, 1)
+    assert [(each.key, each.value) for each in log.topic_configs] == [("cleanup.policy", "compact")]
+    assert (member.member_id, member.member_epoch, member.process_id) == ("a", joined.member_epoch, "process-a")
+    assert (member.client_id, member.client_host, member.rack_id) == ("c", "/127.0.0.1", "r")
+    assert [(each.key, each.value) for each in member.client_tags] == [("k", "v")]
+    tasks = [0, 1, 2, 3] if is_ready else []
+    for assignment in (member.assignment, member.target_assignment):
+        assert numbers(assignment.active_tasks) == tasks
+        assert {each.subtopology_id for each in assignment.active_tasks} == ({"0"} if is_ready else set())
+
+
 def test_without_topics_there_is_no_list(at_once: Node) -> None:
     """As in Kafka 4.3.1, which fails there."""
     here = {"host": "here", "port": 1}
