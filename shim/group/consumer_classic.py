@@ -22,6 +22,7 @@ from kafka_shim.protocol.messages.sync_group_response import SyncGroupResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from kafka_shim.group.classic_member import Protocols
     from kafka_shim.group.consumer import ConsumerGroup
     from kafka_shim.group.consumer_member import Partitions
     from kafka_shim.group.decision import Heartbeat
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 def join(group: ConsumerGroup, context: JoinContext) -> Decision:
     """Handle one JoinGroup. Raises the error of the response."""
-    request, image, decision, client = context.request, context.image, context.decision, context.client
+    request, image, decision = context.request, context.image, context.decision
     config = image.config
     if config.group_consumer_migration_policy.lower() == "disabled":
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "group migration is disabled")
@@ -60,16 +61,7 @@ def join(group: ConsumerGroup, context: JoinContext) -> Decision:
     except consumer_protocol.ConsumerProtocolError as error:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"malformed subscription: {error}") from error
     owned = _owned(subscription, image)
-    updated = member.copy(
-        instance_id=request.group_instance_id or member.instance_id,
-        rack_id=subscription.rack_id or member.rack_id,
-        rebalance_timeout_ms=request.rebalance_timeout_ms,
-        subscribed_topics=frozenset(subscription.topics),
-        subscribed_regex="",
-        client_id=client.client_id,
-        client_host=client.host,
-        classic=classic_metadata(request.session_timeout_ms, protocols),
-    )
+    updated = _updated(member, context, subscription, protocols)
     if updated != member or member_id not in group.members:
         decision.records.append(updated.metadata_record(group.group_id))
     changed = updated.subscribed_topics != member.subscribed_topics
@@ -97,6 +89,26 @@ def join(group: ConsumerGroup, context: JoinContext) -> Decision:
         ),
     )
     return decision
+
+
+def _updated(
+    member: ConsumerMember,
+    context: JoinContext,
+    subscription: consumer_protocol.Subscription,
+    protocols: Protocols,
+) -> ConsumerMember:
+    """Returns the member as its JoinGroup has it."""
+    request, client = context.request, context.client
+    return member.copy(
+        instance_id=request.group_instance_id or member.instance_id,
+        rack_id=subscription.rack_id or member.rack_id,
+        rebalance_timeout_ms=request.rebalance_timeout_ms,
+        subscribed_topics=frozenset(subscription.topics),
+        subscribed_regex="",
+        client_id=client.client_id,
+        client_host=client.host,
+        classic=classic_metadata(request.session_timeout_ms, protocols),
+    )
 
 
 def _owned(subscription: consumer_protocol.Subscription, image: CoordinatorMetadataImage) -> Partitions:
