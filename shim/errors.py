@@ -5,6 +5,8 @@ broker: `dispatch` logs it once and responds with UNKNOWN_SERVER_ERROR. `kafka_s
 turns them into KAFKA_STORAGE_ERROR.
 """
 
+from __future__ import annotations
+
 from enum import IntEnum
 
 
@@ -148,7 +150,7 @@ class ErrorCode(IntEnum):
     SHARE_SESSION_LIMIT_REACHED = 133
 
     @classmethod
-    def _missing_(cls, value: object) -> "ErrorCode | None":
+    def _missing_(cls, value: object) -> ErrorCode | None:
         """A code that a newer broker answers with, named by its number."""
         if not isinstance(value, int):
             return None
@@ -180,7 +182,7 @@ class KafkaError(Exception):
     def __str__(self) -> str:
         return f"{self.code.name}: {self.message}" if self.message else self.code.name
 
-    def without_frames(self) -> "KafkaError":
+    def without_frames(self) -> KafkaError:
         """Returns this error, for an object that keeps it. The frames that it and its causes went through would be kept
         too, and often have that object: a cycle, which would wait for the garbage collector."""
         self.__traceback__ = self.__cause__ = self.__context__ = None
