@@ -6,7 +6,7 @@ accepts any order that compaction can leave: a tombstone without the record that
 
 from __future__ import annotations
 
-from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.errors import DisconnectError, ErrorCode, KafkaError
 from kafka_shim.group.classic import ClassicGroup
 from kafka_shim.group.kinds import KINDS
 from kafka_shim.group.offsets import Offsets
@@ -27,6 +27,10 @@ class NotAppliedError(KafkaError):
     """The records of a request may be in the log, and are not, or in part, in memory."""
 
 
+# After these memory may hold less than the log, or more.
+UNAPPLIED = (MemoryError, NotAppliedError, OSError, DisconnectError)
+
+
 class Groups:
     """Owned by the coordinator. There is one per partition, because a marker affects only the offsets of its own
     partition."""
@@ -45,9 +49,9 @@ class Groups:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         """Raises NOT_COORDINATOR instead of MemoryError: the client asks again, and the partition is read again. So it
-        is after what is no answer, as a function at a fault point raises: what the rule changed has no record."""
+        is after an error that only a fault point raises here: what the rule changed already has no record."""
         # Also set to False: a block inside this one has ended, and set it to True.
-        self.is_current = kind is None or (issubclass(kind, KafkaError) and kind is not NotAppliedError)
+        self.is_current = kind is None or not issubclass(kind, UNAPPLIED)
         if kind is MemoryError:
             raise NotAppliedError(ErrorCode.NOT_COORDINATOR, "no memory was left to apply the records") from error
 

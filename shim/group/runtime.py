@@ -28,7 +28,7 @@ from kafka_shim.storage.results import COORDINATOR_ERRORS
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
-    from typing import Any
+    from typing import Any, NoReturn
 
     from kafka_shim.cext.log_end import Appended, Verification
     from kafka_shim.clock import Clock
@@ -218,13 +218,13 @@ class CoordinatorRuntime:
             if refusal is error:
                 raise
             raise refusal from error
+        except Exception as error:
+            _fail_at_fault(error, self.faults)
         if self.faults.armed:
             try:
                 self.faults.reach("group.after_append", partition=partition)
-            except KafkaError as error:
-                from kafka_shim.group.groups import NotAppliedError
-
-                raise NotAppliedError(error.code, error.message) from error
+            except Exception as error:
+                _fail_at_fault(error, self.faults)
         return appended
 
     def refusal_of(self, error: KafkaError) -> KafkaError:
@@ -386,3 +386,15 @@ class CoordinatorRuntime:
             return outcome
         delayed.park(self.purgatory, group_id)
         return delayed
+
+
+def _fail_at_fault(error: Exception, faults: Faults) -> NoReturn:
+    """Raise what has the partition read again, if it may be of a fault point at an append."""
+    from kafka_shim.group.groups import UNAPPLIED, NotAppliedError
+
+    if isinstance(error, UNAPPLIED) or not faults.armed:
+        raise error
+    if isinstance(error, KafkaError):
+        raise NotAppliedError(error.code, error.message) from error
+    logger.error("a function at a fault point failed", exc_info=error)
+    raise NotAppliedError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
