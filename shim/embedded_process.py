@@ -76,6 +76,7 @@ class BrokerProcess:
                 errors="backslashreplace",
                 env=environment,
                 pass_fds=(number,) if secrets else (),
+                process_group=0,  # Ctrl-C in a terminal is for the program, which may have records to write yet
             )
             self._listener = threading.Thread(target=self._listen, name="kafka-shim-stderr", daemon=True)
             is_late = threading.Event()

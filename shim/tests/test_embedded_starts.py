@@ -382,3 +382,11 @@ def test_a_process_is_refused_where_no_python_can_run_it(name: str, value: objec
     monkeypatch.setattr(sys, name, value, raising=False)
     with pytest.raises(RuntimeError, match=r"take one in a thread, Broker\(\)"):
         Broker(process=True).start()
+
+
+def test_ctrl_c_in_a_terminal_leaves_the_process_to_the_program():
+    """A terminal sends it to its whole group: the broker was gone before a program that handles it had written its last
+    records."""
+    with Broker(process=True) as broker:
+        assert broker._process is not None
+        assert os.getpgid(broker._process.popen.pid) != os.getpgrp()
