@@ -172,3 +172,13 @@ def test_a_group_is_converted_back_if_a_classic_one_may_have_its_members(node: N
     node.modern("g", "new", -1)
     group = node.groups.find("g")
     assert (group.TYPE, set(group.members)) == (kind, {first.member_id, waiting.response.member_id})
+
+
+def test_each_classic_member_that_leaves_a_consumer_group_has_its_own_code(node: Node) -> None:
+    first = node.join("g", **PATIENT)
+    node.sync("g", first, {})
+    node.modern("g", "new", subscribed_topic_names=["four"])
+    answer = node.leave("g", "nobody", first.member_id)
+    codes = {each.member_id: each.error_code for each in answer.members}
+    assert codes == {"nobody": E.UNKNOWN_MEMBER_ID, first.member_id: E.NONE}
+    assert set(node.groups.find("g").members) == {"new"}
