@@ -798,6 +798,26 @@ def test_a_member_of_a_full_group_that_is_stable_may_join_again(node: Node) -> N
     assert (again.error_code, again.generation_id) == (E.NONE, me.generation_id + 1)
 
 
+def test_a_new_group_needs_a_protocol_and_its_type(node: Node) -> None:
+    for fields in ({"protocol_type": ""}, {"protocols": ()}):
+        refused = node.join("g", version=3, **fields)
+        assert (refused.error_code, refused.member_id) == (E.INCONSISTENT_GROUP_PROTOCOL, ""), fields
+    assert node.join("g", version=3).error_code == E.NONE
+
+
+@pytest.mark.parametrize("field", ["protocol_type", "protocol_name"])
+def test_who_syncs_another_protocol_does_not_wait_for_the_leader(node: Node, field: str) -> None:
+    first = node.join("g", version=3)
+    node.sync("g", first)
+    waits = node.join("g", version=3)
+    first = node.join("g", first.member_id, version=3)
+    follower = waits.response
+    assert node.sync("g", follower, **{field: "other"}).error_code == E.INCONSISTENT_GROUP_PROTOCOL
+    parked = node.sync("g", follower)
+    node.sync("g", first, {follower.member_id: b"mine"})
+    assert parked.response.assignment == b"mine"
+
+
 def test_a_protocol_that_a_member_names_twice_counts_once(node: Node) -> None:
     twice = (("range", subscription("t")), ("range", subscription("t")), ("sticky", b""))
     first = node.join("g", version=3, protocols=twice)
