@@ -5,12 +5,14 @@ from typing import Any
 
 class TimerEntry:
     """`armed_ms` is when the clock calls back, `due_ms` when the timer is due, `delay_ms` the delay with which it was
-    started. `timer` is None while the entry's owner is called: to everyone else the key then has no timer."""
+    started. `timer` is None while the entry's owner is called: to everyone else the key then has no timer. `key` is
+    None of one that was stopped, and whose timer of the clock another may use."""
 
     armed_ms: float
     due_ms: float
     delay_ms: float
     timer: Any
+    key: tuple[str, str, str] | None
 
 class TimersEnd:
     """The base of `group.timers.Timers`, which explains the fields."""
@@ -20,6 +22,8 @@ class TimersEnd:
     _deferred: dict[tuple[str, str, str], tuple[float, float]]
     _late: Any
     _has_lost: bool
+    _spare: list[TimerEntry]
+    _most_spare: int
 
     def schedule(self, key: tuple[str, str, str], delay_ms: float, only_if_absent: bool = False) -> None:
         """Start or move the timer of a group's id, a kind and a member's id. With `only_if_absent`, not one that

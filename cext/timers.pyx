@@ -25,7 +25,8 @@ cdef class TimersEnd:
                 self._schedule((group_id, kind, member_id), delay_ms, only_if_absent, now_ms)
 
     cpdef _arm(self, tuple key, TimerEntry entry, double delay_ms):
-        entry.timer = self._clock.call_later(delay_ms, self._call, key, entry)
+        entry.timer = self._clock.call_later(delay_ms, self._call, entry)
+        entry.key = key
         entry.armed_ms = entry.due_ms
 
     def defer_kind(self, str deferred_kind not None, list moves not None):
@@ -77,13 +78,33 @@ cdef class TimersEnd:
                 self._arm(key, entry, delay_ms)
                 former.cancel()
                 return 0
-        entry = TimerEntry.__new__(TimerEntry)
-        entry.armed_ms = due_ms
-        entry.due_ms = due_ms
-        entry.delay_ms = delay_ms
-        self._arm(key, entry, delay_ms)
+        entry = self._take_spare(due_ms, now_ms)
+        if entry is None:
+            entry = TimerEntry.__new__(TimerEntry)
+            entry.armed_ms = due_ms
+            entry.due_ms = due_ms
+            entry.delay_ms = delay_ms
+            self._arm(key, entry, delay_ms)
+        else:
+            entry.key = key
+            entry.due_ms = due_ms
+            entry.delay_ms = delay_ms
         self._entries[key] = entry
         return 0
+
+    cdef TimerEntry _take_spare(self, double due_ms, double now_ms):
+        """Returns one whose timer of the clock is to come before this time, or None."""
+        cdef TimerEntry entry
+        while self._spare:
+            entry = <TimerEntry?>self._spare[len(self._spare) - 1]
+            if entry.armed_ms > due_ms:
+                return None
+            self._spare.pop()
+            if entry.armed_ms > now_ms:
+                return entry
+            entry.timer.cancel()
+            entry.timer = None
+        return None
 
     cpdef cancel(self, tuple key):
         self._cancel(key)
@@ -93,7 +114,15 @@ cdef class TimersEnd:
         if self._deferred:
             self._deferred.pop(key, None)
         entry = self._entries.pop(key, None)
-        if entry is not None and entry.timer is not None:
-            entry.timer.cancel()
-            entry.timer = None
+        if entry is None or entry.timer is None:
+            return 0
+        if len(self._spare) < self._most_spare:
+            entry.key = None
+            try:
+                self._spare.append(entry)
+                return 0
+            except MemoryError:
+                pass
+        entry.timer.cancel()
+        entry.timer = None
         return 0

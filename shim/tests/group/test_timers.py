@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from kafka_shim.clock import VirtualClock
 from kafka_shim.group.kinds import KINDS
 from kafka_shim.group.runtime import RETRY_MS
-from kafka_shim.group.timers import CALLS_PER_TURN, Timers
+from kafka_shim.group.timers import CALLS_PER_TURN, MOST_SPARE, Timers
 from kafka_shim.line_limit import MAX_LINES
 from kafka_shim.scheduler import SLICE_US
 from kafka_shim.tests.group.harness import SESSION_MS, Node
@@ -26,6 +27,26 @@ def run(scenario: Callable[[VirtualClock, Timers, list[Key]], object]) -> None:
             await outcome
 
     asyncio.run(inside())
+
+
+class CountingClock(VirtualClock):
+    """Counts the timers that are started."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.started = 0
+
+    def call_later(self, *given: Any) -> Any:
+        self.started += 1
+        return super().call_later(*given)
+
+
+def sparing(clock: VirtualClock, called: list[Key]) -> Timers:
+    """Timers that go on with timers of the clock, as with that of the machine."""
+    timers = Timers(clock, called.append)
+    assert timers._most_spare == 0
+    timers._most_spare = MOST_SPARE
+    return timers
 
 
 def key(number: int) -> Key:
@@ -59,6 +80,66 @@ def test_timers_that_are_moved_together_are_moved_at_one_time(monkeypatch: pytes
         assert called == [key(number) for number in range(20)]
 
     run(scenario)
+
+
+def test_a_timer_takes_over_the_clock_s_timer_of_one_that_was_stopped() -> None:
+    """A member leaves, and another comes: nothing is taken from the loop, and nothing given to it."""
+
+    async def inside() -> None:
+        clock, called = CountingClock(), list[Key]()
+        timers = sparing(clock, called)
+        timers.schedule(key(1), 100)
+        timers.cancel(key(1))
+        assert (len(timers), timers.due_in_ms(key(1))) == (0, None)
+        clock.advance(30)
+        timers.schedule(key(2), 100)
+        assert (clock.started, timers.due_in_ms(key(2))) == (1, 100)
+        clock.advance(99)
+        assert called == []
+        clock.advance(1)
+        assert called == [key(2)]
+        timers.schedule(key(3), 100)
+        timers.cancel(key(3))
+        before = clock.started
+        timers.schedule(key(4), 50)  # before that one
+        assert clock.started == before + 1
+        clock.advance(50)
+        assert called == [key(2), key(4)]
+        clock.advance(50)
+        timers.schedule(key(5), 100)  # behind it: nobody has taken it over
+        assert clock.started > before + 1
+        clock.advance(100)
+        assert called == [key(2), key(4), key(5)]
+
+    asyncio.run(inside())
+
+
+def test_few_timers_of_the_clock_outlive_those_that_were_stopped_and_none_the_broker() -> None:
+    async def inside() -> None:
+        clock, called = CountingClock(), list[Key]()
+        timers = sparing(clock, called)
+        count = MOST_SPARE + 10
+        for number in range(count):
+            timers.schedule(key(number), 100)
+        for number in range(count):
+            timers.cancel(key(number))
+        assert clock.started == count
+        for number in range(count):
+            timers.schedule(key(number), 200)
+        assert clock.started == count + 10
+        clock.advance(199)
+        assert called == []
+        clock.advance(1)
+        await clock.advance_and_drain(0)  # no more than some in a turn
+        assert sorted(called) == sorted(map(key, range(count)))
+        timers.schedule(key(1), 100)
+        timers.cancel(key(1))
+        timers.stop()
+        before = clock.started
+        timers.schedule(key(1), 200)
+        assert clock.started == before + 1
+
+    asyncio.run(inside())
 
 
 def test_a_timer_moved_earlier_or_only_if_absent() -> None:
