@@ -76,6 +76,7 @@ class Workload:
         self._open = ExitStack()
         self._sent = 0
         self._sequence = 0
+        self._has_record = False
         self._watched: list[str] = []
         self._groups: list[str] = []
         self._sessions: dict[int, list[int]] = {}
@@ -120,7 +121,12 @@ class Workload:
 
     def fetch(self) -> None:
         """The first record of the partition, without a session."""
-        self.client.request(requests.fetch("counted", 0, 0, max_bytes=1), 12)
+        if not self._has_record:
+            self._produce(SMALL)
+            self._has_record = True
+        answer = self.client.request(requests.fetch("counted", 0, 0, max_bytes=1), 12)
+        if not answer.responses[0].partitions[0].records:
+            raise SystemExit("the record is missing")
 
     def fetch_few(self) -> None:
         """An incremental fetch of 10 partitions, of which one has a new record, with the produce of it."""
@@ -425,13 +431,14 @@ class Counter:
 
 @contextmanager
 def counted(python: str) -> Iterator[tuple[Counter, str]]:
-    """A broker under callgrind, and its address. Without the garbage collector, and the checkpoint of each minute: one
-    more or less among the requests is a tenth of a figure, and of 4,000 partitions as much as the figure."""
+    """A broker under callgrind, and its address. Without the garbage collector, and without retention and checkpoints:
+    one more or less among the requests is a tenth of a figure, and of 4,000 partitions several times the figure. Also,
+    retention half a minute after the start would delete the records, which are old by their timestamps."""
     with tempfile.TemporaryDirectory(prefix="kafka-shim-instructions-") as name:
         folder = Path(name)
         line = ["valgrind", "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={folder}/out"]
         line += [python, "-c", BROKER, "serve", "--listen", "127.0.0.1:0", "--data-dir", f"{folder}/data"]
-        line += ["-o", "log.cleaner.enable=false", "-o", "log.flush.offset.checkpoint.interval.ms=86400000"]
+        line += ["-o", "log.cleaner.enable=false", "-o", "log.initial.task.delay.ms=86400000"]
         environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
         errors = folder / "stderr"
         with (

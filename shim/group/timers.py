@@ -31,7 +31,7 @@ logger = logging.getLogger("kafka_shim.group")
 # milliseconds in a group with an expression that matches thousands of topics. Many are due together when, for
 # example, a thousand members did not return after a restart of the broker.
 CALLS_PER_TURN = 100
-# How many timers of the clock go on after they were stopped. To stop one and to start another costs ten times as much
+# How many timers of the clock go on after they were stopped. To stop one and to start another costs six times as much
 # as to move one: of each member that comes to a group, and at each rebalance.
 MOST_SPARE = 128
 # The delay after which a timer that found no memory is looked at again.

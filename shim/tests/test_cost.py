@@ -46,6 +46,8 @@ MOST = {
     "transaction of 1,000 records, 20 partitions": 2_140,
     "small produce in a crowd": 30,
 }
+# How much more the CPU may execute than docs/instructions.json says.
+LEAST_GROWTH = 1.03
 # Other versions of Python have other instructions.
 LEEWAY = 1.0 if sys.version_info[:2] == (3, 11) else 1.3
 
@@ -108,10 +110,27 @@ def test_a_request_costs_no_more_than_it_did(monkeypatch: pytest.MonkeyPatch):
     assert many <= 1.03 * few
 
 
+def test_a_fetch_is_of_one_record_also_where_it_is_the_only_kind():
+    with (
+        Broker() as broker,
+        Connection(broker.bootstrap_servers, timeout_s=60) as client,
+        instructions.Workload(client, broker.bootstrap_servers) as workload,
+    ):
+        workload.fetch()
+        assert broker.state.logs.get("counted", 0).log_end_offset == 1
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(900)
 def test_the_cpu_executes_no_more_than_the_page_says():
     known = json.loads((ROOT / "docs" / "instructions.json").read_text())
     found = instructions.instructions(sys.executable, list(known))
-    over = {kind: (round(count), known[kind]) for kind, count in found.items() if count > known[kind] * 1.03}
-    assert not over, f"kind: (counted, in docs/instructions.json): {over}"
+    # Kinds have been seen with some hundredths more in all counts of one broker, and not in the next. What a change has
+    # made dearer is dearer in each.
+    for kind in over(found, known):
+        found |= instructions.instructions(sys.executable, [kind])
+    assert not over(found, known), "kind: (counted, in docs/instructions.json)"
+
+
+def over(found: dict[str, float], known: dict[str, int]) -> dict[str, tuple[int, int]]:
+    return {kind: (round(count), known[kind]) for kind, count in found.items() if count > known[kind] * LEAST_GROWTH}
