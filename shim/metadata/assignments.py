@@ -38,12 +38,19 @@ class Assignments:
     """Records directories of partitions. Owned by the metadata store. Event-loop thread only."""
 
     def __init__(
-        self, image: Image, logs: Logs, clock: Clock, node_id: int, commit: Callable[[Sequence[Any]], Any]
+        self,
+        image: Image,
+        logs: Logs,
+        clock: Clock,
+        node_id: int,
+        commit: Callable[[Sequence[Any]], Any],
+        resume: Callable[[], None],
     ) -> None:
         self._image = image
         self._logs = logs
         self._node_id = node_id
         self._commit = commit
+        self._resume = resume
         self._scheduler = Scheduler(clock)
         # Partitions whose directory may not be recorded yet. Ordered.
         self._unrecorded: dict[Partition, None] = {}
@@ -60,6 +67,7 @@ class Assignments:
 
     def assign(self, key: Partition, directory_id: str) -> None:
         """Record the directory of one partition. Raises KafkaError."""
+        self._resume()  # an earlier record may be in the log alone, and name another one
         records = self._records([(key, directory_id)])
         if records:
             self._commit(records)()

@@ -87,7 +87,7 @@ class MetadataStore(ReplicationControl, ConfigurationControl):
         self.broker_epoch = -1
         self._options = DynamicConfig(config, self.image, config.node_id)
         self._partition_logs = PartitionLogs(config, self.image, logs, self._options.topic_config)
-        self.assignments = Assignments(self.image, logs, clock, config.node_id, self.commit)
+        self.assignments = Assignments(self.image, logs, clock, config.node_id, self.commit, self.resume)
         # --- hooks
         # Called after the commit: on_topic_created(topic), on_partitions_added(topic, first new partition),
         # on_topic_deleted(topic), on_topic_config_changed(name, config). The logs are already created or deleted then.

@@ -53,14 +53,16 @@ LONGEST_RETRY_MS = 60_000
 
 class _Move:
     """One move: the copy, whether it is to be begun anew (memory ended while it was made, or its new beginning failed),
-    the fsync under way, how often it had to be tried, and the name that the source has if it could not get its own
-    back. Once the copy serves `left` is where the source was, and its name, until that is done with."""
+    the fsync under way, how often it had to be tried, whether the metadata may name the target, and the name that the
+    source has if it could not get its own back. Once the copy serves `left` is where the source was, and its name,
+    until that is done with."""
 
-    __slots__ = ("fsyncing", "fsyncs", "future", "is_in_doubt", "left", "retired", "retry_ms")
+    __slots__ = ("fsyncing", "fsyncs", "future", "is_in_doubt", "is_named", "left", "retired", "retry_ms")
 
     def __init__(self, future: FutureLog) -> None:
         self.future = future
         self.is_in_doubt = False
+        self.is_named = False
         self.fsyncing: Future[None] | None = None
         self.fsyncs = 0
         self.retired = ""
@@ -123,14 +125,14 @@ class Moves:
 
     def cancel(self, key: Partition) -> None:
         """End the move of a partition, if there is one, and remove the copy. Raises OSError and KafkaError if the copy
-        is all that has a name."""
+        is all that has a name, or that the metadata names."""
         move = self._moves.get(key)
         if move is None:
             return
         if move.left is not None:
             self._finish(key, move, move.left)
             return
-        if move.retired and not move.future.source.is_closed:
+        if not move.future.source.is_closed:
             self._put_back(key, move)
         self._forget(key)
         future = move.future
@@ -204,8 +206,7 @@ class Moves:
         if move.left is not None:
             self._finish(key, move, move.left)
             return 0
-        if move.retired:
-            self._put_back(key, move)
+        self._put_back(key, move)
         if log.is_closed:  # deleted; `cancel` comes too
             self.cancel(key)
             return 0
@@ -266,6 +267,7 @@ class Moves:
         live = target.partition_path(*key)
         retired = f"{source_dir.path}/{names.retired_name(*key, names.DELETE_DIR, self._services.clock.random)}"
         left = source_dir, retired
+        move.is_named = True
         try:
             self.assign(key, target.directory_id)
             if faults.armed:
@@ -284,7 +286,7 @@ class Moves:
                 raise
         except Exception:
             if not move.retired:
-                self.assign(key, source_dir.directory_id)
+                self._put_back(key, move)
             raise
         # Nothing comes in between that needs memory: what is written from here on belongs to the copy.
         old, log.segments, log.directory = log.segments, segments, live
@@ -329,12 +331,14 @@ class Moves:
             move.retired = ""
 
     def _put_back(self, key: Partition, move: _Move) -> None:
-        """Give the source its name back, later. Raises OSError and KafkaError."""
+        """Give the source its name back, on the disk and in the metadata, as far as it lacks it. Raises OSError and
+        KafkaError."""
         log = move.future.source
-        if not os.path.isdir(log.directory):
+        if move.retired and not os.path.isdir(log.directory):
             os.rename(move.retired, log.directory)
-        self.assign(key, self._partitions.dir_of[log].directory_id)
-        move.retired = ""
+        if move.is_named:
+            self.assign(key, self._partitions.dir_of[log].directory_id)
+        move.is_named, move.retired = False, ""
 
     def _replaced(self, log: PartitionLog, old: list[Segment]) -> None:
         """The log uses the segments of the copy, which are equal to its own. What refers to the old files may go on

@@ -90,6 +90,24 @@ def test_a_fault_at_any_step_leaves_the_source_with_what_is_appended_then(node, 
     assert node.holder() == "b"
 
 
+@pytest.mark.parametrize("action", ["error", "oserror", no_memory_left])
+@pytest.mark.parametrize("is_cancelled", [False, True])
+def test_the_metadata_names_the_source_although_its_record_was_in_the_log_alone(node, action, is_cancelled):
+    log = node.make()
+    expected = fill(log, 50)
+    node.faults.arm("metadata.after_append", action, nth=1)
+    node.move("b")
+    node.settle(lambda: node.faults.reached("metadata.after_append") > 0)
+    node.store.resume()
+    assert node.holder() == "a"
+    if is_cancelled:
+        node.logs.moves.cancel(("t", 0))
+        node.clock.advance(60_000)
+    node.settle()
+    assert node.holder() == ("a" if is_cancelled else "b")
+    assert records(node.log) == expected
+
+
 @pytest.mark.parametrize("failing", ["append", "rename"])
 def test_full_target_keeps_the_source_and_the_move_ends_when_there_is_space(node, monkeypatch, failing):
     log = node.make()
