@@ -225,7 +225,9 @@ class VirtualClock(Clock):
         while self._fire_next(target_ms):
             pass
         self._elapsed_ms = target_ms
-        self._raise_failure()
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
 
     async def advance_and_drain(self, delay_ms: float, *, clients_alive: bool = False) -> None:
         """As `advance`, but wait before each time step until woken tasks, work in slices and the work of threads are
@@ -254,10 +256,7 @@ class VirtualClock(Clock):
             self._is_advancing = False
             # Less than was wanted, if the loop ends meanwhile.
             self._heard_until_ms = min(self._heard_until_ms, self._elapsed_ms)
-        self._raise_failure()
-
-    def _raise_failure(self) -> None:
-        failure, self._failure = self._failure, None
+            failure, self._failure = self._failure, None  # the next advance has its own
         if failure is not None:
             raise failure
 

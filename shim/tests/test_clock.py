@@ -456,6 +456,22 @@ def test_clients_were_heard_no_longer_than_an_advance_that_was_broken_off():
     asyncio.run(main())
 
 
+def test_what_failed_in_an_advance_that_was_broken_off_is_not_raised_by_the_next_one():
+    async def main():
+        clock = VirtualClock()
+        advance = asyncio.ensure_future(clock.advance_and_drain(1000))
+        clock.call_later(10, int, "no number")
+        clock.call_later(30, advance.cancel)
+        clock.call_later(30, clock.call_later, 0, lambda: None)
+        with pytest.raises(asyncio.CancelledError):
+            await advance
+        assert clock.monotonic_ms() == 30
+        await clock.advance_and_drain(1)
+        clock.advance(1)
+
+    asyncio.run(main())
+
+
 def test_only_an_advance_for_living_clients_says_that_they_were_heard():
     async def main():
         clock = VirtualClock()
