@@ -16,6 +16,11 @@ _MOST_S = 2**63 - 1
 
 def iso_ms(text: str) -> int:
     """Whole milliseconds of a duration such as P1DT2H3M4.5S or -PT1H. Raises ValueError."""
+    nanoseconds = _nanoseconds(text)
+    return nanoseconds // 1_000_000 if nanoseconds >= 0 else -(-nanoseconds // 1_000_000)
+
+
+def _nanoseconds(text: str) -> int:
     found = re.fullmatch(_FORM, text, re.ASCII | re.IGNORECASE)
     if found is None or not any(found.groups()[1:]):
         raise ValueError(f"{text!r} is not a duration of the form PnDTnHnMn.nS")
@@ -24,14 +29,13 @@ def iso_ms(text: str) -> int:
     if max(map(abs, (*parts_s, sum(parts_s)))) > _MOST_S:
         raise ValueError(f"{text!r} is too long a duration")
     nanoseconds = sum(parts_s[:3]) * 1_000_000_000 + int(f"{seconds or 0}{fraction:0<9}")
-    duration_ms = abs(nanoseconds) // 1_000_000
-    return duration_ms if (nanoseconds < 0) == (sign == "-") else -duration_ms
+    return -nanoseconds if sign == "-" else nanoseconds
 
 
 def by_duration_ms(text: str) -> int:
     """Milliseconds of `by_duration:PT1H`: how long ago a consumer without an offset begins. Raises ValueError for any
     other text, and for a time to come."""
-    duration_ms = iso_ms(text.removeprefix(BY_DURATION))
-    if not text.startswith(BY_DURATION) or duration_ms < 0:
+    nanoseconds = _nanoseconds(text.removeprefix(BY_DURATION))
+    if not text.startswith(BY_DURATION) or nanoseconds < 0:
         raise ValueError(f"{text!r} is not of the form {BY_DURATION}PnDTnHnMn.nS")
-    return duration_ms
+    return nanoseconds // 1_000_000

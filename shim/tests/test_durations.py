@@ -46,6 +46,6 @@ def test_more_seconds_than_java_counts_are_refused(text: str) -> None:
 
 def test_consumers_begin_a_time_ago() -> None:
     assert by_duration_ms("by_duration:pt2s") == 2000
-    for wrong in ("latest", "PT1H", "BY_DURATION:PT1H", "by_duration:", "by_duration:PT-1S"):
+    for wrong in ("latest", "PT1H", "BY_DURATION:PT1H", "by_duration:", "by_duration:PT-1S", "by_duration:PT-0.0009S"):
         with pytest.raises(ValueError):
             by_duration_ms(wrong)
