@@ -20,8 +20,8 @@ REMOTE_POOLS = (
     "remote.log.reader.threads",
     "remote.log.manager.copier.thread.pool.size",
     "remote.log.manager.expiration.thread.pool.size",
-    "remote.log.manager.follower.thread.pool.size",
 )
+FOLLOWERS, FORMER_FOLLOWERS = "remote.log.manager.follower.thread.pool.size", "remote.log.manager.thread.pool.size"
 _CLASS = "org.apache.kafka.common.config.ConfigException"
 
 
@@ -38,6 +38,8 @@ def check_thread_counts(static: Mapping[str, str], current: Mapping[str, str], p
     reasons += [_pool(name, _number(before, name), _number(after, name)) for name in POOLS]
     reasons.append(_cleaner(_number(before, CLEANER_THREADS), _number(after, CLEANER_THREADS)))
     reasons += [_pool(name, _number(before, name), _number(after, name)) for name in REMOTE_POOLS]
+    current_count, count = _number(before, FOLLOWERS, FORMER_FOLLOWERS), _number(after, FOLLOWERS, FORMER_FOLLOWERS)
+    reasons.append(_pool(FOLLOWERS, current_count, count))
     wrong = next(filter(None, reasons), None)
     if wrong is not None:
         raise ConfigError(f"Invalid value {_CLASS}: {wrong} for configuration Invalid dynamic configuration")
@@ -48,7 +50,7 @@ def _of_listeners(options: Mapping[str, str]) -> list[str]:
 
 
 def _number(options: Mapping[str, str], name: str, default: str = "") -> int:
-    """The value of an option; of a listener's that is not set, that of the option for all listeners, `default`."""
+    """The value of an option; of one that is not set, that of the option `default`, as the one for all listeners."""
     if name not in options and default:
         name = default
     return int(options.get(name) or BROKER_OPTIONS[name].default or 0)

@@ -74,6 +74,14 @@ def test_a_listener_has_a_number_of_its_own():
         check_thread_counts({}, {own: "10"}, {})
 
 
+def test_threads_for_followers_are_counted_from_the_former_option_where_it_alone_is_set():
+    former, option = "remote.log.manager.thread.pool.size", "remote.log.manager.follower.thread.pool.size"
+    check_thread_counts({former: "10"}, {}, {option: "20"})
+    with pytest.raises(ConfigError, match=f"{option}=4, value should be at least half the current value 10"):
+        check_thread_counts({former: "10"}, {}, {option: "4"})
+    check_thread_counts({former: "10", option: "2"}, {}, {option: "4"})
+
+
 def test_each_thread_of_the_cleaner_has_more_than_a_megabyte():
     check_values({"log.cleaner.dedupe.buffer.size": "2097154", "log.cleaner.threads": "2"})
     text = r"log\.cleaner\.dedupe\.buffer\.size must be at least 1MB per cleaner thread\."
