@@ -72,7 +72,7 @@ class BrokerProcess:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                encoding="locale",
+                encoding="utf-8" if sys.flags.utf8_mode else "locale",  # as without it, but for EncodingWarning
                 errors="backslashreplace",
                 env=environment,
                 pass_fds=(number,) if secrets else (),

@@ -256,6 +256,17 @@ def test_a_password_reaches_a_process_in_every_locale():
     subprocess.run([sys.executable, *flags, "-c", code], env=environment, check=True)
 
 
+def test_the_words_of_a_process_are_read_as_it_writes_them(tmp_path: Path):
+    """They were read in the locale's encoding also where Python's UTF-8 mode has them in another."""
+    file = tmp_path / "\u00fc"
+    file.touch()
+    code = "import sys\nfrom kafka_shim import Broker\nBroker(process=True, data_dir=sys.argv[1]).start()\n"
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "1", "PYTHONCOERCECLOCALE": "0"}
+    line = [sys.executable, "-c", code, str(file)]
+    done = subprocess.run(line, env=environment, check=False, stderr=subprocess.PIPE, encoding="utf-8")
+    assert done.stderr.count(str(file)) == 2, done.stderr
+
+
 # Code for a program, whose argument is a directory: `ctrl_c()` interrupts its main thread, and `in_use()` says whether
 # another broker may have the directory.
 INTERRUPTED = """
