@@ -9,9 +9,11 @@ import os
 import select
 import sys
 import time
+from contextlib import suppress
 
 import click
 
+from kafka_shim.client.cluster import LOST
 from kafka_shim.client.consumer_membership import ConsumerMember
 from kafka_shim.client.reading import EARLIEST, LATEST, fetch, is_data, list_offsets
 from kafka_shim.commands.options import bootstrap_option, cluster_of
@@ -187,7 +189,8 @@ class Reader:
                 except WireClientError as error:
                     self._wait_for_broker(error)
         finally:
-            member.leave()
+            with suppress(*LOST):  # the group does without a member that it does not hear
+                member.leave()
 
     def _wait_for_broker(self, error: WireClientError) -> None:
         """Wait a moment for a broker that went away, as a consumer does that follows what comes. Raises any other

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -521,6 +522,22 @@ def test_following_goes_on_when_its_broker_is_back(words):
         if words:
             with broker.cluster() as cluster:
                 assert committed_offsets(cluster, "g") == {("t", 0): 3}
+
+
+@pytest.mark.parametrize("words", [[], ["--group", "g"]])
+def test_ctrl_c_ends_following_while_its_broker_is_away(words):
+    with Broker() as broker:
+        broker.produce("t", "a")
+        line = [sys.executable, "-m", "kafka_shim", "consume", "t", "--follow", *words]
+        line += ["--bootstrap", broker.bootstrap_servers]
+        with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+            assert child.stdout is not None
+            assert child.stderr is not None
+            assert child.stdout.readline() == b"a\n"
+            broker.stop()
+            assert b"it goes on when the broker is back" in child.stderr.readline()
+            child.send_signal(signal.SIGINT)
+            assert (child.wait(60), child.stderr.read()) == (0, b"")
 
 
 def test_a_topic_that_is_deleted_during_a_look_is_left_out(broker, monkeypatch):
