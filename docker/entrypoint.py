@@ -313,7 +313,7 @@ def main(words: list[str]) -> int:
         from kafka_shim.errors import not_in_encoding
 
         return steps[words[0]](words[1:]) or 0
-    except KeyboardInterrupt:  # so the engine stops a container, also one whose broker is about to start
+    except KeyboardInterrupt:  # Ctrl-C of `docker run`, before the broker takes the signal
         return INTERRUPTED
     except (SetupError, ConfigError, OSError) as err:
         print(f"error: {err}", file=sys.stderr)

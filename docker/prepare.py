@@ -1,4 +1,5 @@
-"""Complete the image's file system while it is built: Kafka's tools by their names, a mark for each of our commands.
+"""Complete the image's file system while it is built: Kafka's tools by their names, a mark for each of our commands,
+and what SIGTERM does to Python as a container's first process.
 
 By the mark the first process tells a command of kafka-shim from a program without starting Python.
 """
@@ -6,6 +7,7 @@ By the mark the first process tells a command of kafka-shim from a program witho
 from __future__ import annotations
 
 import sys
+import sysconfig
 from pathlib import Path
 
 from kafka_shim.commands.main import NOUNS
@@ -16,6 +18,11 @@ TOOLS_FOLDER = "opt/kafka/bin"
 SCRIPT = """\
 #!/bin/sh
 exec /opt/kafka-shim/bin/python -m kafka_shim.tools.{module} "$@"
+"""
+# The kernel keeps from the first process of a container what it has no handler for, so that it went on until SIGKILL.
+# By this line Python has one as it begins: it ends as any other process does, until a program asks for the signal.
+FIRST_PROCESS = """\
+import os, _signal; os.getpid() == 1 and _signal.signal(_signal.SIGTERM, lambda *_, end=os._exit: end(143))
 """
 
 
@@ -36,5 +43,11 @@ def prepare(root: Path) -> None:
         (on_path / script.stem).symlink_to(Path("/", TOOLS_FOLDER, script.name))
 
 
+def end_first_process(packages: Path) -> None:
+    """Let SIGTERM end a Python whose installed packages are in this folder, also as a container's first process."""
+    (packages / "first_process.pth").write_text(FIRST_PROCESS)
+
+
 if __name__ == "__main__":
     prepare(Path(sys.argv[1]))
+    end_first_process(Path(sysconfig.get_path("purelib")))

@@ -160,9 +160,27 @@ def test_what_does_not_await_signals_stops_at_once_too(containers: None) -> None
     try:
         assert within(30, lambda: "no ZooKeeper is needed" in output("logs"))
         output("stop", "--time", "60")
-        assert output("inspect", "--format", "{{.State.ExitCode}}").strip() == "130"
+        assert output("inspect", "--format", "{{.State.ExitCode}}").strip() == "143"
     finally:
         output("rm", "--force")
+
+
+def test_a_script_that_starts_the_broker_hears_of_a_stop_by_sigterm(containers: None) -> None:
+    """As with Kafka's image: such scripts hand on SIGTERM, and are ended by SIGINT without a clean stop."""
+    script = '/etc/kafka/docker/run & broker=$!; trap "kill $broker" TERM; wait; wait $broker'
+    line = ["docker", "run", "--detach", images.shim_image(), "sh", "-c", script]
+    name = subprocess.run(line, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
+
+    def log() -> str:
+        words = ["docker", "logs", name]
+        return subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True).stdout
+
+    try:
+        assert within(60, lambda: "Kafka Server started" in log())
+        subprocess.run(["docker", "stop", "--time", "60", name], capture_output=True, check=True)
+        assert "all logs are closed" in log().splitlines()[-1]
+    finally:
+        subprocess.run(["docker", "rm", "--force", name], capture_output=True, check=True)
 
 
 def test_the_check_of_health_fails_where_nobody_answers(shim: ContainerTarget) -> None:
