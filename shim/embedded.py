@@ -344,7 +344,7 @@ class Broker(EmbeddedClient):
             self._thread.start()
             started.result(START_SECONDS)
         except BaseException as error:
-            if started.cancel():  # it still starts, and stops when it has
+            if started.cancel():  # the thread gives the start up as soon as it can
                 if isinstance(error, TimeoutError):
                     raise TimeoutError(f"the broker did not start within {START_SECONDS:g} s") from error
             elif started.exception() is None:
@@ -366,10 +366,10 @@ class Broker(EmbeddedClient):
             rmtree(config.log_dirs[0], ignore_errors=True)  # the caller removed it, and this start made it again
 
     async def _serve(self, config: BrokerConfig, started: Future[None]) -> None:
+        from kafka_shim.embedded_control import started_server
         from kafka_shim.server import Server
 
-        server = Server(config, self._clock, self._faults)
-        await server.start()
+        server = await started_server(Server(config, self._clock, self._faults), started)
         try:
             await self._first.store(server)
         except BaseException:

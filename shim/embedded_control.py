@@ -8,7 +8,7 @@ import math
 import os
 import sys
 import threading
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from functools import wraps
 from inspect import isbuiltin
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from kafka_shim.clock import Clock
     from kafka_shim.embedded import Broker
+    from kafka_shim.server import Server
 
     Given = ParamSpec("Given")
     Outcome = TypeVar("Outcome")
@@ -187,6 +188,21 @@ def thread_of(function: Callable[..., None], *arguments: object) -> threading.Th
         )
     fill_standard_descriptors()
     return _BrokerThread(target=function, args=arguments, name="kafka-shim", daemon=True)
+
+
+async def started_server(server: Server, started: Future[None]) -> Server:
+    """Start the server and return it. Raises CancelledError if who waits for `started` cancels it meanwhile."""
+    loop = asyncio.get_running_loop()
+    starting = asyncio.ensure_future(server.start())
+
+    def give_up(_: Future[None]) -> None:
+        if started.cancelled():
+            with suppress(RuntimeError):  # the start has failed, and the loop is closed
+                loop.call_soon_threadsafe(starting.cancel)
+
+    started.add_done_callback(give_up)
+    await starting
+    return server
 
 
 def fill_standard_descriptors() -> None:

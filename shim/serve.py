@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import gc
+import logging
 import os
 import signal
 import sys
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from kafka_shim.broker import Broker
+
+logger = logging.getLogger(__name__)
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2  # as of click, which all other commands use
@@ -243,10 +246,16 @@ async def _serve(
     loop = asyncio.get_running_loop()
     asked = asyncio.Event()
     signals: list[int] = []
+    starting: asyncio.Task[None] | None = None
+
+    def ask() -> None:
+        asked.set()
+        if starting is not None:
+            starting.cancel()  # nothing once it is done
 
     def on_signal(number: int) -> None:
         signals.append(number)
-        asked.set()
+        ask()
 
     ends = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     for number in ends:
@@ -260,9 +269,29 @@ async def _serve(
         first = json.loads(sys.stdin.readline())
         config.acl_principals = tuple(one["principal"] for one in first["acls"])
     if STOP_WITH_STDIN in os.environ:
-        loop.add_reader(sys.stdin.fileno(), asked.set)
+        loop.add_reader(sys.stdin.fileno(), ask)
     server = Server(config, faults=faults)
-    await server.start(cluster_id)
+    starting = asyncio.ensure_future(server.start(cluster_id))
+    try:
+        await starting
+    except asyncio.CancelledError:
+        if not asked.is_set():
+            raise
+        logger.info("told to stop during the start")
+    else:
+        await _run(server, first, asked, on_started)
+    if os.environ.get(STOP_WITH_STDIN) == REMOVE and not signals:
+        import shutil
+
+        for directory in config.log_dirs:  # the owner of which was the process that is gone
+            shutil.rmtree(directory, ignore_errors=True)
+    return 0
+
+
+async def _run(
+    server: Server, first: dict[str, Any], asked: asyncio.Event, on_started: Callable[[Server], None] | None
+) -> None:
+    """Serve until the end is asked for, and stop."""
     if first:
         try:
             await _store_first_records(server, first)
@@ -286,9 +315,3 @@ async def _serve(
     collector.stop()
     imports.stop()
     await server.end()
-    if os.environ.get(STOP_WITH_STDIN) == REMOVE and not signals:
-        import shutil
-
-        for directory in config.log_dirs:  # the owner of which was the process that is gone
-            shutil.rmtree(directory, ignore_errors=True)
-    return 0

@@ -85,7 +85,7 @@ class Server:
 
     async def start(self, cluster_id: str | None = None) -> None:
         """Open the data directory, recover, and listen. Raises ConfigError, StorageError, OSError, and then leaves
-        nothing open."""
+        nothing open, nor if it is cancelled."""
         started_ns = time.monotonic_ns()
         broker = self.broker
         config = broker.config
@@ -106,7 +106,8 @@ class Server:
             self._socket_server.secure()
             await self._socket_server.look_up_hosts(is_start=True)
             metadata.on_config_changed.append(self._config_changed)
-            logs.start(metadata.lookup)
+            for _ in logs.start_in_steps(metadata.lookup):
+                await asyncio.sleep(0)  # who has the start given up meanwhile does not wait for all of a long recovery
             metadata.create_missing_logs()
             self._start_telemetry(undo)
             self._start_coordinators(undo)

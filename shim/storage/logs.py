@@ -140,15 +140,21 @@ class Logs:
         return TopicConfig(self.config, overrides)
 
     def start(self, lookup: Lookup) -> None:
+        """As `start_in_steps`, all at once."""
+        for _ in self.start_in_steps(lookup):
+            pass
+
+    def start_in_steps(self, lookup: Lookup) -> Iterator[None]:
         """Find every partition directory. `lookup(topic, partition)` returns (topic_id, config, leader_epoch), or None
         if the partition is not in the metadata; its directory is then renamed with the suffix `-stray`. After a clean
-        stop a partition is loaded at its first use. After a crash every partition is recovered here."""
+        stop a partition is loaded at its first use. After a crash every partition is recovered here, one in a step."""
         self._loader.find_directories(lookup)
         for data_dir in self.dirs:
             if not data_dir.was_clean and data_dir.partitions:
                 logger.info("%s: no clean stop, recovering %d partitions", data_dir.path, len(data_dir.partitions))
                 for partition in sorted(data_dir.partitions):
                     self.find(*partition)
+                    yield
 
     def run_periodically(self) -> None:
         """Start the timers of retention, flush, checkpoints, producer expiry, reopening and compaction. With the real
@@ -170,8 +176,7 @@ class Logs:
         for data_dir in self.dirs:
             for path in data_dir.futures.get(key, ()):
                 self.moves.give_up(key, data_dir, path)
-        log = self.find(*key)
-        if log is not None:
+        if (log := self.find(*key)) is not None:
             try:
                 self.moves.start(log, target)
             except OSError as err:
@@ -226,8 +231,7 @@ class Logs:
     def all(self) -> Iterator[PartitionLog]:
         """Yield every online partition. A partition that was not used yet is loaded when the iteration reaches it."""
         for partition in self.names():
-            log = self.find(*partition)
-            if log is not None:
+            if (log := self.find(*partition)) is not None:
                 yield log
 
     def loaded(self) -> list[PartitionLog]:
@@ -266,10 +270,7 @@ class Logs:
 
     def directory_id(self, topic: str, partition: int) -> str:
         """Return the directory id of the partition as text, or an empty string if no usable directory contains it."""
-        for data_dir in self.dirs:
-            if (topic, partition) in data_dir.partitions:
-                return data_dir.directory_id
-        return ""
+        return next((one.directory_id for one in self.dirs if (topic, partition) in one.partitions), "")
 
     # --- change
 
@@ -337,8 +338,7 @@ class Logs:
         """Apply a changed topic configuration to the loaded ones of so many partitions of the topic. It looks at no
         others: a request may change a thousand topics."""
         for partition in range(partitions):
-            log = self._loaded.get((topic, partition))
-            if log is not None:
+            if (log := self._loaded.get((topic, partition))) is not None:
                 log.configure(config)
 
     def configure_all(self, config_of: Callable[[str], TopicConfig]) -> None:
@@ -396,5 +396,5 @@ class Logs:
     async def describe_dirs(self, wanted: set[Partition] | None = None) -> list[DirStatus]:
         """Return the status of each usable directory for DescribeLogDirs: path, bytes, and the sizes of all partitions
         or of those in `wanted`. Loads nothing. Yields to the event loop after every slice of them."""
-        clock = self.services.clock
-        return await describing.describe_dirs(clock, self.partitions, self.log_dirs, self.moves.futures(), wanted)
+        futures = self.moves.futures()
+        return await describing.describe_dirs(self.services.clock, self.partitions, self.log_dirs, futures, wanted)
