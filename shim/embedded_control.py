@@ -148,16 +148,23 @@ class _BrokerThread(threading.Thread):
         self._over = threading.Event()
         self._over.set()
         self._pid = os.getpid()
+        self._turn = [True]  # whoever takes it out decides: `run`, or a `start` that has failed
 
     def start(self) -> None:
         self._over.clear()
         try:
             super().start()
-        except Exception:  # there is none
-            self._over.set()
+        except BaseException:  # after Ctrl-C there may be a thread, which has not begun and does nothing any more
+            with suppress(IndexError):  # it has begun
+                self._turn.pop()
+                self._over.set()
             raise
 
     def run(self) -> None:
+        try:
+            self._turn.pop()
+        except IndexError:
+            return
         try:
             super().run()
         finally:

@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 import pytest
 
-from kafka_shim import Broker, embedded, embedded_process, memory_dir
+from kafka_shim import Broker, embedded, embedded_control, embedded_process, memory_dir
 from kafka_shim.embedded_records import FirstRecords
 from kafka_shim.storage.data_dir import CLEAN_SHUTDOWN
 from kafka_shim.tests.left_behind import running
@@ -265,6 +265,22 @@ def test_the_words_of_a_process_are_read_as_it_writes_them(tmp_path: Path):
     line = [sys.executable, "-c", code, str(file)]
     done = subprocess.run(line, env=environment, check=False, stderr=subprocess.PIPE, encoding="utf-8")
     assert done.stderr.count(str(file)) == 2, done.stderr
+
+
+def test_a_thread_whose_start_ctrl_c_interrupts_is_not_awaited_in_vain(monkeypatch: pytest.MonkeyPatch):
+    """The program went on 30 s later where there was no thread yet."""
+    begin = threading._start_new_thread  # type: ignore[attr-defined]
+    made: list[Any] = []
+    ran: list[int] = []
+    thread = embedded_control.thread_of(ran.append, 1)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(threading, "_start_new_thread", lambda run, given: (made.append((run, given)), interrupted()))
+        thread.start()
+    assert not thread.is_alive()
+    begin(*made[0])  # it may have been made before, and begins only now
+    assert thread._started.wait(60)  # type: ignore[attr-defined]
+    thread.join()
+    assert not ran
 
 
 # Code for a program, whose argument is a directory: `ctrl_c()` interrupts its main thread, and `in_use()` says whether
