@@ -360,10 +360,14 @@ QUOTA_OPTIONS = _options(
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """Return a suggestion for an unknown name, as the end of a sentence, or an empty string if no name is similar."""
+    """Return a suggestion for an unknown name, as the end of a sentence, or an empty string if no name is similar: at a
+    glance, or less so with a word in common."""
     from difflib import get_close_matches
 
-    close = get_close_matches(name, list(names), n=1, cutoff=0.6)
+    known, words = list(names), set(name.split("."))
+    close = get_close_matches(name, known, n=1, cutoff=0.8) or get_close_matches(
+        name, [one for one in known if not words.isdisjoint(one.split("."))], n=1, cutoff=0.6
+    )
     return f"; did you mean {close[0]}?" if close else ""
 
 

@@ -114,6 +114,8 @@ def test_of_synonyms_the_finest_unit_wins():
         ("log.cleaner.min.cleanable.ratio", "1.5", "Value must be no more than 1"),
         ("group.consumer.migration.policy", "sideways", "case insensitive"),
         ("flush.ms", "1", "is not an option of Kafka"),
+        ("service.port", "1", "is not an option of Kafka$"),  # metric.reporters has as many letters in common
+        ("advertised.port", "1", "did you mean advertised.listeners"),
     ],
 )
 def test_a_wrong_option_is_refused_with_its_reason(name, text, reason):
