@@ -87,7 +87,7 @@ collect_wheels() {
 }
 
 build_shim() {
-    local tag
+    local tag version
     tag=$(digest "$base" .dockerignore LICENSE NOTICE README.md pyproject.toml setup.py cext/*.p* cext/*.h cext/*_native.c shim docker/Dockerfile docker/*.py docker/rootfs)
     if ! exists "kafka-shim:$tag"; then
         local arguments=()
@@ -97,7 +97,8 @@ build_shim() {
         else
             rm -rf "$cache/wheelhouse"
         fi
-        build shim kafka-shim "$tag" -f docker/Dockerfile --build-arg "BASE_IMAGE=$base" "${arguments[@]}" .
+        version=$("$python" -c 'import tomllib; print(tomllib.load(open("pyproject.toml", "rb"))["project"]["version"])')
+        build shim kafka-shim "$tag" -f docker/Dockerfile --label "org.opencontainers.image.version=$version" --build-arg "BASE_IMAGE=$base" "${arguments[@]}" .
     fi
     echo "shim kafka-shim:$tag"
 }

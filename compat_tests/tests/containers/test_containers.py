@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import subprocess
 import time
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -245,6 +247,14 @@ def test_the_image_is_small(containers: None) -> None:
     command = f"docker save {images.shim_image()} | gzip -1 | wc -c"
     size = int(subprocess.run(command, shell=True, capture_output=True, check=True).stdout)
     assert size < 120_000_000
+
+
+def test_the_image_says_what_it_is(containers: None) -> None:
+    line = ["docker", "image", "inspect", "--format", "{{json .Config.Labels}}", images.shim_image()]
+    labels = json.loads(subprocess.run(line, capture_output=True, check=True).stdout)
+    project = tomllib.loads((COMPOSE.parents[1] / "pyproject.toml").read_text())["project"]
+    named = [labels.get(f"org.opencontainers.image.{name}") for name in ("title", "version", "licenses")]
+    assert named == [project["name"], project["version"], project["license"]]
 
 
 def test_any_user_may_run_the_image(containers: None) -> None:
