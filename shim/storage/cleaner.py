@@ -246,7 +246,7 @@ class Cleaner:
             map_bytes=min(config.log_cleaner_dedupe_buffer_size, MOST_MAP_BYTES),
             # Kafka allows every value. With 1.0 and more no slot stays free, and a search would not end; with 0 and
             # less the map takes no key.
-            load_factor=min(max(config.log_cleaner_io_buffer_load_factor, 0.01), 0.99),
+            load_factor=min(max(0.01, config.log_cleaner_io_buffer_load_factor), 0.99),  # of NaN the least, as in Java
             throttle=self._throttle,
             is_cancelled=lambda: self._stopping or log.is_closed or log.is_offline or log in self.paused,
         )
