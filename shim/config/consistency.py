@@ -24,6 +24,7 @@ _ASSIGNORS = {
     "org.apache.kafka.coordinator.group.assignor.UniformAssignor": "uniform",
     "org.apache.kafka.coordinator.group.assignor.RangeAssignor": "range",
 }
+_SHARE_ASSIGNORS = ("simple", "org.apache.kafka.coordinator.group.assignor.SimpleAssignor")
 # Of options with limits, those that change while a broker runs.
 _INTERVALS = tuple(f"group.{kind}.assignment.interval.ms" for kind in ("consumer", "share", "streams"))
 _LOCAL_RETENTION = {"log.local.retention.ms": "log.retention.ms", "log.local.retention.bytes": "log.retention.bytes"}
@@ -77,8 +78,15 @@ def check_start(options: Mapping[str, str]) -> None:
             raise ConfigError(f"{name} ({value}) must be {comparison} {other} ({limit})")
     _check_protocols(options)
     _check_codecs(options)
+    _check_share_assignor(options)
     _check_voters(options)
+    _check_node_id(options)
     check_values(options)
+    if not _value(options, "log.cleaner.threads"):
+        raise ConfigError("Log cleaner threads should be at least 1")
+    queued, largest = (_value(options, name) for name in ("queued.max.request.bytes", "socket.request.max.bytes"))
+    if 0 < queued < largest:
+        raise ConfigError("queued.max.request.bytes must be larger or equal to socket.request.max.bytes")
     delay_ms, idle_ms = (
         _value(options, name) for name in ("connection.failed.authentication.delay.ms", "connections.max.idle.ms")
     )
@@ -165,6 +173,21 @@ def _check_protocols(options: Mapping[str, str]) -> None:
     if unknown or not assignors:
         found = unknown[0] if unknown else "an empty list"
         raise ConfigError(f"group.consumer.assignors: {found} is none of the assignors here, uniform, range")
+
+
+def _check_share_assignor(options: Mapping[str, str]) -> None:
+    name = "group.share.assignors"
+    assignors = _value(options, name)
+    for one in assignors:
+        if one not in _SHARE_ASSIGNORS:
+            raise ConfigError(f"{name}: Class {one} cannot be found")
+    if len(assignors) != 1:
+        raise ConfigError(f"{name} must contain exactly one assignor, but found {len(assignors)}")
+
+
+def _check_node_id(options: Mapping[str, str]) -> None:
+    if {"node.id", "broker.id"} <= options.keys() and _value(options, "node.id") != _value(options, "broker.id"):
+        raise ConfigError("You must set `node.id` to the same value as `broker.id`.")
 
 
 def _check_codecs(options: Mapping[str, str]) -> None:

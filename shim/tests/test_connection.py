@@ -692,7 +692,7 @@ def test_an_idle_client_that_never_reads_is_let_go_with_its_answers():
 @pytest.mark.option("queued.max.request.bytes")
 def test_unfinished_requests_over_the_limit_wait_for_memory():
     with contextlib.ExitStack() as stack:
-        broker = stack.enter_context(Broker(queued_max_request_bytes=LARGE_BYTES))
+        broker = stack.enter_context(Broker(queued_max_request_bytes=LARGE_BYTES, socket_request_max_bytes=LARGE_BYTES))
         with Connection(broker.bootstrap_servers, timeout_s=PATIENCE_S) as client:
             make_topic(client, "t")
             frame = encode_request_frame(produce_request("t", 0, batch(bytes(200_000))), 9, 1, "test")
@@ -712,7 +712,7 @@ def test_unfinished_requests_over_the_limit_wait_for_memory():
 
 def test_a_request_that_waited_for_memory_and_finds_none_ends_no_other(monkeypatch):
     """It hung for good, and the client whose request gave memory back had no answer."""
-    with Broker(queued_max_request_bytes=LARGE_BYTES) as broker:
+    with Broker(queued_max_request_bytes=LARGE_BYTES, socket_request_max_bytes=LARGE_BYTES) as broker:
         with Connection(broker.bootstrap_servers, timeout_s=PATIENCE_S) as client:
             make_topic(client, "t")
         frame = encode_request_frame(produce_request("t", 0, batch(bytes(200_000))), 9, 1, "test")

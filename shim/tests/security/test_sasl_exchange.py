@@ -503,7 +503,8 @@ def test_before_authentication_nothing_but_a_frame_that_is_whole_is_held(secured
 
 
 def test_clients_before_authentication_do_not_spend_the_memory_of_requests():
-    with Broker(listen=LISTENERS, **OPTIONS | {"queued.max.request.bytes": "70000"}) as broker:
+    limits = dict.fromkeys(("queued.max.request.bytes", "socket.request.max.bytes"), "1000000")
+    with Broker(listen=LISTENERS, **OPTIONS | limits) as broker:
         host, port = sasl_address(broker).split(":")
         with socket.create_connection((host, int(port))) as sock:
             sock.sendall((100_000).to_bytes(4) + bytes(10))
