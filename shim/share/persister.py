@@ -3,7 +3,7 @@ one broker (Kafka: org.apache.kafka.server.share.persister.Persister, ShareGroup
 
 from __future__ import annotations
 
-from kafka_shim.durations import BY_DURATION, by_duration_ms
+from kafka_shim.durations import by_duration_ms
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.internal_topics import SHARE_GROUP_STATE_TOPIC
 from kafka_shim.metadata.image import RESOURCE_GROUP
@@ -202,6 +202,14 @@ class ShareStatePersister:
         return (self._option(group_id, "share.renew.acknowledge.enable") or "true").lower() == "true"
 
     def auto_offset_reset(self, group_id: str) -> str | int:
-        """`share.auto.offset.reset`: `earliest`, `latest`, or for `by_duration:` its duration in milliseconds."""
-        value = self._option(group_id, "share.auto.offset.reset") or LATEST
-        return min(by_duration_ms(value), LONGEST_MS) if value.startswith(BY_DURATION) else value
+        """`share.auto.offset.reset`: `earliest`, `latest`, or for `by_duration:` its duration in milliseconds. A value
+        that Kafka does not read may have been stored by an earlier version: it counts as the default."""
+        name = "share.auto.offset.reset"
+        value = self._option(group_id, name) or LATEST
+        if value in (EARLIEST, LATEST):
+            return value
+        try:
+            return min(by_duration_ms(value), LONGEST_MS)
+        except ValueError as error:
+            self.refusals.write("share group %s begins at the latest offset, its %s: %s", group_id, name, error)
+            return LATEST

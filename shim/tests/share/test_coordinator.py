@@ -495,6 +495,15 @@ def test_where_a_share_group_begins(node: Node) -> None:
         assert node.state.auto_offset_reset(G) == expected
 
 
+@pytest.mark.parametrize("text", ["by_duration:P106751991167301D", "by_duration:PT\u0661S", "by_duration:", "soon"])
+def test_a_share_group_with_a_stored_beginning_that_cannot_be_read_begins_at_the_end(
+    text: str, node: Node, caplog: pytest.LogCaptureFixture
+) -> None:
+    node.set_group_option(G, "share.auto.offset.reset", text)
+    assert node.state.auto_offset_reset(G) == "latest"
+    assert caplog.text.count("share group g begins at the latest offset, its share.auto.offset.reset: ") == 1
+
+
 def test_a_large_partition_is_read_in_steps(make_node: Callable[..., Node], monkeypatch: pytest.MonkeyPatch) -> None:
     node = make_node(share_coordinator_state_topic_num_partitions=1)
     topic_id = begun(node)
