@@ -247,6 +247,7 @@ class ShareRequests:
         (topic id, name, error) of the others. Raises NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND. After a crash in the middle
         the topics are deleting, and the same request goes on."""
         from kafka_shim.group import share_offsets
+        from kafka_shim.group.share import ShareGroup
 
         runtime = self._runtime
         share = self._known_group(runtime.groups_of(group_id), group_id)
@@ -274,9 +275,13 @@ class ShareRequests:
         def slices() -> Generator[None, None, None]:
             yield from self._slices(group_id, partitions, self._deletion(share), flushes, errors)
             failed = {topic_id for topic_id, _ in errors}
-            deleted = [topic_id for topic_id in partitions if topic_id not in failed and topic_id in share.deleting]
+            # Removed between two slices, or read anew: what is known here of the other topics is out of date.
+            group = runtime.groups_of(group_id).by_id.get(group_id)
+            if not isinstance(group, ShareGroup):
+                return
+            deleted = [topic_id for topic_id in partitions if topic_id not in failed and topic_id in group.deleting]
             if deleted:
-                flushes.extend(self._write(group_id, share_offsets.end_deleting(share, deleted, runtime.image)))
+                flushes.extend(self._write(group_id, share_offsets.end_deleting(group, deleted, runtime.image)))
 
         await runtime.scheduler.finish(self._name(), slices())
         failures = {topic_id: error for (topic_id, _), error in errors.items()}

@@ -574,6 +574,25 @@ def test_a_group_removed_while_its_offsets_are_deleted_stays_away(node: ShareNod
     assert node.groups.find(G) is None
 
 
+def test_offsets_are_deleted_from_the_group_that_was_read_anew_meanwhile(node: ShareNode) -> None:
+    """What was known before took the place of what was stored since."""
+    topic_id = many(node)
+    node.topic("u", 1)
+    topics = node.metadata.image.topics
+    few_id, new_id = topics["t"].topic_id, topics["u"].topic_id
+    offsets = {few_id: {0: 7}, topic_id: dict.fromkeys(range(MANY), 7)}
+    node.finish(node.groups.share.alter_offsets(G, offsets))
+    deletion = begun(node, node.groups.share.delete_offsets(G, ["t", "many"]), turns=2)
+    node.groups._runtime.groups_of(G).is_current = False
+    assert node.finish(node.groups.share.alter_offsets(G, {new_id: {0: 9}})) == ({}, [])
+    _, answers, _ = node.finish(asyncio.wait_for(deletion, None))
+    codes = {name: error and error.code for _, name, error in answers}
+    assert codes == {"t": None, "many": E.GROUP_ID_NOT_FOUND}
+    for _ in range(2):
+        assert (node.group().initialized.keys(), node.group().deleting) == ({new_id}, {topic_id})
+        node.restart()
+
+
 def test_work_in_slices_goes_on_when_its_client_goes(node: ShareNode) -> None:
     topic_id = many(node)
     task = begun(node, node.groups.share.alter_offsets(G, {topic_id: dict.fromkeys(range(MANY), 7)}), turns=2)
