@@ -13,7 +13,7 @@ from bench import machine
 from bench.client_process import ROOT, load, make_topic
 from bench.clients import Shape
 from bench.cost import cpu_s
-from bench.rounds import ALL, KAFKA, SHIM, YARDSTICK, Case, Side
+from bench.rounds import ALL, KAFKA, SHIM, Case, Side
 from kafka_shim.targets import requests
 from kafka_shim.wire_client import Connection
 
@@ -34,16 +34,16 @@ EQUAL_LARGE_RATE = 500
 
 @contextmanager
 def topics(side: Side, **wanted: int) -> Iterator[list[str]]:
-    """Topics of new names with so many partitions, deleted at the end. The yardstick makes them itself."""
+    """Topics of new names with so many partitions, deleted at the end. The yardstick makes them itself, and the floor
+    knows none."""
     machine.wait_for_room(side.target.data_dir)
     names = [side.next_name(word) for word in wanted]
-    is_real = side.kind != YARDSTICK
-    if is_real:
+    if side.is_broker:
         with Connection(side.target.bootstrap, timeout_s=60) as client:
             for name, partitions in zip(names, wanted.values(), strict=True):
                 make_topic(client, name, partitions)
     yield names
-    if is_real:
+    if side.is_broker:
         with Connection(side.target.bootstrap, timeout_s=60) as client:
             client.request(requests.make("DeleteTopics", topic_names=names, timeout_ms=60_000), 5)
 

@@ -11,7 +11,7 @@ import time
 from bench import wire_load
 from bench.compiled import local_port, program
 from bench.cost import cpu_s
-from bench.rounds import ALL, YARDSTICK, Case, Side
+from bench.rounds import ALL, Case, Side
 from bench.wire_load import Work
 from bench.yardstick import MEMBERS
 from kafka_shim.protocol.headers import encode_request_frame
@@ -48,7 +48,7 @@ def commits(side: Side, pace: Pace) -> Figures:
 def heartbeats(side: Side, pace: Pace) -> Figures:
     """Heartbeats of a stable classic group."""
     group = side.next_name("bench-beats")
-    if side.kind == YARDSTICK:
+    if not side.is_broker:
         return _repeat(side, make("Heartbeat", group_id=group, generation_id=1, member_id="bench"), 3, pace)
     with Connection(side.bootstrap) as client:
         given: Any = client.request(make("JoinGroup", **join_fields(group)), 3)
@@ -60,7 +60,7 @@ def heartbeats(side: Side, pace: Pace) -> Figures:
 def consumer_heartbeats(side: Side, pace: Pace) -> Figures:
     """Heartbeats of a stable group of the consumer protocol."""
     who = {"group_id": side.next_name("bench-consumer"), "member_id": "bench"}
-    if side.kind == YARDSTICK:
+    if not side.is_broker:
         return _repeat(side, make("ConsumerGroupHeartbeat", **who, member_epoch=1), 1, pace)
     first = {"member_epoch": 0, "rebalance_timeout_ms": 30_000, "topic_partitions": []}
     with Connection(side.bootstrap) as client:

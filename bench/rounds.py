@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     Figures = dict[str, float]
 
-SHIM, KAFKA, YARDSTICK = "shim", "kafka", "yardstick"
+SHIM, KAFKA, YARDSTICK, FLOOR = "shim", "kafka", "yardstick", "floor"
 ALL = (SHIM, KAFKA, YARDSTICK)
 STABLE_STEPS, STABLE_WITHIN = 3, 0.1
 MOST_WARM_UPS = 6
@@ -60,6 +60,11 @@ class Side:
 
     def __post_init__(self) -> None:
         self.bootstrap = self.bootstrap or self.target.bootstrap
+
+    @property
+    def is_broker(self) -> bool:
+        """Whether there are topics and groups to be made before they are used."""
+        return self.kind not in (YARDSTICK, FLOOR)
 
     def next_name(self, word: str) -> str:
         """A name that no step used before."""

@@ -7,8 +7,8 @@ A table stands between ``<!-- bench NAME -->`` and ``<!-- end -->``; NAME is one
 `bench.report.TABLES`, ``headlines``, ``conditions``, ``machines``, which also shows docs/bench-other-*.json, whole
 runs on other machines or in another hour, ``instructions``, which is from docs/instructions.json
 (`python -m bench.instructions`), ``share``, from docs/share.json (`python -m bench.share`), ``profile``, from
-docs/profile.json (`python -m bench.profile`), or ``curves``, from docs/curves.json (`python -m bench.curves`), whose
-picture `bench.curve_plots` draws.
+docs/profile.json (`python -m bench.profile`), ``floor``, from docs/floor.json (`python -m bench.floor`), or
+``curves``, from docs/curves.json (`python -m bench.curves`), whose picture `bench.curve_plots` draws.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bench import curve_plots, curves, instructions, profile, report, share  # noqa: E402
+from bench import curve_plots, curves, floor, instructions, profile, report, share  # noqa: E402
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ INSTRUCTIONS = ROOT / "docs" / "instructions.json"
 SHARE = ROOT / "docs" / "share.json"
 PROFILE = ROOT / "docs" / "profile.json"
 CURVES = ROOT / "docs" / "curves.json"
+FLOOR = ROOT / "docs" / "floor.json"
 PICTURE = ROOT / "docs" / "images" / "curves.svg"
 PAGES = (ROOT / "README.md", ROOT / "docs" / "performance.md")
 PLACE = re.compile(r"(<!-- bench (?P<name>\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -56,6 +57,9 @@ def content(name: str, figures: Mapping[str, Any]) -> str:
     if name == "profile":
         profiled = json.loads(PROFILE.read_text(encoding="utf-8"))
         return f"{profile.conditions(profiled)}\n\n{profile.table(profiled)}"
+    if name == "floor":
+        measured = json.loads(FLOOR.read_text(encoding="utf-8"))
+        return f"{floor.conditions(measured)}\n\n{floor.table(measured)}"
     if name == "curves":
         found = json.loads(CURVES.read_text(encoding="utf-8"))
         return f"{curves.conditions(found)}\n\n{curves.table(found['curves'])}"
