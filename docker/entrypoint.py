@@ -156,6 +156,7 @@ def configure(
     mounted: str = MOUNTED,
     folder: str = SECRETS,
     volumes: tuple[str, ...] = KAFKAS_DATA_DIRS,
+    data_dir: str = DATA_DIR,
 ) -> None:
     """Write the broker's properties to `target`: the mounted file, the environment over it, and what neither says.
     Raises SetupError, ConfigError, OSError."""
@@ -165,8 +166,9 @@ def configure(
     given = escaped(read_properties(str(base))) if base.is_file() else {}
     given = with_listeners(given | options(environment) | escaped(secrets(environment, folder)))
     if not given.keys() & {"log.dirs", "log.dir"}:
-        # A volume for the data, of who took no heed of the option, is one here too.
-        given["log.dirs"] = next((one for one in volumes if Path(one).is_dir()), DATA_DIR)
+        # A volume for the data, of who took no heed of the option, is one here too. Not beside data of a start before.
+        others = () if Path(data_dir, "meta.properties").exists() else volumes
+        given["log.dirs"] = next((one for one in others if Path(one).is_dir()), data_dir)
     _write(target, properties_text(given))
     told = given.get("advertised.listeners") or _unadvertised(given["listeners"])
     say(f"listening at {given['listeners']}; clients are told to connect to {told}")

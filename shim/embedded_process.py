@@ -45,7 +45,7 @@ class BrokerProcess:
         if not sys.executable or getattr(sys, "frozen", False):  # this command would run the program once more
             raise RuntimeError("no Python can run a broker in a process here: take one in a thread, Broker()")
         from kafka_shim.config import is_password
-        from kafka_shim.serve import RECORDS_ON_STDIN, REMOVE, STOP_WITH_STDIN
+        from kafka_shim.serve import DESCRIPTORS, RECORDS_ON_STDIN, REMOVE, STOP_WITH_STDIN
 
         secrets = {name: text for name, text in options.items() if is_password(name)}
         # -P: `-m` would look in the working directory first, where a program may have a queue.py of its own.
@@ -65,7 +65,7 @@ class BrokerProcess:
         fill_standard_descriptors()
         with _properties_file(secrets) as number:
             if secrets:
-                command += ["--config", f"/dev/fd/{number}"]
+                command += ["--config", f"{DESCRIPTORS}{number}"]
             self._parent = os.getpid()
             self.popen = child = subprocess.Popen(
                 command,

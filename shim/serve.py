@@ -33,6 +33,7 @@ logger = logging.getLogger(__name__)
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2  # as of click, which all other commands use
+DESCRIPTORS = "/dev/fd/"
 # Set in the environment of a child process: it stops when its standard input closes, so that it never outlives its
 # parent.
 STOP_WITH_STDIN = "KAFKA_SHIM_STOP_WITH_STDIN"
@@ -77,6 +78,8 @@ def serve(
 
             temporary = make()
         config = configure(listen, str(temporary) if temporary else data_dir, config_file, options, memory)
+        if STOP_WITH_STDIN in os.environ and config_file is not None and config_file.startswith(DESCRIPTORS):
+            os.close(int(config_file.removeprefix(DESCRIPTORS)))  # its passwords would be on the disk until the end
         config.strict_security = strict_security
         faults = Faults.from_environment()
         with asyncio.Runner(loop_factory=loop_factory()) as runner:

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 from concurrent.futures import Future
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -286,7 +287,7 @@ def test_a_thread_whose_start_ctrl_c_interrupts_is_not_awaited_in_vain(monkeypat
 # Code for a program, whose argument is a directory: `ctrl_c()` interrupts its main thread, and `in_use()` says whether
 # another broker may have the directory.
 INTERRUPTED = """
-import os, signal, sys, threading
+import os, signal, sys, threading, time
 from kafka_shim import Broker, embedded
 from kafka_shim.storage.results import StorageError
 
@@ -341,7 +342,8 @@ def test_ctrl_c_as_its_thread_starts_leaves_no_broker(tmp_path: Path):
     """Nobody waited for the thread, which had the directory for some time."""
     code = INTERRUPTED + (
         "def wait(self, timeout=None):\n    raise KeyboardInterrupt\n"
-        "def make():\n    going_on.wait()\n    return embedded.asyncio.new_event_loop()\n"
+        "begun = threading.Event()\n"
+        "def make():\n    begun.set()\n    going_on.wait()\n    return embedded.asyncio.new_event_loop()\n"
         "Started = type('Started', (threading.Event,), {'wait': wait})\n"
         "make_thread = embedded.thread_of\n"
         "def thread_of(*arguments):\n"
@@ -352,7 +354,10 @@ def test_ctrl_c_as_its_thread_starts_leaves_no_broker(tmp_path: Path):
         "embedded.thread_of = thread_of\n"
         "broker = Broker(data_dir=sys.argv[1], loop_factory=make)\n"
         "try:\n    broker.start()\nexcept KeyboardInterrupt:\n    print('interrupted')\n"
-        "print([one.name for one in threading.enumerate() if one.name == 'kafka-shim'])\n"
+        "def left():\n    return [one.name for one in threading.enumerate() if one.name == 'kafka-shim']\n"
+        # One that was made and does nothing may be there for a moment.
+        "while left() and not begun.is_set():\n    time.sleep(0.01)\n"
+        "print(left())\n"
     )
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True, check=True)
     assert done.stdout.split() == ["interrupted", "[]"]
@@ -376,18 +381,27 @@ def test_a_broker_that_is_stopped_at_the_end_of_the_interpreter_does_not_hold_it
 def test_the_passwords_of_a_process_are_in_no_file_that_a_killed_program_leaves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """A program that was killed, or that Ctrl-C ended, as its broker started left them in the temporary folder."""
+    """A program that was killed, or that Ctrl-C ended, as its broker started left them in the temporary folder. A file
+    without a name is on the disk as long as somebody has it open."""
     seen: list[Path] = []
+    pids: list[int] = []
 
     class Looking(subprocess.Popen[str]):
         def __init__(self, *arguments: Any, **named: Any) -> None:
             super().__init__(*arguments, **named)
             seen.extend(tmp_path.iterdir())
+            pids.append(self.pid)
 
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(subprocess, "Popen", Looking)
     with Broker(process=True, data_dir=tmp_path / "data", sasl="PLAIN", users={"alice": "secret"}) as broker:
         broker.produce("orders", "a")
+        opened: list[str] = []
+        for path in Path(f"/proc/{pids[0]}/fd").iterdir():
+            with suppress(FileNotFoundError):  # the broker closed it meanwhile
+                opened.append(str(path.readlink()))
+        assert opened
+        assert [one for one in opened if str(tmp_path) in one and str(tmp_path / "data") not in one] == []
     assert [path for path in seen if path.name != "data"] == []
 
 

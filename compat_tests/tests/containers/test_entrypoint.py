@@ -110,6 +110,17 @@ def test_a_volume_where_kafkas_image_has_its_data_gets_them(name: str, tmp_path:
     assert written(tmp_path, {"KAFKA_LOG_DIRS": "/data"})["log.dirs"] == "/data"
 
 
+def test_data_of_an_earlier_start_are_not_left_for_a_volume(tmp_path: Path) -> None:
+    """Compose keeps the volume that an image before had them in, and the broker would begin without them."""
+    volume, data, target = (tmp_path / name for name in ("kafka-logs", "data", "server.properties"))
+    for folder in (volume, data):
+        folder.mkdir()
+    (data / "meta.properties").touch()
+    folders = str(tmp_path / "mounted"), str(tmp_path / "secrets")
+    entrypoint.configure(str(target), {"KAFKA_NODE_ID": "1"}, *folders, (str(volume),), str(data))
+    assert read_properties(str(target))["log.dirs"] == str(data)
+
+
 @pytest.mark.parametrize(
     "variables",
     [
