@@ -152,7 +152,7 @@ cdef class ProducersEnd:
                 return False
         elif sequence != 0 or is_open:
             return False
-        if guard is not None and (sequence > guard.lowest_sequence or (sequence != 0 and not entry.batches)):
+        if guard is not None and sequence > guard.lowest_sequence:
             return False
         if not is_transactional:
             return not is_open
