@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Generator
 from functools import partial
 
 import pytest
@@ -23,6 +23,7 @@ from kafka_shim.protocol.messages.offset_commit_request import (
     OffsetCommitRequest,
 )
 from kafka_shim.protocol.messages.offset_delete_request import OffsetDeleteRequest
+from kafka_shim.storage.log import PartitionLog
 from kafka_shim.tests import descriptors
 from kafka_shim.tests.group.committed import NO_OFFSET, PRODUCER, fetch_all
 from kafka_shim.tests.group.harness import SESSION_MS, Node, subscription
@@ -206,4 +207,23 @@ def test_offsets_that_cannot_be_read_now_are_not_missing_ones(node: Node, spare:
             assert node.committed("g", "t") == (7, 0)
         except KafkaError as error:
             assert error.code is ErrorCode.NOT_COORDINATOR
+    assert node.committed("g", "t") == (7, 0)
+
+
+def test_groups_whose_records_cannot_be_read_have_no_coordinator_here(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node.commit("g", "t", 7)
+    node.restart()
+
+    def broken(log: PartitionLog) -> Generator[None, None, Groups]:
+        raise OSError(errno.EIO, "the disk")
+        yield
+
+    with monkeypatch.context() as patch:
+        patch.setattr("kafka_shim.group.replay.replay", broken)
+        for _ in range(2):
+            with pytest.raises(KafkaError, match="the disk") as caught:
+                node.committed("g", "t")
+            assert caught.value.code is ErrorCode.NOT_COORDINATOR
     assert node.committed("g", "t") == (7, 0)

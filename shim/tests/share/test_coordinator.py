@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import errno
+from collections.abc import Callable, Generator
 from struct import unpack_from
 
 import pytest
@@ -502,6 +503,44 @@ def test_a_share_group_with_a_stored_beginning_that_cannot_be_read_begins_at_the
     node.set_group_option(G, "share.auto.offset.reset", text)
     assert node.state.auto_offset_reset(G) == "latest"
     assert caplog.text.count("share group g begins at the latest offset, its share.auto.offset.reset: ") == 1
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_partition_that_cannot_be_read_is_read_at_a_later_request(
+    at_once: bool, node: Node, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic_id = begun(node, 7)
+    node.crash()
+
+    def broken(shard: object, log: PartitionLog) -> Generator[None, None, None]:
+        raise OSError(errno.EIO, "the disk")
+        yield
+
+    def code() -> ErrorCode:
+        with pytest.raises(KafkaError) as caught:
+            node.state.read_state(G, topic_id, 0, 0)
+        return caught.value.code
+
+    with monkeypatch.context() as patch:
+        patch.setattr("kafka_shim.share.shard_loader._replay", broken)
+        if at_once:
+            assert [code(), code()] == [ErrorCode.NOT_COORDINATOR] * 2
+        else:
+            patch.setattr("kafka_shim.share.shard_loader.READ_AT_ONCE_BYTES", 0)
+            assert code() is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+            node.clock.advance(1000)
+            assert "cannot read __share_group_state-" in caplog.text
+    assert node.state.read_state(G, topic_id, 0, 0) == (1, 7, 0, [])
+
+
+def test_a_share_group_state_of_an_offline_partition_has_no_coordinator_here(node: Node) -> None:
+    topic_id = begun(node, 7)
+    node.crash()
+    partition = node.state.coordinator.partition_for((G, topic_id, 0))
+    node.logs.get(SHARE_GROUP_STATE_TOPIC, partition).fail(OSError(errno.EIO, "the disk"))
+    with pytest.raises(KafkaError) as caught:
+        node.state.read_state(G, topic_id, 0, 0)
+    assert caught.value.code is ErrorCode.NOT_COORDINATOR
 
 
 def test_a_large_partition_is_read_in_steps(make_node: Callable[..., Node], monkeypatch: pytest.MonkeyPatch) -> None:
