@@ -289,7 +289,11 @@ class _Relayed(socketserver.StreamRequestHandler):
     server: Relay
 
     def handle(self) -> None:
-        head = b"".join(iter(self.rfile.readline, b"\r\n"))
+        head = b""
+        while (line := self.rfile.readline()) != b"\r\n":
+            if not line:  # a connection that the browser made before it needed one, and did not need
+                return
+            head += line
         self.server.loads += head.startswith((b"GET / ", b"GET /?"))
         if head.startswith(self.server.wanted) and self.server.loads <= self.server.dropped:
             return
