@@ -148,22 +148,19 @@ class _BrokerThread(threading.Thread):
         self._over = threading.Event()
         self._over.set()
         self._pid = os.getpid()
-        self._turn = [True]  # whoever takes it out decides: `run`, or a `start` that has failed
+        self._turn = threading.Lock()  # whoever takes it decides: `run`, or a `start` that has failed
 
     def start(self) -> None:
         self._over.clear()
         try:
             super().start()
         except BaseException:  # after Ctrl-C there may be a thread, which has not begun and does nothing any more
-            with suppress(IndexError):  # it has begun
-                self._turn.pop()
+            if self._turn.acquire(blocking=False):
                 self._over.set()
             raise
 
     def run(self) -> None:
-        try:
-            self._turn.pop()
-        except IndexError:
+        if not self._turn.acquire(blocking=False):
             return
         try:
             super().run()
