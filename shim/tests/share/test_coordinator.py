@@ -165,6 +165,17 @@ def test_records_before_the_oldest_snapshot_are_pruned(make_node: Callable[..., 
     assert node.state_log(G, topic_id, 0).log_start_offset == kept
 
 
+def one_in_each_partition(node: Node, topic_id: bytes) -> dict[int, str]:
+    """The names of groups by the partition that has their state, of four writes each."""
+    coordinator = node.state.coordinator
+    groups = {coordinator.partition_for((name, topic_id, 0)): name for name in map(str, range(50))}
+    for group in groups.values():
+        node.state.initialize_state(group, topic_id, 0, 1, 0)
+        for offset in range(4):
+            node.state.write_state(group, topic_id, 0, 1, 0, -1, 0, [StateBatch(offset, offset, 2, 1)])
+    return groups
+
+
 def test_partitions_are_pruned_in_slices(make_node: Callable[..., Node], monkeypatch: pytest.MonkeyPatch) -> None:
     """One that is loaded anew between two slices is left to the next time."""
     monkeypatch.setattr("kafka_shim.share.coordinator.MOST_AT_ONCE", 1)
@@ -175,11 +186,7 @@ def test_partitions_are_pruned_in_slices(make_node: Callable[..., Node], monkeyp
     )
     topic_id = node.topic("t")
     coordinator = node.state.coordinator
-    groups = {coordinator.partition_for((name, topic_id, 0)): name for name in map(str, range(50))}
-    for group in groups.values():
-        node.state.initialize_state(group, topic_id, 0, 1, 0)
-        for offset in range(4):
-            node.state.write_state(group, topic_id, 0, 1, 0, -1, 0, [StateBatch(offset, offset, 2, 1)])
+    groups = one_in_each_partition(node, topic_id)
     logs = [node.logs.get(SHARE_GROUP_STATE_TOPIC, number) for number in groups]
 
     def pruned() -> list[bool]:
@@ -249,11 +256,7 @@ def test_partitions_of_the_topic_that_are_offline_are_pruned_later(make_node: Ca
     )
     topic_id = node.topic("t")
     coordinator = node.state.coordinator
-    groups = {coordinator.partition_for((name, topic_id, 0)): name for name in map(str, range(50))}
-    for group in groups.values():
-        node.state.initialize_state(group, topic_id, 0, 1, 0)
-        for offset in range(4):
-            node.state.write_state(group, topic_id, 0, 1, 0, -1, 0, [StateBatch(offset, offset, 2, 1)])
+    one_in_each_partition(node, topic_id)
     first, second = [node.logs.get(SHARE_GROUP_STATE_TOPIC, number) for number, _ in coordinator._loader.all_loaded()]
     first.fail(OSError(5, "Input/output error"))
     node.clock.advance(1000)
