@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
+from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.client import Client
 from kafka_shim.group.consumer_protocol import PROTOCOL_TYPE
 from kafka_shim.group.coordinator import GroupCoordinator
@@ -287,3 +288,14 @@ class Later:
         """Its answer, which must be there."""
         assert self.is_done, "still waiting"
         return self._delayed.result().response
+
+
+def code_of(call: Callable[..., Any], *arguments: Any, **fields: Any) -> ErrorCode | None:
+    """The code of an answer, raised or given; None while it waits."""
+    try:
+        answer = call(*arguments, **fields)
+    except KafkaError as error:
+        return error.code
+    if isinstance(answer, Later):
+        return None
+    return ErrorCode(answer if isinstance(answer, int) else answer.error_code)
