@@ -219,11 +219,10 @@ class ShareRequests:
                 )
         flushes = list(self._write(group_id, share_offsets.begin_initializing(group, states, runtime.image)))
         self._note_initializing(groups, group_id, states, runtime.clock.now_ms())
-        group = self._share_group(groups, group_id)
         errors: dict[tuple[bytes, int], KafkaError] = {}
 
         def alter(topic_id: bytes, partition: int) -> Flushes:
-            self._check_known(group)
+            group = self._known_group(runtime.groups_of(group_id), group_id)
             if topic_id in group.deleting:
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NOT_HOSTED)
             offset = offsets[topic_id][partition]
@@ -234,7 +233,8 @@ class ShareRequests:
             # A topic that was deleted between two slices is forgotten, and holds up none of the others.
             topics = runtime.metadata.image.topics_by_id
             left = {topic_id: found for topic_id, found in states.items() if topic_id in topics}
-            if left and left.keys().isdisjoint(topic_id for topic_id, _ in errors):
+            group = self._still_there(group_id)
+            if group is not None and left and left.keys().isdisjoint(topic_id for topic_id, _ in errors):
                 flushes.extend(self._write(group_id, share_offsets.end_initializing(group, left, runtime.image)))
 
         await runtime.scheduler.finish(self._name(), slices())
@@ -247,7 +247,6 @@ class ShareRequests:
         (topic id, name, error) of the others. Raises NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND. After a crash in the middle
         the topics are deleting, and the same request goes on."""
         from kafka_shim.group import share_offsets
-        from kafka_shim.group.share import ShareGroup
 
         runtime = self._runtime
         share = self._known_group(runtime.groups_of(group_id), group_id)
@@ -273,11 +272,10 @@ class ShareRequests:
         errors: dict[tuple[bytes, int], KafkaError] = {}
 
         def slices() -> Generator[None, None, None]:
-            yield from self._slices(group_id, partitions, self._deletion(share), flushes, errors)
+            yield from self._slices(group_id, partitions, self._deletion(group_id), flushes, errors)
             failed = {topic_id for topic_id, _ in errors}
-            # Removed between two slices, or read anew: what is known here of the other topics is out of date.
-            group = runtime.groups_of(group_id).by_id.get(group_id)
-            if not isinstance(group, ShareGroup):
+            group = self._still_there(group_id)
+            if group is None:
                 return
             deleted = [topic_id for topic_id in partitions if topic_id not in failed and topic_id in group.deleting]
             if deleted:
@@ -299,26 +297,29 @@ class ShareRequests:
         flushes = list(self._write(group_id, record))
         errors: dict[tuple[bytes, int], KafkaError] = {}
         partitions = {topic_id: sorted(found.partitions) for topic_id, found in states.items()}
-        slices = self._slices(group_id, partitions, self._deletion(group), flushes, errors)
+        slices = self._slices(group_id, partitions, self._deletion(group_id), flushes, errors)
         await self._runtime.scheduler.finish(self._name(), slices)
         if errors:
             first = next(iter(errors.values()))
             raise KafkaError(first.code, f"{group_id}: {first.message}") from first
         return flushes
 
-    def _deletion(self, group: ShareGroup) -> Callable[[bytes, int], Flushes]:
+    def _deletion(self, group_id: str) -> Callable[[bytes, int], Flushes]:
         def delete(topic_id: bytes, partition: int) -> Flushes:
-            self._check_known(group)
+            group = self._known_group(self._runtime.groups_of(group_id), group_id)
             if topic_id not in group.deleting:
                 return ()  # a member that came between two slices starts all its partitions anew
-            return self.persister.delete_state(group.group_id, topic_id, partition)
+            return self.persister.delete_state(group_id, topic_id, partition)
 
         return delete
 
-    def _check_known(self, group: ShareGroup) -> None:
-        """Raises GROUP_ID_NOT_FOUND if the group was removed between two slices."""
-        if self._runtime.groups_of(group.group_id).by_id.get(group.group_id) is not group:
-            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group.group_id} not found.")
+    def _still_there(self, group_id: str) -> ShareGroup | None:
+        """Returns the group as it is behind the last slice, or None if it was removed. It is another object than before
+        if its partition was read anew between two slices."""
+        try:
+            return self._known_group(self._runtime.groups_of(group_id), group_id)
+        except KafkaError:
+            return None
 
     def _slices(
         self,
