@@ -23,6 +23,12 @@ from kafka_shim.durations import by_duration_ms, iso_ms
         ("PT-0.0019S", -1),
         ("PT-1M0.9999S", -59_000),
         ("P106751991167300D", 9_223_372_036_854_720_000_000),
+        # The edges of Java's seconds.
+        ("PT-9223372036854775808S", -9_223_372_036_854_775_808_000),
+        ("P-106751991167300DT-15H-30M-8S", -9_223_372_036_854_775_808_000),
+        ("-PT1M-9223372036854775808S", 9_223_372_036_854_775_748_000),
+        ("-PT-9223372036854775807.1S", 9_223_372_036_854_775_807_100),
+        ("PT9223372036854775807.9S", 9_223_372_036_854_775_807_900),
     ],
 )
 def test_a_duration_has_a_sign_for_all_and_for_each_part(text: str, wanted: int) -> None:
@@ -38,7 +44,21 @@ def test_what_java_does_not_read_is_refused(text: str) -> None:
         iso_ms(text)
 
 
-@pytest.mark.parametrize("text", ["P106751991167301D", "PT9223372036854775807S1H", f"P{10**400}D", f"P{'9' * 5000}D"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "P106751991167301D",
+        "PT9223372036854775807S1H",
+        f"P{10**400}D",
+        f"P{'9' * 5000}D",
+        "PT9223372036854775808S",
+        "-PT-9223372036854775808S",
+        "PT-9223372036854775808.1S",
+        # Of these the sum would fit, but not each number on the way to it.
+        "P-1DT1M9223372036854775807S",
+        "-PT9223372036854775808S",
+    ],
+)
 def test_more_seconds_than_java_counts_are_refused(text: str) -> None:
     with pytest.raises(ValueError):
         iso_ms(text)
