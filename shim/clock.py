@@ -14,6 +14,7 @@ import time
 from kafka_shim.cext.machine_time import MachineTime
 from kafka_shim.periodic import Repeating
 from kafka_shim.randomness import Randomness
+from kafka_shim.timer_failures import TimerFailures
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -166,7 +167,7 @@ class VirtualClock(Clock):
         self._has_new_work = False
         self._awaited: list[asyncio.Future[Any]] = []  # what tasks wait for while all of them do
         self._is_advancing = False
-        self._failure: Exception | None = None  # what the first timer raised that failed
+        self._failures = TimerFailures()
         # What threads work on, and who waits for its end.
         self._lock = threading.Lock()
         self._work = 0
@@ -219,14 +220,14 @@ class VirtualClock(Clock):
         self.random = Randomness.seeded(self.random.seed)
 
     def advance(self, delay_ms: float) -> None:
-        """Advance by `delay_ms` and run each timer at its time; then raise what the first one raised that failed. Tasks
-        that the timers wake, and work that they pass to threads, run later; `advance_and_drain` waits for both."""
+        """Advance by `delay_ms` and run each timer at its time; then raise what the first one raised that failed,
+        with the failures of others as notes. Tasks that the timers wake, and work that they pass to threads, run later;
+        `advance_and_drain` waits for both."""
         target_ms = self._elapsed_ms + delay_ms
         while self._fire_next(target_ms):
             pass
         self._elapsed_ms = target_ms
-        failure, self._failure = self._failure, None
-        if failure is not None:
+        if (failure := self._failures.take()) is not None:
             raise failure
 
     async def advance_and_drain(self, delay_ms: float, *, clients_alive: bool = False) -> None:
@@ -256,7 +257,7 @@ class VirtualClock(Clock):
             self._is_advancing = False
             # Less than was wanted, if the loop ends meanwhile.
             self._heard_until_ms = min(self._heard_until_ms, self._elapsed_ms)
-            failure, self._failure = self._failure, None  # the next advance has its own
+            failure = self._failures.take()  # the next advance has its own
         if failure is not None:
             raise failure
 
@@ -284,7 +285,7 @@ class VirtualClock(Clock):
                 callback(*args)
             except Exception as error:
                 # The others have their time too: what a client waits for meanwhile lasts to the end of the advance.
-                self._failure = self._failure or error
+                self._failures.add(error)
             return True
         return False
 

@@ -9,6 +9,7 @@ import pytest
 from kafka_shim import clock as clock_module
 from kafka_shim.clock import Clock, RealClock, VirtualClock
 from kafka_shim.tests.waiting import PATIENCE_S
+from kafka_shim.timer_failures import MOST_TOLD
 from kafka_shim.waiters import Waiter, deadline_ms
 
 
@@ -433,9 +434,12 @@ def test_an_advance_goes_to_its_end_and_raises_what_the_first_timer_raised_that_
             clock.call_later(30, fail, "first")
             failing = clock.every(400, lambda: fail("again"))
             clock.call_later(500, lambda: runs.append(clock.monotonic_ms()))
-            with pytest.raises(ValueError, match="first"):
+            with pytest.raises(ValueError, match="first") as caught:
                 await clock.advance_and_drain(1000, clients_alive=True) if is_drained else clock.advance(1000)
             failing.cancel()
+            notes = caught.value.__notes__
+            assert [note.splitlines()[-1] for note in notes] == ["ValueError: again"] * 2
+            assert "in fail" in notes[0], "where it was raised"
         assert runs == [500, 1500]
         assert (clock.heard_until_ms(), clock.monotonic_ms()) == (1000, 2000)
         clock.advance(1000)
@@ -452,6 +456,29 @@ def test_clients_were_heard_no_longer_than_an_advance_that_was_broken_off():
         with pytest.raises(asyncio.CancelledError):
             await advance
         assert clock.heard_until_ms() == 30
+
+    asyncio.run(main())
+
+
+def test_of_many_timers_that_failed_a_few_are_told_and_the_others_counted():
+    again = ValueError("again")
+
+    def fail(error):
+        raise error
+
+    async def main():
+        clock = VirtualClock()
+        clock.every(1, lambda: fail(ValueError("anew")))
+        with pytest.raises(ValueError, match="anew") as caught:
+            clock.advance(1000)
+        assert len(caught.value.__notes__) == MOST_TOLD + 1
+        assert caught.value.__notes__[-1] == f"{999 - MOST_TOLD} more timers failed later."
+        clock._timers.clear()
+        clock.call_later(1, fail, again)
+        clock.call_later(2, fail, again)
+        with pytest.raises(ValueError, match="again") as caught:
+            clock.advance(2)
+        assert not hasattr(caught.value, "__notes__"), "it is the same"
 
     asyncio.run(main())
 

@@ -28,6 +28,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "own_tags",
         "places",
         "ports",
+        "timer_failures",
     ),
     (
         "clock",
