@@ -24,6 +24,7 @@ from pathlib import Path
 from random import Random
 
 from kafka_shim.cext.records import build
+from kafka_shim.protocol.headers import encode_request_frame
 from kafka_shim.targets import requests
 from kafka_shim.wire_client import Connection, parse_address
 
@@ -323,6 +324,17 @@ class Workload:
         answer = client.request(requests.produce("crowded", partition, build(SMALL)), 11)
         _check(answer.responses[0].partition_responses[0].error_code)
 
+    def connection(self) -> None:
+        """A client connects, asks for ApiVersions, and closes; the broker closes its end."""
+        ask = requests.make("ApiVersions", client_software_name="bench", client_software_version="1")
+        with socket.create_connection(parse_address(self._address), timeout=900) as client:
+            client.sendall(encode_request_frame(ask, 3, 1, "counted"))
+            if not client.recv(1 << 16):
+                raise SystemExit("the broker closed a connection")
+            client.shutdown(socket.SHUT_WR)
+            while client.recv(1 << 16):
+                pass
+
     def _begin(self) -> None:
         if self._transactional is None:
             requests.create_topic(self.client, "sold", 20, {})
@@ -400,6 +412,7 @@ KINDS: dict[str, Callable[[Workload], None]] = {
     "transaction of 20 partitions without offsets": Workload.sold_by_many,
     "transaction of 1,000 records": Workload.sold_in_bulk,
     "transaction of 1,000 records, 20 partitions": Workload.sold_in_bulk_everywhere,
+    "connect, ApiVersions, close": Workload.connection,
     # The last: its hundreds of connections and partitions would be beside the others.
     "small produce in a crowd": Workload.crowded_produce,
 }

@@ -287,7 +287,8 @@ def cold_fetch(side: Side, part: int) -> Callable[[], object]:
 
 def connections(side: Side, part: int) -> Callable[[], object]:
     """5,000 clients connect and ask for ApiVersions."""
-    frame = encode_request_frame(requests.make("ApiVersions"), 3, 1, "many")
+    ask = requests.make("ApiVersions", client_software_name="bench", client_software_version="1")
+    frame = encode_request_frame(ask, 3, 1, "many")
 
     def do() -> None:
         with ExitStack() as stack:

@@ -131,7 +131,8 @@ def beside_strangers(side: Side, pace: Pace) -> Figures:
 
 
 def _stay(address: str, count: int, done: Event) -> None:
-    hello = encode_request_frame(requests.make("ApiVersions"), 3, 1, "stranger")
+    ask = requests.make("ApiVersions", client_software_name="bench", client_software_version="1")
+    hello = encode_request_frame(ask, 3, 1, "stranger")
     mechanism = encode_request_frame(requests.make("SaslHandshake", mechanism="PLAIN"), 1, 2, "stranger")
     with ExitStack() as stack:
         for _ in range(count):
