@@ -13,15 +13,14 @@ import hmac
 import ssl
 
 from kafka_shim.client_tokens import token_source
-from kafka_shim.config import BrokerConfig, ConfigError, ListenerOptions, read_properties, resolve
+from kafka_shim.config import ConfigError, read_properties, resolve
 from kafka_shim.errors import ErrorCode
 from kafka_shim.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kafka_shim.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
 from kafka_shim.randomness import Randomness
 from kafka_shim.security.sasl.jaas import parse_jaas
 from kafka_shim.security.sasl.scram import MECHANISMS, keys_of, salted_password
-from kafka_shim.security.tls.context import load_certificates, set_versions_and_suites
-from kafka_shim.security.tls.stores import read_keystore, read_truststore
+from kafka_shim.security.tls.context import client_context
 from kafka_shim.wire_client import HandshakeLostError, NoAnswerError, WireClientError
 
 TYPE_CHECKING = False
@@ -81,7 +80,7 @@ class ClientSecurity:
         if protocol not in PROTOCOLS:
             raise ConfigError(f"security.protocol: {protocol} is not one of {', '.join(PROTOCOLS)}")
         self.protocol = protocol
-        self._context = _tls_context(properties) if protocol.endswith("SSL") else None
+        self._context = client_context(properties) if protocol.endswith("SSL") else None
         self._mechanism = ""
         self._login: dict[str, str] = {}
         self._token: Callable[[], str] | None = None
@@ -198,23 +197,3 @@ def _module_of(mechanism: str, jaas: str | None) -> LoginModule:
     if jaas is None:
         raise ConfigError('sasl.jaas.config is missing: LoginModule required username="NAME" password="WORD";')
     return parse_jaas(jaas)
-
-
-def _tls_context(properties: Mapping[str, str]) -> ssl.SSLContext:
-    config = BrokerConfig()
-    config.given = dict(properties)
-    options = ListenerOptions(config, "")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    algorithm = properties.get("ssl.endpoint.identification.algorithm", "https").strip().lower()
-    context.check_hostname = algorithm == "https"
-    set_versions_and_suites(context, options)
-    truststore = read_truststore(options)
-    if truststore is None:
-        context.load_default_certs(ssl.Purpose.SERVER_AUTH)
-    else:
-        context.load_verify_locations(cadata=truststore)
-        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # as in Java, whatever is in the store is trusted
-    keystore = read_keystore(options)
-    if keystore is not None:
-        load_certificates(context, keystore)
-    return context

@@ -17,6 +17,7 @@ from kafka_shim.wire_client import WireClientError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from ssl import SSLContext
 
     GivesToken = Callable[[], str]
 
@@ -51,7 +52,12 @@ def token_source(properties: Mapping[str, str], login: Mapping[str, str]) -> Giv
         raise ConfigError('sasl.jaas.config needs clientId="NAME" and clientSecret="WORD" for the token endpoint')
     scope = properties.get("sasl.oauthbearer.scope") or login.get("scope")
     encodes = properties.get("sasl.oauthbearer.header.urlencode", "false").strip().lower() == "true"
-    return lambda: _from_endpoint(url, client_id, secret, scope, encodes=encodes)
+    context = None
+    if scheme == "https":
+        from kafka_shim.security.tls.context import login_context
+
+        context = login_context(login)
+    return lambda: _from_endpoint(url, client_id, secret, scope, context, encodes=encodes)
 
 
 def _from_file(path: str) -> str:
@@ -61,10 +67,12 @@ def _from_file(path: str) -> str:
         raise WireClientError(f"{URL}: cannot read {path}: {err}") from err
 
 
-def _from_endpoint(url: str, client_id: str, secret: str, scope: str | None, *, encodes: bool) -> str:
+def _from_endpoint(
+    url: str, client_id: str, secret: str, scope: str | None, context: SSLContext | None, *, encodes: bool
+) -> str:
     """The grant of client credentials (RFC 6749, 4.4)."""
     from urllib.error import HTTPError
-    from urllib.request import HTTPRedirectHandler, Request, build_opener
+    from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
     class Stays(HTTPRedirectHandler):
         """The secret is for this endpoint alone: it does not follow to another one."""
@@ -81,7 +89,8 @@ def _from_endpoint(url: str, client_id: str, secret: str, scope: str | None, *, 
         "Content-Type": "application/x-www-form-urlencoded",
     }
     try:
-        with build_opener(Stays).open(Request(url, urlencode(words).encode(), headers), timeout=READ_SECONDS) as answer:
+        opener = build_opener(Stays, HTTPSHandler(context=context))
+        with opener.open(Request(url, urlencode(words).encode(), headers), timeout=READ_SECONDS) as answer:
             token = json.loads(answer.read(LARGEST_ANSWER_BYTES))["access_token"]
     except HTTPError as err:
         with err:

@@ -63,7 +63,7 @@ def maker(
     elif handler == VALIDATOR:
         from kafka_shim.security.sasl.tokens import SignedTokens
 
-        validator = SignedTokens(options, clock, warnings)
+        validator = SignedTokens(options, clock, warnings, own[0].options)
     else:
         raise ConfigError(f"sasl.server.callback.handler.class: {handler} cannot run here; {VALIDATOR} is built in")
     return lambda: OAuthBearer(validator)

@@ -21,10 +21,12 @@ from kafka_shim.config import ConfigError
 from kafka_shim.security.printable import MAX_NAME
 from kafka_shim.security.sasl.jaas import java_property
 from kafka_shim.security.sasl.mechanism import InvalidTokenError, sendable
+from kafka_shim.security.tls.context import login_context
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from ssl import SSLContext
     from typing import Any
 
     from kafka_shim.clock import Clock
@@ -62,8 +64,10 @@ _SPACES = "".join(map(chr, range(0x21)))
 class SignedTokens:
     """The tokens of one issuer. Event-loop thread only."""
 
-    def __init__(self, options: ListenerOptions, clock: Clock, warnings: list[str]) -> None:
-        """Raises ConfigError."""
+    def __init__(
+        self, options: ListenerOptions, clock: Clock, warnings: list[str], login: Mapping[str, str] | None = None
+    ) -> None:
+        """`login`: the options of the login module. Raises ConfigError."""
         url: str | None = options.get(URL, "oauthbearer")
         if not url:
             raise ConfigError(f"{URL} must say where the keys are that sign tokens")
@@ -75,7 +79,8 @@ class SignedTokens:
                 "KAFKA_OPTS)"
             )
         self._clock = clock
-        self._keys = _FileKeys(url) if urlsplit(url).scheme == "file" else _UrlKeys(url, options, clock)
+        is_file = urlsplit(url).scheme == "file"
+        self._keys = _FileKeys(url) if is_file else _UrlKeys(url, options, clock, login or {})
         self._audiences = {one for one in options.get("sasl.oauthbearer.expected.audience", "oauthbearer") if one}
         self._issuer: str | None = options.get("sasl.oauthbearer.expected.issuer", "oauthbearer") or None
         self._skew_ms: int = 1000 * options.get("sasl.oauthbearer.clock.skew.seconds", "oauthbearer")
@@ -294,10 +299,11 @@ class _FileKeys:
 
 
 class _UrlKeys:
-    def __init__(self, url: str, options: ListenerOptions, clock: Clock) -> None:
+    def __init__(self, url: str, options: ListenerOptions, clock: Clock, login: Mapping[str, str]) -> None:
         if urlsplit(url).scheme not in ("http", "https"):
             raise ConfigError(f"{URL}: {url} is not a file:, http: or https: URL")
         self.source = url
+        self._tls = login_context(login) if urlsplit(url).scheme == "https" else None
         self._clock = clock
         self._refresh_ms: int = options.get("sasl.oauthbearer.jwks.endpoint.refresh.ms", "oauthbearer")
         self._keys: list[_Key] = []
@@ -332,7 +338,7 @@ class _UrlKeys:
         self._clock.begin_work()
         self._read_at_ms = self._clock.monotonic_ms()
         try:
-            self._keys = await asyncio.to_thread(_fetch, self.source)
+            self._keys = await asyncio.to_thread(_fetch, self.source, self._tls)
             self._has_failed = False
         except (OSError, ValueError, HTTPException) as err:
             self._has_failed = True
@@ -342,13 +348,13 @@ class _UrlKeys:
             self._reading = None
 
 
-def _fetch(url: str) -> list[_Key]:
+def _fetch(url: str, tls: SSLContext | None) -> list[_Key]:
     """Read a document in a thread. Raises OSError, ValueError, HTTPException."""
     from urllib.request import urlopen
 
     ends_s = time.monotonic() + LONGEST_FETCH_SECONDS
     document = bytearray()
-    with urlopen(url, timeout=FETCH_SECONDS) as answer:
+    with urlopen(url, timeout=FETCH_SECONDS, context=tls) as answer:
         while len(document) <= LARGEST_DOCUMENT_BYTES and (chunk := answer.read1(CHUNK_BYTES)):
             document += chunk
             if time.monotonic() > ends_s:

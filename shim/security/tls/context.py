@@ -11,15 +11,13 @@ from contextlib import contextmanager, suppress
 
 from cryptography import x509
 
-from kafka_shim.config import ConfigError
+from kafka_shim.config import BrokerConfig, ConfigError, ListenerOptions
 from kafka_shim.security.tls.replacement import Stores
 from kafka_shim.security.tls.stores import read_keystore, read_truststore
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from kafka_shim.config import ListenerOptions
+    from collections.abc import Iterator, Mapping
 
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
@@ -126,6 +124,38 @@ def make_client_context(options: ListenerOptions) -> ssl.SSLContext:
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     else:
         context.load_default_certs(ssl.Purpose.SERVER_AUTH)
+    return context
+
+
+def client_context(properties: Mapping[str, str]) -> ssl.SSLContext:
+    """Return the context of a client with these `ssl.` properties of Kafka's clients. Raises ConfigError."""
+    config = BrokerConfig()
+    config.given = dict(properties)
+    options = ListenerOptions(config, "")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    algorithm = properties.get("ssl.endpoint.identification.algorithm", "https").strip().lower()
+    context.check_hostname = algorithm == "https"
+    set_versions_and_suites(context, options)
+    truststore = read_truststore(options)
+    if truststore is None:
+        context.load_default_certs(ssl.Purpose.SERVER_AUTH)
+    else:
+        context.load_verify_locations(cadata=truststore)
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # as in Java, whatever is in the store is trusted
+    keystore = read_keystore(options)
+    if keystore is not None:
+        load_certificates(context, keystore)
+    return context
+
+
+def login_context(login: Mapping[str, str]) -> ssl.SSLContext:
+    """Return the context for an `https:` endpoint of OAUTHBEARER, by the options of the login module (Kafka:
+    JaasOptionsUtils). The name of the endpoint is always checked, as HttpsURLConnection does. Raises ConfigError."""
+    try:
+        context = client_context({name: text for name, text in login.items() if name.startswith("ssl.")})
+    except ConfigError as err:
+        raise ConfigError(f"sasl.jaas.config, {err}") from None
+    context.check_hostname = True
     return context
 
 

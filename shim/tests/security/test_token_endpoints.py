@@ -1,0 +1,158 @@
+"""The `https:` endpoints of OAUTHBEARER, which the options of the login module say how to trust: where a broker has the
+keys from, and a client its token.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from kafka_shim.client_tokens import token_source
+from kafka_shim.clock import VirtualClock
+from kafka_shim.config import BrokerConfig, ConfigError, ListenerOptions
+from kafka_shim.embedded_security import unsecured_token
+from kafka_shim.security.sasl.jaas import parse_jaas
+from kafka_shim.security.sasl.mechanism import InvalidTokenError
+from kafka_shim.security.sasl.oauthbearer import VALIDATOR, OAuthBearer, maker
+from kafka_shim.security.sasl.tokens import ALLOWED_URLS
+from kafka_shim.security.tls.authority import CertificateAuthority
+from kafka_shim.tests.security.sasl_client import OAUTH_MODULE
+from kafka_shim.wire_client import WireClientError
+
+KEY = ec.generate_private_key(ec.SECP256R1())
+
+
+class Endpoint(BaseHTTPRequestHandler):
+    """Has the keys for who GETs, and a token for who POSTs."""
+
+    def do_GET(self) -> None:
+        row = json.loads(jwt.get_algorithm_by_name("ES256").to_jwk(KEY.public_key())) | {"kid": "0"}
+        self._answer({"keys": [row]})
+
+    def do_POST(self) -> None:
+        self._answer({"access_token": unsecured_token("carol")})
+
+    def _answer(self, document: dict[str, object]) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(json.dumps(document).encode())
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Keep the test's output clean."""
+
+
+class TlsServer(HTTPServer):
+    """Asks its clients for a certificate of the authority."""
+
+    def __init__(self, authority: CertificateAuthority, pem: Path, hosts: tuple[str, ...]) -> None:
+        super().__init__(("127.0.0.1", 0), Endpoint)
+        pem.write_text("".join(authority.issue("endpoint", hosts)))
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(pem)
+        context.load_verify_locations(cadata=authority.certificate)
+        context.verify_mode = ssl.CERT_REQUIRED
+        self.socket = context.wrap_socket(self.socket, server_side=True)
+
+    def handle_error(self, *_: object) -> None:
+        """A client that does not trust this server ends the handshake."""
+
+
+@pytest.fixture(scope="module")
+def authority() -> CertificateAuthority:
+    return CertificateAuthority()
+
+
+def serving(server: TlsServer) -> Iterator[str]:
+    with server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"https://127.0.0.1:{server.server_port}/path"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def url(authority: CertificateAuthority, tmp_path: Path) -> Iterator[str]:
+    yield from serving(TlsServer(authority, tmp_path / "server.pem", ("127.0.0.1",)))
+
+
+@pytest.fixture
+def url_of_another_name(authority: CertificateAuthority, tmp_path: Path) -> Iterator[str]:
+    yield from serving(TlsServer(authority, tmp_path / "server.pem", ("elsewhere",)))
+
+
+@pytest.fixture
+def stores(authority: CertificateAuthority, tmp_path: Path) -> str:
+    """Options of a login module that trust the authority and show a certificate of it."""
+    trusted, own = tmp_path / "trusted.pem", tmp_path / "own.pem"
+    trusted.write_text(authority.certificate)
+    own.write_text("".join(authority.issue("broker")))
+    return (
+        f'ssl.truststore.type=PEM ssl.truststore.location="{trusted}" '
+        f'ssl.keystore.type=PEM ssl.keystore.location="{own}"'
+    )
+
+
+def read_keys(url: str, login: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Who a token of the key is for a broker with this login module."""
+    monkeypatch.setenv("KAFKA_OPTS", f"-D{ALLOWED_URLS}={url}")
+    clock = VirtualClock()
+    config = BrokerConfig.parse({"sasl.oauthbearer.jwks.endpoint.url": url})
+    module = parse_jaas(f"{OAUTH_MODULE} required {login};")
+    exchange = maker(VALIDATOR, [module], ListenerOptions(config, "L"), clock, [])()
+    assert isinstance(exchange, OAuthBearer)
+    now = clock.now_ms() // 1000
+    token = jwt.encode({"sub": "carol", "iat": now, "exp": now + 600}, KEY, "ES256", headers={"kid": "0"})
+    return asyncio.run(exchange._validator.validate(token))[0]
+
+
+def fetch_token(url: str, login: str) -> str:
+    module = parse_jaas(f'{OAUTH_MODULE} required clientId="carol" clientSecret="word" {login};')
+    return token_source({"sasl.oauthbearer.token.endpoint.url": url}, module.options)()
+
+
+def test_an_endpoint_is_trusted_by_the_stores_of_the_login_module(
+    url: str, stores: str, monkeypatch: pytest.MonkeyPatch
+):
+    assert read_keys(url, stores, monkeypatch) == "carol"
+    assert fetch_token(url, stores) == unsecured_token("carol")
+
+
+def test_an_endpoint_without_them_is_trusted_by_the_authorities_of_the_machine(
+    url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    with pytest.raises(InvalidTokenError, match="no key of"):
+        read_keys(url, "", monkeypatch)
+    assert "CERTIFICATE_VERIFY_FAILED" in caplog.text
+    with pytest.raises(WireClientError, match="CERTIFICATE_VERIFY_FAILED"):
+        fetch_token(url, "")
+
+
+def test_the_name_of_an_endpoint_is_checked_whatever_the_login_module_says(
+    url_of_another_name: str, stores: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    """Java's HttpsURLConnection does so."""
+    login = f'{stores} ssl.endpoint.identification.algorithm=""'
+    with pytest.raises(InvalidTokenError, match="no key of"):
+        read_keys(url_of_another_name, login, monkeypatch)
+    assert "IP address mismatch" in caplog.text
+    with pytest.raises(WireClientError, match="IP address mismatch"):
+        fetch_token(url_of_another_name, login)
+
+
+def test_a_store_of_the_login_module_that_cannot_be_read_stops_the_start(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    login = f'ssl.truststore.location="{tmp_path}/none.pem" ssl.truststore.type=PEM'
+    for call in (lambda url: read_keys(url, login, monkeypatch), lambda url: fetch_token(url, login)):
+        with pytest.raises(ConfigError, match=r"^sasl\.jaas\.config, ssl\.truststore\.location: cannot read"):
+            call("https://127.0.0.1:1/path")
