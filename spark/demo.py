@@ -43,7 +43,8 @@ def log_output(bootstrap: str, orders: int, log: history.HistoryLog) -> None:
     by_key: dict[str, list[list[object]]] = {}
     for message in plain_clients.read(bootstrap, OUT):
         key = f"{OUT}-{message.partition()}"
-        by_key.setdefault(key, []).append([message.offset(), str(json.loads(message.value())["order_id"])])
+        order = json.loads(plain_clients.value_of(message))
+        by_key.setdefault(key, []).append([message.offset(), str(order["order_id"])])
     for key, records in by_key.items():
         for first in range(0, len(records), 500):
             chunk = records[first : first + 500]

@@ -51,7 +51,15 @@ def read(bootstrap: str, topic: str, isolation: str = "read_committed") -> list[
 
 def values(bootstrap: str, topic: str, isolation: str = "read_committed") -> list[Any]:
     """Values as JSON."""
-    return [json.loads(message.value()) for message in read(bootstrap, topic, isolation)]
+    return [json.loads(value_of(message)) for message in read(bootstrap, topic, isolation)]
+
+
+def value_of(message: Message) -> bytes:
+    """Returns a record's value. Raises ValueError for a tombstone, which no pipeline here writes."""
+    value = message.value()
+    if value is None:
+        raise ValueError(f"{message.topic()}-{message.partition()} has a tombstone at {message.offset()}")
+    return value
 
 
 def producer(bootstrap: str, transactional_id: str) -> Producer:

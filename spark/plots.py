@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 INK, FIRST, SECOND = "#010203", "#040506", "#070809"
 VARIABLES = {INK: "var(--ink)", FIRST: "var(--first)", SECOND: "var(--second)"}
 SIZE_INCHES = (9.6, 2.6)
-# Of every plot of this project. Text stays text, and the same figures give the same bytes.
-STYLE = {
+# Of every plot of this project. Text stays text, and the same figures give the same bytes. (The keys' type is
+# matplotlib's list of all of them.)
+STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "kafka-shim",
     "font.family": "sans-serif",

@@ -107,7 +107,7 @@ def follow(
     began = time.monotonic()
     seen = -1
     while True:
-        ended = query.awaitTermination(POLL_S)
+        ended = query.awaitTermination(POLL_S)  # type: ignore[arg-type] # it takes fractions of a second
         last = query.lastProgress
         # Reading all of them is expensive, so do it only if there is a new one.
         for progress in query.recentProgress if last is not None and last["batchId"] > seen else ():

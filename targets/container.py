@@ -77,11 +77,10 @@ class ContainerTarget(Target):
         from testcontainers.core.container import DockerContainer
 
         self.bootstrap = self.bootstrap or f"127.0.0.1:{free_ports(1)[0]}"
-        container = DockerContainer(image).with_envs(**{**self.environment(), **self.variables})
+        self.container = DockerContainer(image).with_envs(**{**self.environment(), **self.variables})
         # testcontainers' own way publishes the port on every address of the machine.
-        container.ports[BROKER_PORT] = (self.host, self.port)
-        self.container = container
-        container.start()
+        self.container.ports[BROKER_PORT] = (self.host, self.port)
+        self.container.start()
 
     def _wait_until_it_answers(self) -> None:
         deadline = time.monotonic() + self.start_timeout_s

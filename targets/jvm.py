@@ -72,14 +72,15 @@ def run(
     try:
         done = subprocess.run(line, input=stdin, capture_output=True, timeout=timeout_s, check=False)
     except subprocess.TimeoutExpired as slow:
-        output = (slow.stdout or b"") + (slow.stderr or b"")
-        raise ToolError(
-            f"{main_class} ran over {timeout_s:.0f} s:\n{output.decode(errors='replace')[-3000:]}"
-        ) from None
+        raise ToolError(f"{main_class} ran over {timeout_s:.0f} s:\n{_end_of(slow.stdout, slow.stderr)}") from None
     if check and done.returncode != 0:
-        output = (done.stdout + done.stderr).decode(errors="replace")
-        raise ToolError(f"{main_class} {' '.join(arguments)} ended with status {done.returncode}:\n{output[-3000:]}")
+        output = _end_of(done.stdout, done.stderr)
+        raise ToolError(f"{main_class} {' '.join(arguments)} ended with status {done.returncode}:\n{output}")
     return done
+
+
+def _end_of(*outputs: bytes | None) -> str:
+    return b"".join(output or b"" for output in outputs).decode(errors="replace")[-3000:]
 
 
 # The names of the scripts in Kafka's bin folder.

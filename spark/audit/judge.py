@@ -13,6 +13,7 @@ from kafka_shim.spark.audit import anomalies, circles, evidence
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -124,7 +125,7 @@ def _note(found: Found, count: int, examples: list[str], is_tolerated: bool) -> 
 
 def peak_memory_mb(session: SparkSession) -> float:
     """The largest resident memory of the driver's JVM so far."""
-    process = session.sparkContext._gateway.proc  # type: ignore[attr-defined]
-    status = Path(f"/proc/{process.pid}/status").read_text()
+    gateway: Any = session.sparkContext._gateway
+    status = Path(f"/proc/{gateway.proc.pid}/status").read_text()
     line = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
     return int(line.split()[1]) / 1024

@@ -29,8 +29,8 @@ def render(
     shown = {name: each for name, each in report.found.items() if each.errors or each.tolerated}
     pictures = []
     if shown:
-        counts = [[each.errors for each in shown.values()], [each.tolerated for each in shown.values()]]
-        pictures.append(plots.bars(list(shown), *counts, ("errors", "tolerated"), "Anomalies by class"))
+        errors, tolerated = zip(*((each.errors, each.tolerated) for each in shown.values()), strict=True)
+        pictures.append(plots.bars(list(shown), errors, tolerated, ("errors", "tolerated"), "Anomalies by class"))
     if rates:
         seconds, counted = zip(*rates, strict=True)
         pictures.append(plots.rate(seconds, counted, "Records of the data topics"))

@@ -62,6 +62,8 @@ def read(bootstrap: str, topic: str, expected: int, log: HistoryLog) -> int:
     """Reads every committed record with one process and logs the polls; returns how many."""
     from confluent_kafka import Consumer, TopicPartition
 
+    from kafka_shim.spark.plain_clients import value_of
+
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -84,7 +86,7 @@ def read(bootstrap: str, topic: str, expected: int, log: HistoryLog) -> int:
                 if message.error():
                     raise RuntimeError(str(message.error()))
                 where = f"{topic}-{message.partition()}"
-                records.setdefault(where, []).append([message.offset(), message.value().decode()])
+                records.setdefault(where, []).append([message.offset(), value_of(message).decode()])
             found += len(messages)
             log.add(Operation(0, WRITERS, OK, [[POLL, records]]))
     finally:

@@ -10,7 +10,7 @@ from kafka_shim.spark import plain_clients
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from typing import ClassVar
 
     from confluent_kafka import Producer
@@ -166,14 +166,15 @@ class CompactionHoles(Shape):
         self._wait(set(last.values()))
         self.committed = self.written = sorted(last.values())
 
-    def _fill(self, rows: list[tuple[object, str]]) -> None:
+    def _fill(self, rows: Sequence[tuple[object, str]]) -> None:
         given = ({"key": str(key).encode(), "value": value.encode()} for key, value in rows)
         plain_clients.fill(self.target.bootstrap, self.topic, given)
 
     def _wait(self, wanted: set[str]) -> None:
         give_up = time.monotonic() + COMPACTION_TIMEOUT_S
         while True:
-            found = {message.value().decode() for message in plain_clients.read(self.target.bootstrap, self.topic)}
+            messages = plain_clients.read(self.target.bootstrap, self.topic)
+            found = {plain_clients.value_of(message).decode() for message in messages}
             if found == wanted:
                 return
             if time.monotonic() > give_up:
