@@ -193,6 +193,47 @@ def test_every_cut_of_the_records_is_refused():
         assert verdict_of(one(payload[:size], 3))[0] != Verdict.OK, size
 
 
+@pytest.mark.parametrize("size", [None, 0, 1, 63, 64, 8191, 8192])
+@pytest.mark.parametrize("time", [0, 63, 64, -64, -65, 8191, 8192, -8192, -8193])
+def test_numbers_of_every_length_are_walked_as_they_are_read(size, time):
+    """Records whose numbers have two bytes at most are walked in another way."""
+    field = None if size is None else bytes(size)
+    payload = b"".join(
+        oracle.write_record(i, time, key, value)
+        for i, (key, value) in enumerate([(field, b"v"), (b"k", field), (field, field), (None, None)])
+    )
+    data = oracle.write_batch(payload, 4, base_timestamp=10_000)
+    with exact(data) as buffer:
+        summary = validate(buffer, scan(buffer))
+        keys = [record.key for record in iterate(buffer)]
+    assert (summary.max_timestamp, summary.min_timestamp) == (10_000 + time, 10_000 + time)
+    assert summary.null_key_count == keys.count(None)
+    assert summary.first_null_key == keys.index(None)
+    ends = range(len(payload)) if len(payload) < 1000 else range(len(payload) - 20, len(payload))
+    for end in ends:
+        assert verdict_of(one(payload[:end], 4))[0] != Verdict.OK, end
+
+
+@pytest.mark.parametrize("size", [0, 1, 63, 64, 8191, 8192])
+@pytest.mark.parametrize("shift", [-1, 1])
+def test_a_length_that_is_one_off_is_refused_as_where_it_is_read(size, shift):
+    def write(key_shift=0, value_shift=0, record_shift=0):
+        body = b"\0\0\0" + oracle.varint(size + key_shift) + b"\xff" * size
+        body += oracle.varint(size + value_shift) + b"\xff" * size + b"\0"
+        return oracle.varint(len(body) + record_shift) + body
+
+    assert verdict_of(one(write()))[0] == Verdict.OK
+    for shifts in ({"key_shift": shift}, {"value_shift": shift}, {"record_shift": shift}):
+        read, expected = one(write(**shifts)), Verdict.OK
+        try:
+            list(iterate(read))
+        except BatchError as error:
+            expected = error.verdict
+        # Of no bytes one less is null, which is right.
+        assert (expected == Verdict.OK) == (size == 0 and shift < 0 and "record_shift" not in shifts), shifts
+        assert verdict_of(read)[0] == expected, shifts
+
+
 def test_header_keys_of_any_bytes_survive():
     data = one(oracle.write_record(0, 0, None, None, ((b"\xff\xfe", b""), ("ü".encode(), None))))
     (record,) = iterate(data)
