@@ -288,6 +288,10 @@ class Workload:
         self._commit_offsets()
         self._commit()
 
+    def sold(self) -> None:
+        """One record to one partition, and the commit."""
+        self._records_transaction(1, 1, 1)
+
     def sold_by_many(self) -> None:
         """One record to each of 20 partitions, and the commit."""
         self._records_transaction(20, 1, 1)
@@ -408,6 +412,7 @@ KINDS: dict[str, Callable[[Workload], None]] = {
     "offset commit": Workload.offset_commit,
     "latest offsets of 20 topics": Workload.latest_offsets,
     "offset fetch of 5 groups": Workload.offset_fetch,
+    "transaction of one record": Workload.sold,
     "transaction of 20 partitions": Workload.transaction,
     "transaction of 20 partitions without offsets": Workload.sold_by_many,
     "transaction of 1,000 records": Workload.sold_in_bulk,

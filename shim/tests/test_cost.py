@@ -40,6 +40,7 @@ MOST = {
     "offset commit": 186,
     "latest offsets of 20 topics": 3_570,
     "offset fetch of 5 groups": 2_600,
+    "transaction of one record": 2_140,
     "transaction of 20 partitions": 4_030,
     "transaction of 20 partitions without offsets": 2_140,
     "transaction of 1,000 records": 2_140,
