@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # What shells say of a command that SIGINT ended.
 INTERRUPTED = 130
+# And of one that SIGTERM ended.
+TERMINATED = 143
 
 
 def open_standard_streams() -> None:
@@ -29,8 +31,20 @@ def open_standard_streams() -> None:
         sys.stdout.reconfigure(errors="surrogateescape")
 
 
+def end_first_process() -> None:
+    """Let SIGTERM end a container's first process too, until a command asks for the signal: the kernel keeps from it
+    what it has no handler for."""
+    if os.getpid() == 1:
+        import signal
+
+        if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, lambda *_: os._exit(TERMINATED))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `kafka-shim ARGUMENTS...` (default: this process's arguments). Returns the exit status."""
+    if arguments is None:
+        end_first_process()
     open_standard_streams()
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import subprocess
 import sys
 
@@ -10,6 +11,7 @@ import pytest
 from kafka_shim.cli import main, plain_serve
 from kafka_shim.commands.examples import EXAMPLES
 from kafka_shim.commands.main import NOUNS, Nouns
+from kafka_shim.tests.waiting import PATIENCE_S
 
 
 def test_ordinary_forms_of_serve_are_read_without_the_full_parser():
@@ -85,6 +87,28 @@ def test_ctrl_c_while_modules_are_read_ends_without_a_traceback(monkeypatch, cap
     monkeypatch.setattr("kafka_shim.cli._run", interrupted)
     assert main(["serve", "--memory"]) == 130
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("process_id", [1, 2])
+def test_sigterm_ends_a_command_that_has_not_asked_for_it_also_as_the_first_process(process_id):
+    """The kernel keeps from the first process of a container what it has no handler for: it went on until SIGKILL."""
+    code = f"""
+import os, signal, sys
+os.getpid = lambda: {process_id}
+from kafka_shim.cli import main
+
+class Reader:
+    def find_spec(self, name, *_):
+        if name == "kafka_shim.serve":
+            signal.raise_signal(signal.SIGTERM)
+
+sys.meta_path.insert(0, Reader())
+sys.argv[1:] = ["serve", "--memory"]
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    status = 143 if process_id == 1 else -signal.SIGTERM
+    assert (done.returncode, done.stdout, done.stderr) == (status, "", "")
 
 
 def test_ctrl_c_in_a_command_has_its_own_status_and_no_at_a_question(monkeypatch):
