@@ -10,7 +10,7 @@ import os
 import time
 
 from kafka_shim.api import TABLE
-from kafka_shim.api.fetch_sessions import FetchSessionCache
+from kafka_shim.api.fetch_sessions import FetchSessionCache, slots_of
 from kafka_shim.broker import Broker
 from kafka_shim.clock import RealClock
 from kafka_shim.config import ConfigError
@@ -66,7 +66,8 @@ class Server:
         broker.faults.begin()
         broker.metrics = Metrics()
         broker.node_id = config.node_id
-        broker.fetch_sessions = FetchSessionCache(config.max_incremental_fetch_session_cache_slots, broker.clock.random)
+        slots = slots_of(config.max_incremental_fetch_session_cache_slots)
+        broker.fetch_sessions = FetchSessionCache(slots, broker.clock.random)
         self._dispatcher = Dispatcher(broker, TABLE)
         self._monitor: Monitor | None = None
         self._console: Console | None = None

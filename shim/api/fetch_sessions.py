@@ -5,7 +5,8 @@ A session knows which of its partitions may have news: those whose log changed, 
 which the last response did not exhaust. A fetch reads only these, so it costs what changed and not what the consumer
 has. Each has its turn: a partition that returned data gets the last one, so that all are served under `max_bytes`.
 Session ids are random. `max.incremental.fetch.session.cache.slots`
-limits the number of sessions. At the limit, a new session replaces one that was not used for two minutes, or a smaller
+limits the number of sessions, in whole eighths of it: Kafka has eight caches, each with its part of the slots, and this
+is one with those of all eight. At the limit, a new session replaces one that was not used for two minutes, or a smaller
 one that is older than that; otherwise the client gets no session (Kafka's FetchSessionCacheShard). Sources:
 FetchManager, FetchContext, FetchSession of Kafka 4.3.1.
 """
@@ -36,6 +37,8 @@ NO_SESSION = 0
 FIRST_WITH_SESSIONS, FIRST_WITH_TOPIC_IDS = 7, 13
 EVICTABLE_AFTER_MS = 120_000
 MAX_SESSION_ID = 2**31 - 1
+# Kafka's caches beside each other (KafkaBroker.NumFetchSessionCacheShards).
+SHARDS = 8
 # The number of partitions that one fetch may take out of `changed` without a new dictionary.
 FEW = 64
 
@@ -283,6 +286,11 @@ class FetchContext:
         self.session.mark_read(reads, isolation_level)
         self.session.rotate(reads)
         return named
+
+
+def slots_of(option: int) -> int:
+    """Returns how many sessions `max.incremental.fetch.session.cache.slots` allows: none, if it is below 8."""
+    return option // SHARDS * SHARDS
 
 
 class FetchSessionCache:

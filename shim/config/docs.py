@@ -136,7 +136,7 @@ DOCS = {
     "quota.window.size.seconds": "A window of client quotas, and the longest throttling for time of requests.",
     "controller.quota.window.num": "Windows of mutations of partitions that a client may save up.",
     "controller.quota.window.size.seconds": "The length of a window of the quota on mutations of partitions.",
-    "max.incremental.fetch.session.cache.slots": "Fetch sessions that are remembered.",
+    "max.incremental.fetch.session.cache.slots": "Fetch sessions that are remembered, in multiples of 8.",
     # --- producers and transactions
     "producer.id.expiration.ms": "How long the state of a producer that writes nothing is kept in a partition.",
     "producer.id.expiration.check.interval.ms": "How often that is looked at.",

@@ -141,14 +141,15 @@ def test_a_log_tells_nobody_of_a_session_that_ended_or_forgot_it(broker, client)
 
 
 def test_a_log_tells_nobody_of_a_session_that_gave_way_to_another():
-    options = {"max_incremental_fetch_session_cache_slots": 1}
+    options = {"max_incremental_fetch_session_cache_slots": 8}
     with Broker(clock="virtual", **options) as broker, Connection(broker.bootstrap_servers) as client:
         make_topic(client, "t", 2)
-        Reader(client, {("t", 0): 0})
+        for _ in range(8):
+            Reader(client, {("t", 0): 0})
         broker.clock.advance(EVICTABLE_AFTER_MS + 1)
         Reader(client, {("t", 1): 0})
         readers = broker.call(lambda: [len(broker.state.logs.get("t", number)._readers or ()) for number in (0, 1)])
-        assert readers == [0, 1]
+        assert readers == [7, 1]
 
 
 def test_a_deleted_topic_is_news_and_so_is_one_made_again(client):

@@ -176,14 +176,15 @@ def test_answer_of_a_fetch_has_its_limit() -> None:
 
 
 @pytest.mark.option("max.incremental.fetch.session.cache.slots")
-def test_as_many_fetch_sessions_are_remembered_as_may() -> None:
-    with Broker(max_incremental_fetch_session_cache_slots=1) as broker, ExitStack() as opened:
-        clients = [opened.enter_context(Connection(broker.bootstrap_servers)) for _ in range(2)]
+@pytest.mark.parametrize(("slots", "wanted"), [(7, 0), (15, 8)])
+def test_as_many_fetch_sessions_are_remembered_as_may(slots: int, wanted: int) -> None:
+    """Kafka divides the slots among eight caches, in whole numbers."""
+    with Broker(max_incremental_fetch_session_cache_slots=slots) as broker, ExitStack() as opened:
+        clients = [opened.enter_context(Connection(broker.bootstrap_servers)) for _ in range(10)]
         make_topic(clients[0], "t", 1)
         request = fetch_request({("t", 0): 0}, session_epoch=0)
         sessions = [client.request(request, 12).session_id for client in clients]
-    assert sessions[0] > 0
-    assert sessions[1] == 0
+    assert [session > 0 for session in sessions] == [True] * wanted + [False] * (10 - wanted)
 
 
 @pytest.mark.option("max.request.partition.size.limit")
