@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from kafka_shim.acceptor import OPENS_PER_TURN, REFUSAL_LOG_MS, ConnectionBudget
+from kafka_shim.acceptor import OPENS_PER_TURN, REFUSAL_LOG_MS, AcceptedSocket, ConnectionBudget
 from kafka_shim.clock import VirtualClock
 from kafka_shim.embedded import Broker
 from kafka_shim.metrics import Metrics
@@ -293,6 +293,33 @@ def test_of_clients_that_come_together_only_one_for_whom_memory_ends_is_closed(
         for one in clients:
             one.close()
         until(broker, lambda: (acceptor._budget.pending, len(acceptor._opening)) == (0, 0))
+
+
+def test_a_client_for_whose_socket_no_memory_is_left_is_closed_and_others_are_served(loop_factory: Any) -> None:
+    with Broker(loop_factory=loop_factory) as broker:
+        acceptor = broker._server._socket_server._acceptors["PLAINTEXT"]
+
+        def come() -> socket.socket:
+            (client,) = flood(broker.bootstrap_servers, 1)
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr("kafka_shim.acceptor.AcceptedSocket", no_memory_left)
+                with pytest.raises(MemoryError):
+                    acceptor._accept_some()
+            return client
+
+        with broker.call(come) as client:
+            assert is_closed(client)
+        with Connection(broker.bootstrap_servers, timeout_s=60) as another:
+            assert another.ranges()
+
+
+def test_family_and_type_of_an_accepted_socket_are_numbers() -> None:
+    """An enum's member for each look-up was an eighth of what a connection cost."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        fd = socket.socket(listening.family, listening.type).detach()
+        with AcceptedSocket(listening.family, listening.type, listening.proto, fileno=fd) as sock:
+            assert (sock.family, sock.type, sock.fileno()) == (listening.family, listening.type, fd)
+            assert type(sock.family) is type(sock.type) is int
 
 
 def is_closed(client: socket.socket) -> bool:
