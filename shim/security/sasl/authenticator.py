@@ -99,6 +99,11 @@ class Authenticator:
         """Whether the next frame is a token without a request header (SaslHandshake version 0)."""
         return not self.uses_headers and self.state in (State.EXCHANGE, State.BAD_MECHANISM)
 
+    @property
+    def is_in_exchange(self) -> bool:
+        """Whether the client is not through with its login, or with another one, or has failed."""
+        return self.state is not State.COMPLETE
+
     def admit(self, api_key: int) -> bool:
         """Return whether the request may be handled; False: it is answered with ILLEGAL_SASL_STATE, and the connection
         is closed. Raises DisconnectError if it gets no answer."""

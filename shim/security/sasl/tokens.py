@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import time
 from base64 import urlsafe_b64decode
 from http.client import HTTPException
 from pathlib import Path
@@ -20,13 +19,12 @@ from urllib.parse import unquote, urlsplit
 from kafka_shim.config import ConfigError
 from kafka_shim.security.printable import MAX_NAME
 from kafka_shim.security.sasl.jaas import java_property
+from kafka_shim.security.sasl.key_endpoint import LARGEST_DOCUMENT_BYTES, KeyEndpoint
 from kafka_shim.security.sasl.mechanism import InvalidTokenError, sendable
-from kafka_shim.security.tls.context import login_context
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from ssl import SSLContext
     from typing import Any
 
     from kafka_shim.clock import Clock
@@ -36,13 +34,8 @@ logger = logging.getLogger("kafka_shim.security")
 
 URL = "sasl.oauthbearer.jwks.endpoint.url"
 ALLOWED_URLS = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
-# How long the reading of a document may be silent, and how long it may take in all.
-FETCH_SECONDS = 10.0
-LONGEST_FETCH_SECONDS = 20.0
 # How long tokens with a key that is known wait for the document that is due: the key may have been withdrawn.
 REFRESH_WAIT_SECONDS = 2.0
-CHUNK_BYTES = 1 << 16
-LARGEST_DOCUMENT_BYTES = 1 << 20
 # An unknown key makes the document be read again, but not more often than this.
 RETRY_MS = 10_000
 # Keys that a token is tried with if it does not say by which it is signed: a document may have thousands.
@@ -303,7 +296,7 @@ class _UrlKeys:
         if urlsplit(url).scheme not in ("http", "https"):
             raise ConfigError(f"{URL}: {url} is not a file:, http: or https: URL")
         self.source = url
-        self._tls = login_context(login) if urlsplit(url).scheme == "https" else None
+        self._endpoint = KeyEndpoint(url, login)
         self._clock = clock
         self._refresh_ms: int = options.get("sasl.oauthbearer.jwks.endpoint.refresh.ms", "oauthbearer")
         self._keys: list[_Key] = []
@@ -338,28 +331,14 @@ class _UrlKeys:
         self._clock.begin_work()
         self._read_at_ms = self._clock.monotonic_ms()
         try:
-            self._keys = await asyncio.to_thread(_fetch, self.source, self._tls)
+            self._keys = _keys_of(await self._endpoint.read())
             self._has_failed = False
-        except (OSError, ValueError, HTTPException) as err:
+        except (OSError, ValueError, HTTPException, RuntimeError) as err:  # RuntimeError: no thread can be started
             self._has_failed = True
             logger.warning("%s: cannot read %s, the keys stay as they were: %s", URL, self.source, err)
         finally:
             self._clock.end_work()
             self._reading = None
-
-
-def _fetch(url: str, tls: SSLContext | None) -> list[_Key]:
-    """Read a document in a thread. Raises OSError, ValueError, HTTPException."""
-    from urllib.request import urlopen
-
-    ends_s = time.monotonic() + LONGEST_FETCH_SECONDS
-    document = bytearray()
-    with urlopen(url, timeout=FETCH_SECONDS, context=tls) as answer:
-        while len(document) <= LARGEST_DOCUMENT_BYTES and (chunk := answer.read1(CHUNK_BYTES)):
-            document += chunk
-            if time.monotonic() > ends_s:
-                raise TimeoutError(f"it is not whole after {LONGEST_FETCH_SECONDS:.0f} s")
-    return _keys_of(document)
 
 
 def _keys_of(document: bytes | bytearray) -> list[_Key]:

@@ -31,7 +31,7 @@ from kafka_shim.security.kerberos_rules import KerberosRules, NoMatchingRuleErro
 from kafka_shim.security.listener_security import ListenerSecurity
 from kafka_shim.security.principals import MOST_PARTS
 from kafka_shim.security.rule_patterns import MOST_CHARACTERS
-from kafka_shim.security.sasl import tokens as tokens_module
+from kafka_shim.security.sasl import key_endpoint
 from kafka_shim.security.sasl.mechanism import LONGEST_MESSAGE_BYTES, InvalidTokenError, SaslError, check_length
 from kafka_shim.security.sasl.scram import Credentials
 from kafka_shim.security.sasl.tokens import (
@@ -227,7 +227,7 @@ def test_a_bad_document_leaves_the_keys_as_they_were(
             assert (await tokens.validate(known))[0] == "carol"
             clock.advance(RETRY_MS)
             if not document:
-                monkeypatch.setattr(tokens_module, "LONGEST_FETCH_SECONDS", 0.2)
+                monkeypatch.setattr(key_endpoint, "LONGEST_FETCH_SECONDS", 0.2)
             with pytest.raises(InvalidTokenError):
                 await tokens.validate(unknown)
             assert (await tokens.validate(known))[0] == "carol"

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import ssl
 import threading
 from collections.abc import Iterator
@@ -19,14 +20,16 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from kafka_shim.client_tokens import token_source
 from kafka_shim.clock import VirtualClock
 from kafka_shim.config import BrokerConfig, ConfigError, ListenerOptions
+from kafka_shim.embedded import Broker
 from kafka_shim.embedded_security import unsecured_token
+from kafka_shim.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kafka_shim.security.sasl.jaas import parse_jaas
 from kafka_shim.security.sasl.mechanism import InvalidTokenError
 from kafka_shim.security.sasl.oauthbearer import VALIDATOR, OAuthBearer, maker
 from kafka_shim.security.sasl.tokens import ALLOWED_URLS
 from kafka_shim.security.tls.authority import CertificateAuthority
-from kafka_shim.tests.security.sasl_client import OAUTH_MODULE
-from kafka_shim.wire_client import WireClientError
+from kafka_shim.tests.security.sasl_client import OAUTH_MODULE, handshake, listener_options
+from kafka_shim.wire_client import Connection, WireClientError
 
 KEY = ec.generate_private_key(ec.SECP256R1())
 
@@ -156,3 +159,63 @@ def test_a_store_of_the_login_module_that_cannot_be_read_stops_the_start(
     for call in (lambda url: read_keys(url, login, monkeypatch), lambda url: fetch_token(url, login)):
         with pytest.raises(ConfigError, match=r"^sasl\.jaas\.config, ssl\.truststore\.location: cannot read"):
             call("https://127.0.0.1:1/path")
+
+
+def test_keys_are_not_read_from_a_url_of_another_scheme(monkeypatch: pytest.MonkeyPatch, caplog):
+    """Java follows a redirection within `https:` and within `http:` alone: what another one names is not asked."""
+    asked = []
+
+    class Redirects(Endpoint):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            if self.path == "/keys":
+                super().do_GET()
+                return
+            self.send_response(302)
+            self.send_header("Location", elsewhere if self.path == "/elsewhere" else "/keys")
+            self.end_headers()
+
+    with HTTPServer(("127.0.0.1", 0), Redirects) as server, socket.create_server(("127.0.0.1", 0)) as other:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        elsewhere = f"https://127.0.0.1:{other.getsockname()[1]}/keys"
+        try:
+            assert read_keys(f"http://127.0.0.1:{server.server_port}/moved", "", monkeypatch) == "carol"
+            assert asked == ["/moved", "/keys"]
+            with pytest.raises(InvalidTokenError, match="no key of"):
+                read_keys(f"http://127.0.0.1:{server.server_port}/elsewhere", "", monkeypatch)
+            assert "302" in caplog.text
+            other.setblocking(False)
+            with pytest.raises(BlockingIOError):
+                other.accept()
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_a_stop_does_not_wait_for_keys(monkeypatch: pytest.MonkeyPatch):
+    """Nor for the login that waits for them."""
+    monkeypatch.setattr("kafka_shim.security.sasl.key_endpoint.FETCH_SECONDS", 600)
+    monkeypatch.setattr("kafka_shim.server.DRAIN_SECONDS", 600)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/keys"
+        monkeypatch.setenv("KAFKA_OPTS", f"-D{ALLOWED_URLS}={url}")
+        options = {
+            **listener_options("SASL_PLAINTEXT", OAUTHBEARER=f"{OAUTH_MODULE} required;"),
+            "listener.name.sasl_plaintext.oauthbearer.sasl.server.callback.handler.class": VALIDATOR,
+            "sasl.oauthbearer.jwks.endpoint.url": url,
+        }
+        broker = Broker(listen="SASL_PLAINTEXT://127.0.0.1:0", **options).start()
+        stopping = threading.Thread(target=broker.stop)
+        try:
+            with Connection(broker.bootstrap_servers, timeout_s=60) as client:
+                handshake(client, "OAUTHBEARER")
+                token = jwt.encode({"sub": "carol"}, KEY, "ES256", headers={"kid": "0"})
+                client.send(SaslAuthenticateRequest(auth_bytes=f"n,,\x01auth=Bearer {token}\x01\x01".encode()), 2)
+                asked, _ = silent.accept()
+                stopping.start()
+                stopping.join(60)
+                assert not stopping.is_alive()
+        finally:
+            asked.close()
+            stopping.join()
