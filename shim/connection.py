@@ -116,7 +116,14 @@ class Connection(ResponseSender):
             return
         self._must_log_in = True
         session.authenticator = authenticator = Authenticator(security, context, broker.clock)
-        authenticator.on_complete = self._authenticated
+        authenticator.on_begin, authenticator.on_complete = self._limit_login, self._authenticated
+        self._limit_login()
+
+    def _limit_login(self) -> None:
+        """From the handshake to the end of a login, the first one or another, frames have at most
+        `sasl.server.max.receive.size`."""
+        authenticator = self.session.authenticator
+        assert authenticator is not None
         self._max_frame_bytes = min(self._max_frame_bytes, authenticator.max_receive_bytes)
 
     def _authenticated(self, principal: str) -> None:

@@ -209,8 +209,10 @@ class FrameReceiver(FrameEnd, asyncio.BufferedProtocol):
         speaks = foreign_protocol(bytes(data[at : at + LENGTH_BYTES]))
         if speaks is not None:
             return f"the client speaks {speaks}, this listener is {self._listener.security_protocol}"
-        limit = "sasl.server.max.receive.size" if self._registry.awaits_login(self) else "socket.request.max.bytes"
-        return f"frame of {_read_length(data, at)[0]} bytes, {limit} is {self._max_frame_bytes}"
+        most = self._max_frame_bytes  # lower than for others until the end of a login
+        is_of_all = most == self._dispatcher.broker.config.socket_request_max_bytes
+        limit = "socket.request.max.bytes" if is_of_all else "sasl.server.max.receive.size"
+        return f"frame of {_read_length(data, at)[0]} bytes, {limit} is {most}"
 
     def _take(self, size_bytes: int) -> memoryview:
         return uncounted(size_bytes) if self._is_uncounted else self._memory.take(size_bytes)

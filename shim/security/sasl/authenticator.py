@@ -57,6 +57,7 @@ class Authenticator:
         "expires_at_ms",
         "is_refused",
         "mechanism_name",
+        "on_begin",
         "on_complete",
         "principal",
         "state",
@@ -70,7 +71,8 @@ class Authenticator:
         self._security = security
         self._context = context
         self._clock = clock
-        # Called with the principal after each successful exchange.
+        # Called when a client begins to authenticate again, and with the principal after each successful exchange.
+        self.on_begin: Callable[[], None] = _nothing
         self.on_complete: Callable[[str], None] = _ignore
         # The current exchange, or the one that made the session.
         self.state = State.INITIAL
@@ -90,7 +92,7 @@ class Authenticator:
 
     def forget_connection(self) -> None:
         """The connection is closed. It has this authenticator: a cycle would wait for the garbage collector."""
-        self.on_complete = _ignore
+        self.on_begin, self.on_complete = _nothing, _ignore
 
     # --- the gate
 
@@ -113,9 +115,7 @@ class Authenticator:
             if expires_at_ms is None:
                 return True
             now_ms = self._clock.monotonic_ms()
-            if api_key == SASL_HANDSHAKE:
-                self._begin_again(now_ms)
-            elif now_ms > expires_at_ms:
+            if (api_key != SASL_HANDSHAKE or not self._begin_again(now_ms)) and now_ms > expires_at_ms:
                 who = printable(str(self.principal), MAX_NAME)
                 raise DisconnectError(f"the session of {who} has expired and its client did not authenticate again")
             return True
@@ -140,11 +140,15 @@ class Authenticator:
         if self.state is State.INITIAL:
             self.state = State.HANDSHAKE
 
-    def _begin_again(self, now_ms: float) -> None:
+    def _begin_again(self, now_ms: float) -> bool:
+        """Return whether the handshake begins another login, and is not one that comes too soon."""
         last_ms = self._handshake_at_ms
-        if last_ms is None or now_ms - last_ms >= MIN_REAUTH_INTERVAL_MS:
-            self._handshake_at_ms = now_ms
-            self.state = State.HANDSHAKE
+        if last_ms is not None and now_ms - last_ms < MIN_REAUTH_INTERVAL_MS:
+            return False
+        self._handshake_at_ms = now_ms
+        self.state = State.HANDSHAKE
+        self.on_begin()
+        return True
 
     # --- the exchange
 
@@ -285,6 +289,10 @@ class Authenticator:
         with_what = f" with {self.mechanism_name}" if self.mechanism_name else ""
         shown = printable(reason, MAX_REASON)
         self._security.failures.write("%s failed to authenticate%s: %s%s", self._who, with_what, shown, stack)
+
+
+def _nothing() -> None:
+    """Before a connection is interested."""
 
 
 def _ignore(principal: str) -> None:

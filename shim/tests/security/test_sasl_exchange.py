@@ -28,7 +28,7 @@ from kafka_shim.protocol.messages.incremental_alter_configs_request import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from kafka_shim.protocol.messages.metadata_request import MetadataRequest
+from kafka_shim.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kafka_shim.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kafka_shim.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
 from kafka_shim.security.sasl.authenticator import State
@@ -293,6 +293,26 @@ def test_the_limit_before_authentication_is_an_option():
         assert closed(client)
 
 
+@pytest.mark.option("sasl.server.max.receive.size")
+def test_the_limit_holds_for_a_client_that_authenticates_again_until_it_has(caplog: pytest.LogCaptureFixture):
+    options = OPTIONS | {
+        "listener.name.sasl_plaintext.plain.connections.max.reauth.ms": "10000",
+        "sasl.server.max.receive.size": "1000",
+    }
+    large = MetadataRequest(topics=[MetadataRequestTopic(name="t" * 200)] * 6)
+    with Broker(listen=LISTENERS, clock="virtual", **options) as broker, Connection(sasl_address(broker)) as client:
+        log_in_plain(client, "alice", "alice-secret")
+        assert client.request(large, 8).brokers
+        handshake(client, "PLAIN")
+        assert send_token(client, plain_token("alice", "alice-secret")).error_code == 0
+        assert client.request(large, 8).brokers
+        broker.clock.advance("2s")
+        handshake(client, "PLAIN")
+        client.send_bytes((1001).to_bytes(4) + bytes(100))
+        assert closed(client)
+    assert "frame of 1001 bytes, sasl.server.max.receive.size is 1000" in caplog.text
+
+
 # --- time
 
 
@@ -345,6 +365,18 @@ def test_a_change_of_mechanism_does_not_prolong_a_session():
         broker.clock.advance("11s")
         assert handshake(client, "SCRAM-SHA-256").error_code == 0
         client.send(MetadataRequest(topics=[]), 12)
+        assert closed(client)
+
+
+def test_a_handshake_that_comes_too_soon_does_not_outlive_the_session():
+    """Kafka lets a client authenticate again once in a second. Another handshake is an ordinary request."""
+    options = OPTIONS | {"listener.name.sasl_plaintext.plain.connections.max.reauth.ms": "500"}
+    with Broker(listen=LISTENERS, clock="virtual", **options) as broker, Connection(sasl_address(broker)) as client:
+        for _ in range(2):
+            log_in_plain(client, "alice", "alice-secret")
+        assert handshake(client, "PLAIN").error_code == ErrorCode.ILLEGAL_SASL_STATE
+        broker.clock.advance("700ms")
+        client.send(SaslHandshakeRequest(mechanism="PLAIN"), 1)
         assert closed(client)
 
 
