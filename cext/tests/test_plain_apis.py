@@ -1,6 +1,6 @@
 """What is served from frame to frame reads no byte beyond its frame, whatever is in it. What it answers is compared
-with the handlers in shim/tests/api/test_plain_produce.py, and in shim/tests/group/test_plain_heartbeats.py,
-test_plain_joins.py, test_plain_waits.py and test_plain_commit_frames.py."""
+with the handlers in shim/tests/api/test_plain_produce.py and test_plain_versions.py, and in
+shim/tests/group/test_plain_heartbeats.py, test_plain_joins.py, test_plain_waits.py and test_plain_commit_frames.py."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from kafka_shim.cext.plain_heartbeats import PlainConsumerHeartbeat, PlainHeartb
 from kafka_shim.cext.plain_joins import PlainJoin
 from kafka_shim.cext.plain_produce import PlainProduce
 from kafka_shim.cext.plain_syncs import PlainSync
+from kafka_shim.cext.plain_versions import PlainVersions
 from kafka_shim.cext.request_end import ApiEnd, DelayedEnd, DispatcherEnd
 from kafka_shim.cext.tests import oracle
 from kafka_shim.cext.tests.exact import exact
@@ -28,7 +29,7 @@ from kafka_shim.protocol.messages.offset_commit_request import OffsetCommitReque
 from kafka_shim.protocol.messages.produce_request import PartitionProduceData, TopicProduceData
 
 BATCH = oracle.write_batch(oracle.write_record(0, 0, b"key", b"value"), 1)
-FIRST_FLEXIBLE = {0: 9, 8: 8, 11: 6, 12: 4, 14: 4, 68: 0}
+FIRST_FLEXIBLE = {0: 9, 8: 8, 11: 6, 12: 4, 14: 4, 18: 3, 68: 0}
 TOPIC_ID = bytes(range(16))
 HEADER_BYTES = 8
 
@@ -98,12 +99,17 @@ def dispatcher(seen: Counter[str]) -> Dispatcher:
         log.segments, log.producers = [], ProducersEnd()
         return SimpleNamespace(is_current=True), log, [], 4096
 
+    def frame_of(*arguments: Any) -> bytes:
+        seen["stays"] += 1
+        return bytes(12)
+
     shorts = {
         8: PlainCommit(SimpleNamespace(append=None), 5, prepare, left),
         0: PlainProduce(SimpleNamespace(append=None), frozenset(["__other"]), 5, left),
         11: PlainJoin(DelayedEnd, left, left),
         12: PlainHeartbeat(stays),
         14: PlainSync(DelayedEnd, left),
+        18: PlainVersions(frame_of),
         68: PlainConsumerHeartbeat(stays),
     }
     table = {}
@@ -156,6 +162,9 @@ def requests() -> list[tuple[bytes, int]]:
     for version in range(5):
         message = heartbeat(group_id="group", generation_id=3, member_id="member")
         found.append((encode_request_frame(message, version, 1, "c")[4:], 12))
+    for version in range(5):
+        message = request_class(18)(client_software_name="a-b", client_software_version="4.3.1")
+        found.append((encode_request_frame(message, version, 1, "c")[4:], 18))
     for version in range(2):
         message = consumer(group_id="group", member_id="member", member_epoch=3, topic_partitions=None)
         found.append((encode_request_frame(message, version, 1, "c")[4:], 68))
@@ -165,7 +174,7 @@ def requests() -> list[tuple[bytes, int]]:
 def ask(asked: Dispatcher, frame: bytes) -> Any:
     with exact(frame) as buffer:
         try:
-            session = SimpleNamespace(authenticator=None, peer_host="127.0.0.1")
+            session = SimpleNamespace(authenticator=None, listener=None, peer_host="127.0.0.1")
             return asked.handle(session, memoryview(buffer))
         except NotServedError:
             return None

@@ -13,6 +13,8 @@ from __future__ import annotations
 from functools import cache
 
 from kafka_shim.api import APIS, TABLE, TELEMETRY
+from kafka_shim.cext.messages import encode_response_frame
+from kafka_shim.cext.plain_versions import PlainVersions
 from kafka_shim.errors import ErrorCode
 from kafka_shim.metadata.features import KRAFT_VERSION
 from kafka_shim.protocol.messages.api_versions_request import ApiVersionsRequest
@@ -26,12 +28,18 @@ from kafka_shim.protocol.messages.api_versions_response import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
     from kafka_shim.api import Api
+    from kafka_shim.broker import Broker
     from kafka_shim.context import Context
+    from kafka_shim.session import Listener
 
 KEY, MIN, MAX = 18, 0, 4
 REQUEST, RESPONSE = ApiVersionsRequest, ApiVersionsResponse
+
+# The frame of the latest answer of each version, after what it was made from. Brokers of one process share it.
+_kept: dict[int, tuple[tuple[Any, ...], bytes]] = {}
 
 
 def _ranges(apis: Iterable[Api], *, unstable: bool) -> list[ApiVersion]:
@@ -58,11 +66,10 @@ def _broker_ranges(unstable: bool, telemetry: bool) -> list[ApiVersion]:
     return _ranges((api for api in APIS if telemetry or api.key not in TELEMETRY), unstable=unstable)
 
 
-def _ranges_of(context: Context) -> list[ApiVersion]:
+def _ranges_of(broker: Broker, listener: Listener) -> list[ApiVersion]:
     """Telemetry is shown only if there is a receiver for what clients push."""
-    if context.listener.is_controller:
+    if listener.is_controller:
         return _controller_ranges()
-    broker = context.broker
     telemetry = broker.client_metrics is not None and bool(broker.client_metrics.receivers)
     return _broker_ranges(broker.config.unstable_api_versions_enable, telemetry)
 
@@ -77,13 +84,17 @@ def handle(context: Context, request: ApiVersionsRequest) -> ApiVersionsResponse
         context.session.client_software_version = software
     if context.session.authenticator is not None:
         context.session.authenticator.versions_answered()
-    metadata = context.broker.metadata
+    return _response(context.broker, context.listener, version)
+
+
+def _response(broker: Broker, listener: Listener, version: int) -> ApiVersionsResponse:
+    metadata = broker.metadata
     image = metadata.image
     finalised = dict(image.features)
     if metadata.kraft_version > 0:
         finalised[KRAFT_VERSION] = metadata.kraft_version
     return ApiVersionsResponse(
-        api_keys=_ranges_of(context),
+        api_keys=_ranges_of(broker, listener),
         supported_features=[
             SupportedFeatureKey(name=feature, min_version=lowest, max_version=highest)
             for feature, (lowest, highest) in metadata.supported.items()
@@ -95,6 +106,23 @@ def handle(context: Context, request: ApiVersionsRequest) -> ApiVersionsResponse
             for feature, level in finalised.items()
         ],
     )
+
+
+def _frame_of(broker: Broker, listener: Listener, version: int) -> bytes:
+    """Returns the frame of the answer, made anew if the one that is kept was made from anything else."""
+    metadata = broker.metadata
+    image = metadata.image
+    ranges = _ranges_of(broker, listener)
+    facts = image.last_offset, metadata.kraft_version, ranges, metadata.supported, image.features
+    kept = _kept.get(version)
+    if kept is None or kept[0] != facts:
+        frame = b"".join(encode_response_frame(0, _response(broker, listener, version), version))
+        # The image changes its features in place.
+        kept = _kept[version] = (*facts[:-1], dict(image.features)), frame
+    return kept[1]
+
+
+PLAIN = PlainVersions(_frame_of)
 
 
 def unsupported() -> ApiVersionsResponse:

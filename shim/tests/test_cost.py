@@ -45,7 +45,7 @@ MOST = {
     "transaction of 20 partitions without offsets": 2_140,
     "transaction of 1,000 records": 2_140,
     "transaction of 1,000 records, 20 partitions": 2_140,
-    "connect, ApiVersions, close": 1_735,
+    "connect, ApiVersions, close": 1_416,
     "small produce in a crowd": 30,
 }
 # How much more the CPU may execute than docs/instructions.json says.

@@ -1,0 +1,15 @@
+"""The short way of ApiVersions, the first request of every connection: its answer is the same for all clients until the
+metadata change. Without SASL, whose exchange knows of the request.
+
+`shim/tests/api/test_plain_versions.py` compares the answers with those of the handler.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from kafka_shim.cext.plain_api import PlainApi
+
+class PlainVersions(PlainApi):
+    """`frame_of(broker, listener, version)` returns the whole frame of the answer, with any correlation id."""
+
+    def __init__(self, frame_of: Callable[[Any, Any, int], bytes]) -> None: ...
