@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kafka_shim.quota.entities import candidates, measured_as
+from kafka_shim.quota.entities import candidates, measured_as, otherwise_of
+from kafka_shim.quota.rate import UNLIMITED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,8 +25,9 @@ MOST_ID_CHARACTERS = 256
 
 
 class ClientQuotaManager:
-    """One resource: bytes produced, bytes fetched, time of request threads, or mutations of partitions. A client
-    without a quota is not measured. Event-loop thread only.
+    """One resource: bytes produced, bytes fetched, time of request threads, or mutations of partitions. While anybody
+    has a quota, all clients are measured: what a client used counts against the quota that it is given. Event-loop
+    thread only.
 
     `meter` is the way to measure: `Rate`, or `TokenBucket` for mutations. `window_count` windows of `window_s` seconds
     are measured.
@@ -39,6 +41,7 @@ class ClientQuotaManager:
         self._window_s = window_s
         # --- changes with the quotas
         self._bounds: dict[Entity, float] = {}
+        self._otherwise = otherwise_of(self._bounds)
         self._meters: dict[Entity, Meter] = {}
         self._look_at = LOOK_EVERY
 
@@ -50,12 +53,10 @@ class ClientQuotaManager:
     def set_quotas(self, bounds: Mapping[Entity, float]) -> None:
         """Replace all quotas, per second. What was used until now counts against the new ones."""
         self._bounds = dict(bounds)
-        for measured, meter in list(self._meters.items()):
+        self._otherwise = otherwise_of(self._bounds)
+        for measured, meter in self._meters.items():
             bound = self._bound(measured)
-            if bound is None:
-                del self._meters[measured]
-            else:
-                meter.bound = bound
+            meter.bound = UNLIMITED if bound is None else bound
 
     def record(self, user: str, client_id: str, value: float) -> int:
         """Count a value that was used, or is negative to take it back. Returns for how many milliseconds the client is
@@ -70,18 +71,20 @@ class ClientQuotaManager:
     def most_in_window(self, user: str, client_id: str) -> float | None:
         """Returns the most that can be used at once and is not throttled for sure, or None without a quota. A fetch
         returns no more, because it would never be answered (ClientQuotaManager.maxValueInQuotaWindow)."""
-        bound = self._bound(measured_as(self._bounds, user, client_id))
+        bound = self._bound(measured_as(self._bounds, self._otherwise, user, client_id))
         return None if bound is None else bound * (self._window_count - 1) * self._window_s
 
     def meter(self, user: str, client_id: str) -> Meter | None:
-        """Returns what measures this client, or None without a quota."""
-        measured = measured_as(self._bounds, user, client_id)
+        """Returns what measures this client, or None where nobody has a quota."""
+        if not self._bounds:
+            return None
+        measured = measured_as(self._bounds, self._otherwise, user, client_id)
         meter = self._meters.get(measured)
         if meter is not None:
             return meter
         bound = self._bound(measured)
         if bound is None:
-            return None
+            bound = UNLIMITED
         if len(measured[1] or "") > MOST_ID_CHARACTERS and measured not in self._bounds:
             return self._meter_of((measured[0], (measured[1] or "")[:MOST_ID_CHARACTERS]), bound)
         return self._meter_of(measured, bound)

@@ -5,7 +5,7 @@ A connection over the quota is held without being served, then closed, so that i
 
 from __future__ import annotations
 
-from kafka_shim.quota.rate import Rate
+from kafka_shim.quota.rate import UNLIMITED, Rate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,12 +31,9 @@ class ConnectionQuotas:
     def set_quotas(self, bounds: Mapping[str | None, float]) -> None:
         """Replace all quotas, in connections per second."""
         self._bounds = dict(bounds)
-        for address, meter in list(self._meters.items()):
-            bound = self._bounds.get(address, self._bounds.get(None))
-            if bound is None:
-                del self._meters[address]
-            else:
-                meter.bound = bound
+        for address, meter in self._meters.items():
+            # What counts an address without a quota is kept: the next quota counts its connections, too.
+            meter.bound = self._bounds.get(address, self._bounds.get(None, UNLIMITED))
 
     def hold_ms(self, address: str) -> int:
         """Count a connection. Returns for how many milliseconds it is held before it is closed, at most one window; 0

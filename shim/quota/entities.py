@@ -23,9 +23,17 @@ def entity_of(parts: Iterable[tuple[str, str | None]]) -> Entity:
     return names.get(USER, ABSENT), names.get(CLIENT_ID, ABSENT)
 
 
-def measured_as(entities: Collection[Entity], user: str, client_id: str) -> Entity:
+def otherwise_of(entities: Collection[Entity]) -> tuple[bool, bool]:
+    """Returns whether the usage of clients for which no entity has a quota is counted for the user, and for the client
+    id: as that of others where all quotas are of one kind, else for the client id."""
+    kinds = {(user != ABSENT, client_id != ABSENT) for user, client_id in entities}
+    return kinds.pop() if len(kinds) == 1 else (False, True)
+
+
+def measured_as(entities: Collection[Entity], otherwise: tuple[bool, bool], user: str, client_id: str) -> Entity:
     """Returns what the usage of this client is counted for: the most specific entity that has a quota decides whether
-    its usage is counted for the user, the client id or both (DefaultQuotaCallback.quotaMetricTags)."""
+    its usage is counted for the user, the client id or both (DefaultQuotaCallback.quotaMetricTags). `otherwise`: what
+    `otherwise_of` returned."""
     for entity in (
         (user, client_id),
         (user, DEFAULT),
@@ -36,7 +44,8 @@ def measured_as(entities: Collection[Entity], user: str, client_id: str) -> Enti
     ):
         if entity in entities:
             return user, ABSENT if entity[1] == ABSENT else client_id
-    return ABSENT, client_id
+    of_user, of_client_id = otherwise
+    return user if of_user else ABSENT, client_id if of_client_id else ABSENT
 
 
 def candidates(measured: Entity) -> tuple[Entity, ...]:

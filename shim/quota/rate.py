@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from math import floor, inf, isnan
 
+# The bound of who has no quota (Java's Long.MAX_VALUE).
+UNLIMITED = float(2**63 - 1)
 # Throttle times are int32 in Kafka's responses.
 MAX_THROTTLE_MS = 0x7FFFFFFF
 

@@ -122,6 +122,22 @@ def test_produce_over_quota_is_served_then_its_connection_is_muted(broker: Broke
     answered_after(broker, client, told.throttle_time_ms)
 
 
+def test_what_was_used_counts_against_a_quota_that_comes_again(broker: Broker, client: Connection):
+    """As in Apache Kafka, where who takes a quota away and sets another one gives nobody a fresh window."""
+    make_topic(client, "t")
+
+    def produced(size_bytes: int) -> int:
+        with Connection(broker.bootstrap_servers, timeout_s=60, client_id="c") as producer:
+            return producer.request(produce_request("t", 0, batch(b"x" * size_bytes)), 9).throttle_time_ms
+
+    alter(client, entry({"client-id": "c"}, producer_byte_rate=1000))
+    assert 9000 < produced(19_000) < 10_000
+    alter(client, entry({"client-id": "c"}, producer_byte_rate=None))
+    assert produced(10) == 0
+    alter(client, entry({"client-id": "c"}, producer_byte_rate=1000))
+    assert 9000 < produced(10) < 10_000
+
+
 def test_produce_without_answer_is_counted_and_mutes(broker: Broker, client: Connection):
     make_topic(client, "t")
     alter(client, entry(ANONYMOUS, producer_byte_rate=1000))
@@ -270,6 +286,8 @@ def test_quota_of_an_address_precedes_that_of_all():
     assert not any(quotas.hold_ms("10.0.0.1") for _ in range(100))
     quotas.set_quotas({})
     assert quotas.hold_ms("10.0.0.2") == 0
+    quotas.set_quotas({None: 1})
+    assert quotas.hold_ms("10.0.0.2") > 0  # as in Kafka, its connections were not forgotten
 
 
 @pytest.mark.option("connections.max.idle.ms")

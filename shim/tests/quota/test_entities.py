@@ -6,8 +6,8 @@ import pytest
 
 from kafka_shim.clock import VirtualClock
 from kafka_shim.quota.client_quota_manager import LOOK_EVERY, MOST_METERS, ClientQuotaManager
-from kafka_shim.quota.entities import ABSENT, DEFAULT, candidates, entity_of, measured_as
-from kafka_shim.quota.rate import Rate
+from kafka_shim.quota.entities import ABSENT, DEFAULT, candidates, entity_of, measured_as, otherwise_of
+from kafka_shim.quota.rate import Rate, TokenBucket
 
 # From the most specific on.
 ORDER = [
@@ -56,6 +56,46 @@ def test_new_quota_counts_what_was_used_before():
     assert manager.record("u", "c", 0) == 10_000
 
 
+def test_a_quota_that_was_taken_away_counts_what_was_used_when_it_comes_again():
+    manager = ClientQuotaManager(VirtualClock(), Rate, 11, 1)
+    manager.set_quotas({(ABSENT, "c"): 100.0})
+    assert manager.record("u", "c", 2000) == 10_000
+    manager.set_quotas({})
+    assert manager.record("u", "c", 5000) == 0  # not measured, as nobody has a quota
+    manager.set_quotas({(ABSENT, "c"): 100.0})
+    assert manager.record("u", "c", 0) == 10_000
+
+
+@pytest.mark.parametrize(
+    ("others", "own", "measured"),
+    [
+        ([(ABSENT, "o")], (ABSENT, "c"), (ABSENT, "c")),
+        ([("o", ABSENT)], ("u", ABSENT), ("u", ABSENT)),
+        ([("o", "o")], ("u", "c"), ("u", "c")),
+        ([("o", "o"), ("o", ABSENT)], (ABSENT, "c"), (ABSENT, "c")),
+    ],
+)
+def test_a_first_quota_counts_what_was_used_while_others_had_one(others, own, measured):
+    """By the one kind that all quotas have, else by the client id (ClientQuotaManager.quotaTypesEnabled)."""
+    manager = ClientQuotaManager(VirtualClock(), Rate, 11, 1)
+    quotas = dict.fromkeys(others, 1.0)
+    manager.set_quotas(quotas)
+    assert manager.record("u", "c", 2000) == 0
+    assert manager.most_in_window("u", "c") is None
+    assert list(manager._meters) == [measured]
+    manager.set_quotas(quotas | {own: 100.0})
+    assert manager.record("u", "c", 0) == 10_000
+
+
+def test_mutations_without_a_quota_leave_the_bucket_full():
+    manager = ClientQuotaManager(VirtualClock(), TokenBucket, 11, 1)
+    manager.set_quotas({("o", ABSENT): 1.0})
+    assert manager.record("u", "c", 1_000_000) == 0
+    manager.set_quotas({("o", ABSENT): 1.0, ("u", ABSENT): 1.0})
+    assert manager.record("u", "c", 11) == 0
+    assert manager.record("u", "c", 1) == 1000
+
+
 def test_without_a_quota_nothing_is_measured():
     manager = ClientQuotaManager(VirtualClock(), Rate, 11, 1)
     manager.set_quotas({("u", ABSENT): 1.0})
@@ -79,7 +119,7 @@ def test_clients_that_change_their_id_are_forgotten():
 def test_stored_entity_is_read_whatever_the_order_of_its_parts():
     assert entity_of([("user", "u"), ("client-id", None)]) == ("u", DEFAULT)
     assert entity_of([("client-id", "c")]) == (ABSENT, "c")
-    assert measured_as([], "u", "c") == (ABSENT, "c")
+    assert measured_as([], otherwise_of([]), "u", "c") == (ABSENT, "c")
     assert candidates((ABSENT, "c")) == ((ABSENT, "c"), (ABSENT, DEFAULT))
 
 
