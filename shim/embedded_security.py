@@ -164,7 +164,7 @@ def unsecured_token(name: str) -> str:
 
 
 def _kafka_python_tokens(name: str) -> Any:
-    from kafka.net.sasl.oauth import AbstractTokenProvider  # type: ignore[import-untyped]
+    from kafka.net.sasl.oauth import AbstractTokenProvider
 
     class Tokens(AbstractTokenProvider):  # type: ignore[misc]
         def token(self) -> str:
@@ -174,7 +174,7 @@ def _kafka_python_tokens(name: str) -> Any:
 
 
 def _aiokafka_tokens(name: str) -> Any:
-    from aiokafka.abc import AbstractTokenProvider  # type: ignore[import-untyped]
+    from aiokafka.abc import AbstractTokenProvider
 
     class Tokens(AbstractTokenProvider):  # type: ignore[misc]
         async def token(self) -> str:

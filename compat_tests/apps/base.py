@@ -5,10 +5,6 @@ from __future__ import annotations
 import contextlib
 import time
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
 TIMEOUT_S = 30
 
 
@@ -76,13 +72,17 @@ class App:
         self._made: list[Producer | Reader] = []
 
     def producer(self, transactional_id: str, *, timeout_ms: int = 60_000, codec: str = "none") -> Producer:
-        return self._keep(self._producer(transactional_id, timeout_ms, codec))
+        made = self._producer(transactional_id, timeout_ms, codec)
+        self._made.append(made)
+        return made
 
     def reader(self, topic: str, *, group: str | None = None, committed: bool = True) -> Reader:
         """Returns a consumer. With `group` it is a member that subscribes to the topic; otherwise it reads partition 0
         from the beginning.
         """
-        return self._keep(self._reader(topic, group, committed))
+        made = self._reader(topic, group, committed)
+        self._made.append(made)
+        return made
 
     def committed(self, group: str, topic: str) -> int | None:
         """Returns the group's stable committed offset of partition 0."""
@@ -101,10 +101,6 @@ class App:
 
     def _reader(self, topic: str, group: str | None, committed: bool) -> Reader:
         raise NotImplementedError
-
-    def _keep(self, made: Any) -> Any:
-        self._made.append(made)
-        return made
 
     def drop(self, made: Producer | Reader) -> None:
         """Closes one client early."""

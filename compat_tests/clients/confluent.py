@@ -12,6 +12,7 @@ from kafka_shim.compat.clients.base import MAX_REQUEST_BYTES, Client, Message
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
 
 class Confluent(Client):
@@ -68,7 +69,7 @@ class Confluent(Client):
                     if record.error() is not None:
                         raise RuntimeError(str(record.error()))
                     kind_and_time = record.timestamp()
-                    headers = tuple(record.headers() or ())
+                    headers: tuple[Any, ...] = tuple(record.headers() or ())
                     found.append(
                         Message(record.value(), record.key(), record.partition() or 0, kind_and_time[1], headers)
                     )

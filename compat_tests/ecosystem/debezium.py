@@ -86,7 +86,7 @@ def changes(bootstrap: str) -> list[tuple[int, dict[str, Any] | None]]:
     if TOPIC not in plain.topics(bootstrap):
         return []
     return [
-        (json.loads(message.key() or b"")["id"], json.loads(message.value()) if message.value() else None)
+        (json.loads(message.key() or b"")["id"], json.loads(value) if (value := message.value()) else None)
         for message in plain.read(bootstrap, TOPIC)
     ]
 

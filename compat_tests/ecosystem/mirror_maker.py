@@ -95,7 +95,7 @@ class MirrorMaker(Part):
     @staticmethod
     def _findings(a: str, b: str, each: int) -> list[str]:
         pairs = [
-            sorted((message.partition(), message.offset(), message.value()) for message in plain.read(server, topic))
+            sorted((one.partition(), one.offset() or 0, one.value()) for one in plain.read(server, topic))
             for server, topic in ((a, TOPIC), (b, MIRRORED))
         ]
         # With transactions the markers on the other broker take offsets.

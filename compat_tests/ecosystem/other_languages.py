@@ -91,7 +91,7 @@ class NodeClient(BuiltClient):
     package: str
     place = "client.mjs"
     runner = ("node",)
-    steps = (("npm", "install", "--silent", "--no-audit", "--no-fund"),)
+    steps: tuple[tuple[str, ...], ...] = (("npm", "install", "--silent", "--no-audit", "--no-fund"),)
 
     def manifest(self) -> tuple[str, str]:
         return "package.json", f'{{"private": true, "dependencies": {{"{self.package}": "{self.version}"}}}}\n'

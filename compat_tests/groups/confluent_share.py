@@ -13,7 +13,7 @@ def main(mode: str, bootstrap: str, group: str, topic: str) -> None:
     consumer.subscribe([topic])
     while True:
         for message in consumer.poll(0.2):
-            value = message.value().decode()
+            value = (message.value() or b"").decode()
             print("record", message.topic(), message.partition(), message.offset(), -1, value, flush=True)
 
 

@@ -74,6 +74,7 @@ def stable(script: Script, name: str) -> tuple[str, Any]:
 @conversation
 def refused_joins(script: Script) -> None:
     group = script.group("refused")
+    changes: dict[str, Any]
     for changes in (
         {"group_id": ""},
         {"session_timeout_ms": 100},
@@ -129,6 +130,7 @@ def one_member_through_its_life(script: Script) -> None:
 @conversation
 def strangers_and_old_generations(script: Script) -> None:
     group, joined = stable(script, "strangers")
+    changes: dict[str, Any]
     for changes in (
         {"member_id": "stranger"},
         {"generation_id": 7},
@@ -137,7 +139,7 @@ def strangers_and_old_generations(script: Script) -> None:
         {"group_id": "no such group"},
         {"group_id": ""},
     ):
-        beat(script, changes.get("group_id", group), joined, **changes)
+        beat(script, group, joined, **changes)
         script.ask("SyncGroup", 5, **{**sync_fields(group, joined), **changes})
     script.ask("SyncGroup", 5, **sync_fields(group, joined, protocol_name="sticky"))
     script.ask("SyncGroup", 5, **sync_fields(group, joined, protocol_type="connect"))
@@ -213,7 +215,7 @@ def the_protocol_is_voted_for(script: Script) -> None:
 @conversation
 def static_members_come_back(script: Script) -> None:
     group = script.group("static")
-    mine = {"group_instance_id": "one"}
+    mine: dict[str, Any] = {"group_instance_id": "one"}
     first = script.ask("JoinGroup", 9, **join_fields(group, **mine))
     script.ask("SyncGroup", 5, **sync_fields(group, first, {first.member_id: b"kept"}, **mine))
     back = script.ask("JoinGroup", 9, **join_fields(group, **mine))
@@ -353,7 +355,7 @@ def delete_fields(group: str, topic: str, *partitions: int) -> dict[str, Any]:
 def offsets_of_a_group(script: Script) -> None:
     topic, other = script.topic("t-of-group", 2), script.topic("other-of-group")
     group = script.group("of-group")
-    mine = {"protocols": protocols("range", metadata=subscription(topic))}
+    mine: dict[str, Any] = {"protocols": protocols("range", metadata=subscription(topic))}
     joined = first_member(script, group, **mine)
     script.ask("SyncGroup", 5, **sync_fields(group, joined, {joined.member_id: b""}))
     script.ask("OffsetCommit", 9, **commit_fields(group, joined, topic))
@@ -571,7 +573,7 @@ def _ask_a_consumer_group(script: Script, group: str, topic: str, epoch: int, is
     script.ask("LeaveGroup", 5, group_id=group, members=[{"member_id": "stranger"}])
     script.ask("DescribeGroups", 6, groups=[group])
     if not is_empty:  # there a classic group comes in place of this one
-        mine = {"protocols": protocols("range", metadata=subscription(topic))}
+        mine: dict[str, Any] = {"protocols": protocols("range", metadata=subscription(topic))}
         script.ask("JoinGroup", 9, **join_fields(group, **mine))
         script.ask("JoinGroup", 9, **join_fields(group, protocol_type=""))
         script.ask("JoinGroup", 9, **join_fields(group, "stranger", group_instance_id="i", **mine))
@@ -616,7 +618,7 @@ def a_classic_group_is_upgraded_and_goes_back(script: Script) -> None:
     name = topic.encode()
     both = b"\x00\x01" + b"\x00\x00\x00\x01" + len(name).to_bytes(2, "big") + name
     both += b"\x00\x00\x00\x02" + bytes(4) + b"\x00\x00\x00\x01" + b"\xff\xff\xff\xff"
-    mine = {"protocols": protocols("range", metadata=subscription(topic))}
+    mine: dict[str, Any] = {"protocols": protocols("range", metadata=subscription(topic))}
     joined = first_member(script, group, **mine)
     script.ask("SyncGroup", 5, **sync_fields(group, joined, {joined.member_id: both}))
     modern(script, group, subscribed_topic_names=[topic])

@@ -96,11 +96,13 @@ def confluent(bootstrap: str, group: str, topic: str, protocol: str, options: di
             last = held
         good = []
         for message in messages:
-            if message.error():
-                say("error", message.error().name())
+            error = message.error()
+            if error is not None:
+                say("error", error.name())
                 continue
-            say("record", message.topic(), message.partition(), message.offset(), message.value().decode())
-            forwarder.send(message.value())
+            value = message.value() or b""
+            say("record", message.topic(), message.partition(), message.offset(), value.decode())
+            forwarder.send(value)
             good.append(message)
         forwarder.flush()
         sys.stdout.flush()
@@ -128,7 +130,7 @@ def kafka_python(bootstrap: str, group: str, topic: str, options: dict[str, str]
         "cooperative-sticky": CooperativeStickyAssignor,
     }
 
-    class Listener(ConsumerRebalanceListener):
+    class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
         def on_partitions_revoked(self, revoked: Any) -> None:
             pass
 
@@ -183,7 +185,7 @@ async def aiokafka(bootstrap: str, group: str, topic: str, options: dict[str, st
         "sticky": StickyPartitionAssignor,
     }
 
-    class Listener(ConsumerRebalanceListener):
+    class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
         def on_partitions_revoked(self, revoked: Any) -> None:
             pass
 

@@ -365,7 +365,7 @@ class ShareChaosMember:
             return
         stored = b"".join(map(bytes, answer.records)) if isinstance(answer.records, list) else bytes(answer.records)
         values = {
-            record.offset: record.value.decode()
+            record.offset: (record.value or b"").decode()
             for batch in scan_all(stored)
             for record in iterate(stored, batch.position, batch.position + batch.size_bytes)
         }

@@ -145,6 +145,7 @@ def refused_streams_heartbeats(script: Script) -> None:
     shape = stateless(source)
     task = [{"subtopology_id": "0", "partitions": [0]}]
     changelog = {"name": f"{group}-log", "partitions": 3}
+    changes: dict[str, Any]
     for changes in (
         {"member_id": ""},
         {"group_id": ""},
@@ -175,7 +176,8 @@ def refused_streams_heartbeats(script: Script) -> None:
         {"member_epoch": 5},
         {"member_epoch": 5, "shape": None, "warmup_tasks": None},
     ):
-        begin(script, **{"group": group, "shape": shape, **changes})
+        fields: dict[str, Any] = {"group": group, "shape": shape, **changes}
+        begin(script, **fields)
     script.ask("StreamsGroupDescribe", 0, group_ids=[group, ""])
 
 

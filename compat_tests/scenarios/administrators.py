@@ -56,7 +56,12 @@ def start_offset(t: ScenarioClient, topic: str) -> int:
 def a_request_creates_what_it_can(t: ScenarioClient) -> None:
     """Each topic of a CreateTopics succeeds or fails by itself, and validateOnly creates nothing."""
     good, bad, there = t.name("good"), t.name("bad") + "/", t.topic("there")
-    rows = [{"name": good}, {"name": bad}, {"name": there}, {"name": t.name("none"), "num_partitions": 0}]
+    rows: list[dict[str, Any]] = [
+        {"name": good},
+        {"name": bad},
+        {"name": there},
+        {"name": t.name("none"), "num_partitions": 0},
+    ]
     wanted = ["NONE", "INVALID_TOPIC_EXCEPTION", "TOPIC_ALREADY_EXISTS", "INVALID_PARTITIONS"]
     t.same(create(t, *rows, validate_only=True), wanted, "tried")
     t.same(create(t, *rows), wanted, "made, although tried before")
@@ -222,7 +227,7 @@ def a_full_partition_loses_its_oldest_segments(t: ScenarioClient) -> None:
 
 def dirty(t: ScenarioClient, name: str = "t", **more: str) -> str:
     """A compacted topic that is cleaned as soon as it is rolled, which 50 ms of segment.ms do."""
-    return t.topic(name, cleanup_policy="compact", min_cleanable_dirty_ratio="0", segment_ms="50", **more)
+    return t.topic(name, 1, cleanup_policy="compact", min_cleanable_dirty_ratio="0", segment_ms="50", **more)
 
 
 def put(t: ScenarioClient, topic: str, key: bytes, value: bytes) -> None:

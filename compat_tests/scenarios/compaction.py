@@ -23,7 +23,7 @@ class Compacted:
         self.client = client
         self.now_ms = ahead_ms()
         given = {"cleanup_policy": "compact", "segment_ms": "200", "min_cleanable_dirty_ratio": "0.01", **options}
-        self.topic = client.topic("compacted", **given)
+        self.topic = client.topic("compacted", 1, **given)
 
     def put(self, key: bytes, value: bytes | None) -> None:
         self.now_ms += 1000

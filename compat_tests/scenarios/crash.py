@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 
 from kafka_shim.compat.scenarios import scenario
 from kafka_shim.compat.scenarios.reading import offsets_in
@@ -25,7 +26,7 @@ def transactions_come_back_after_a_kill(t: ScenarioClient) -> None:
     aborted.end(commit=False, adopt=False)
     t.restart(kill=True)
     for partition in range(3):
-        t.wait(lambda index=partition: t.serves(topic, index), "partition served")
+        t.wait(partial(t.serves, topic, partition), "partition served")
     t.same(state_of(t, opened.transactional_id), "Ongoing", "the open one")
     for each, direction in ((committed, True), (aborted, False)):
         answer = each.end(commit=direction, adopt=False)
@@ -140,7 +141,7 @@ def the_checker_finds_nothing_after_a_kill(t: ScenarioClient) -> None:
         if step == 20:
             t.restart(kill=True)
             for partition in range(2):
-                t.wait(lambda index=partition: t.serves(topic, index), "partition served")
+                t.wait(partial(t.serves, topic, partition), "partition served")
         ops = pending.setdefault(number, [])
         if len(ops) < 3 and chance.random() < 0.7:
             partition = chance.randrange(2)
@@ -167,7 +168,7 @@ def the_checker_finds_nothing_after_a_kill(t: ScenarioClient) -> None:
                 for record, batch in records_of(answer.records or b"")
                 if not batch.is_control and record.value in shown
             ]
-        note(process, OK, [["poll", read]])  # type: ignore[list-item]
+        note(process, OK, [["poll", read]])
     found = checker.check(history)
     t.same([str(each) for each in getattr(found, "errors", [])], [], "anomalies")
     t.note("history", f"{len(history)} operations", str(getattr(found, "errors", [])))

@@ -85,7 +85,7 @@ def compaction_of_transactions(t: ScenarioClient) -> None:
         "delete_retention_ms": "0",
     }
     now_ms = ahead_ms()
-    topic = t.topic("compact", **options)
+    topic = t.topic("compact", 1, **options)
     p = Producer(t, "x")
     idempotent = Producer(t)
 

@@ -113,7 +113,7 @@ def a_parked_reader_wakes_with_its_isolation(t: ScenarioClient) -> None:
     p = Producer(t, "x")
     for commit in (True, False):
         start = t.end_offset(topic)
-        waits = {"max_wait_ms": 60_000, "min_bytes": 1}
+        waits: dict[str, Any] = {"max_wait_ms": 60_000, "min_bytes": 1}
         committed = t.park(fetch(topic, 0, start, isolation_level=1, **waits), 12)
         plain = t.park(fetch(topic, 0, start, isolation_level=0, **waits), 12)
         p.send(topic, b"data")

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import re
 import time
+from functools import partial
 
 from kafka_shim.cext.records import build, iterate, parse_marker
 from kafka_shim.errors import ErrorCode
@@ -97,7 +98,7 @@ class ScenarioClient:
         answer = self.quietly("CreateTopics", 7, topics=[row], timeout_ms=30_000)
         self.same(name_of(answer.topics[0].error_code), NONE, f"creation of {name}")
         for partition in range(partitions):
-            self.wait(lambda index=partition: self.serves(full, index), f"{name} served")
+            self.wait(partial(self.serves, full, partition), f"{name} served")
         return full
 
     def serves(self, topic: str, partition: int) -> bool:
@@ -183,8 +184,9 @@ class ScenarioClient:
         **batch: Any,
     ) -> Any:
         """Sends one batch (`values`, or the bytes of a whole batch) and notes the partition's response."""
-        records = values
-        if not isinstance(values, bytearray):
+        if isinstance(values, bytearray):
+            records = values
+        else:
             batch.setdefault("transactional", transactional_id is not None)
             when = self.epoch_ms if timestamp_ms is None else timestamp_ms
             records = build([(key, value, when, ()) for value in values], **batch)

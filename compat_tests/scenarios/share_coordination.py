@@ -21,7 +21,8 @@ def _ready(t: ScenarioClient, topic: str) -> None:
     share = [f"g:{uuid_text(t.topic_id(topic))}:0"]
 
     def found() -> bool:
-        return t.quietly("FindCoordinator", 6, key_type=2, coordinator_keys=share).coordinators[0].error_code == 0
+        (row,) = t.quietly("FindCoordinator", 6, key_type=2, coordinator_keys=share).coordinators
+        return name_of(row.error_code) == NONE
 
     t.wait(found, "the share coordinator")
 

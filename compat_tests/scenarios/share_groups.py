@@ -201,6 +201,7 @@ def malformed_acknowledgements_are_refused(t: ScenarioClient) -> None:
     t.produce(topic, [b"a", b"b", b"c"])
     one = Member(t, group, "m1", topic).join()
     one.poll()
+    acks: Acks
     for acks in (
         [(2, 1, [ACCEPT])],
         [(0, 1, [])],
@@ -239,7 +240,7 @@ def locks_end_and_are_renewed(t: ScenarioClient) -> None:
     t.same(two.acknowledge((0, 0, [RENEW]), is_renew_ack=True), NONE, "renewed")
     t.same(one.acknowledge((0, 0, [ACCEPT])), "INVALID_RECORD_STATE", "too late")
     t.same(two.acknowledge((0, 1, [ACCEPT])), NONE, "in time")
-    nothing = {"max_bytes": 0, "min_bytes": 0, "max_records": 0}
+    nothing: dict[str, Any] = {"max_bytes": 0, "min_bytes": 0, "max_records": 0}
     t.error(two.fetch(is_renew_ack=True, max_wait_ms=0, **nothing), NONE, "a fetch that renews")
     t.error(two.fetch(is_renew_ack=True, max_wait_ms=7), "INVALID_REQUEST")
 

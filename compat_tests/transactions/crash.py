@@ -21,7 +21,7 @@ from kafka_shim.targets.shim_process import ShimProcess
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Self
+    from typing import Any, Self
 
 COUNT = 12
 SEED = 5
@@ -71,7 +71,7 @@ class CrashHarness:
         data_dir = self.directory / "counted"
         shutil.copytree(self.template, data_dir)
         armed = ",".join(f"{point}=error@1000000000" for point in points)
-        options = {name.replace(".", "_"): value for name, value in SETTINGS.items()}
+        options: dict[str, Any] = {name.replace(".", "_"): value for name, value in SETTINGS.items()}
         with Broker(data_dir=data_dir, faults=armed, **options) as broker:
             app = pipeline.Pipeline(broker.bootstrap_servers, COUNT, SEED, _cannot_die)
             app.run()

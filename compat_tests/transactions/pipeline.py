@@ -136,7 +136,8 @@ class Pipeline:
             part = answer.groups[0].topics[0].partitions[0]
             if part.error_code != ErrorCode.UNSTABLE_OFFSET_COMMIT:
                 check(part.error_code, subject="OffsetFetch")
-                return max(part.committed_offset, 0)
+                committed: int = part.committed_offset
+                return max(committed, 0)
             time.sleep(0.005)
         raise AssertionError(f"the offset of {GROUP} is not stable after {GIVE_UP_S} s")
 

@@ -134,7 +134,7 @@ class Writer(threading.Thread):
         partition = self._chance.randrange(PARTITIONS)
         value = f"{self._number}:{self._written}"
         self._written += 1
-        send = ["send", f"{TOPIC}-{partition}", None, value]
+        send: list[Any] = ["send", f"{TOPIC}-{partition}", None, value]
         sends.append(send)
 
         def delivered(error: KafkaError | None, message: Message) -> None:
