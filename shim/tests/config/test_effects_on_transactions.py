@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -75,20 +76,29 @@ def test_topic_of_transactions_is_made_with_its_partitions_and_segments(make_nod
     assert node.metadata.topic_config(TOPIC).segment_bytes == 2_000_000
 
 
-@pytest.mark.option("add.partitions.to.txn.retry.backoff.ms")
-def test_produce_tries_again_at_its_pause(make_node: Callable[..., Node]) -> None:
-    node = make_node(add_partitions_to_txn_retry_backoff_ms=300, add_partitions_to_txn_retry_backoff_max_ms=500)
+@pytest.fixture
+def impatient(make_node: Callable[..., Node]) -> Node:
+    """A node on which a Produce asks its coordinator again after 300 ms, and gives up 600 ms after it came."""
+    return make_node(add_partitions_to_txn_retry_backoff_ms=300, add_partitions_to_txn_retry_backoff_max_ms=500)
+
+
+def produce_while_ending(node: Node) -> tuple[asyncio.Task[Any], asyncio.Task[Any]]:
+    """Begins a commit, which is held after PrepareCommit, and a Produce of the same producer, which waits for it."""
     producer = node.init("app")
     node.produce("app", producer, "orders", 0, "a")
     log = node.logs.get("orders", 1)
+    node.faults.arm("txn.after_prepare", "hold")
+    ending = asyncio.create_task(node.coordinator.end_stepwise("app", *producer, True, TV2))
+    admitted = admission.admit_patiently(node.coordinator, node.clock, node.config, "app", producer[0], 1, [(log, 0)])
+    return ending, asyncio.create_task(admitted)
+
+
+@pytest.mark.option("add.partitions.to.txn.retry.backoff.ms")
+def test_produce_tries_again_at_its_pause(impatient: Node) -> None:
+    node = impatient
 
     async def scenario() -> list[bool]:
-        node.faults.arm("txn.after_prepare", "hold")
-        ending = asyncio.create_task(node.coordinator.end_stepwise("app", *producer, True, TV2))
-        await asyncio.sleep(0)
-        waiting = asyncio.create_task(
-            admission.admit_patiently(node.coordinator, node.clock, node.config, "app", producer[0], 1, [(log, 0)])
-        )
+        ending, waiting = produce_while_ending(node)
         await node.clock.advance_and_drain(10)
         node.faults.disarm()
         await ending
@@ -104,19 +114,11 @@ def test_produce_tries_again_at_its_pause(make_node: Callable[..., Node]) -> Non
 
 
 @pytest.mark.option("add.partitions.to.txn.retry.backoff.max.ms")
-def test_produce_gives_up_when_its_time_to_join_is_over(make_node: Callable[..., Node]) -> None:
-    node = make_node(add_partitions_to_txn_retry_backoff_ms=300, add_partitions_to_txn_retry_backoff_max_ms=500)
-    producer = node.init("app")
-    node.produce("app", producer, "orders", 0, "a")
-    log = node.logs.get("orders", 1)
+def test_produce_gives_up_when_its_time_to_join_is_over(impatient: Node) -> None:
+    node = impatient
 
     async def scenario() -> list[bool]:
-        node.faults.arm("txn.after_prepare", "hold")
-        ending = asyncio.create_task(node.coordinator.end_stepwise("app", *producer, True, TV2))
-        await asyncio.sleep(0)
-        waiting = asyncio.create_task(
-            admission.admit_patiently(node.coordinator, node.clock, node.config, "app", producer[0], 1, [(log, 0)])
-        )
+        ending, waiting = produce_while_ending(node)
         done = []
         for delay_ms in (300, 299, 1):
             await node.clock.advance_and_drain(delay_ms)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,13 +18,6 @@ from kafka_shim.tests.produced import batch, make_topic, produce
 from kafka_shim.wire_client import Connection
 
 Row = dict[str, Any]
-
-
-@pytest.fixture
-def console(broker: Broker) -> Iterator[Console]:
-    made = console_of(broker)
-    yield made
-    made.close()
 
 
 def offsets(page: dict[str, Any]) -> list[int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -24,13 +23,6 @@ from kafka_shim.tests.console.asking import console_of, get, request, stranger
 from kafka_shim.tests.console.test_safety import OWN
 from kafka_shim.tests.produced import batch, make_topic, produce
 from kafka_shim.wire_client import Connection
-
-
-@pytest.fixture
-def console(broker: Broker) -> Iterator[Console]:
-    made = console_of(broker)
-    yield made
-    made.close()
 
 
 def test_groups_of_all_kinds_have_their_lag(console: Console, broker: Broker, client: Connection) -> None:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.client import Client
 from kafka_shim.group.consumer_protocol import PROTOCOL_TYPE
@@ -299,3 +301,10 @@ def code_of(call: Callable[..., Any], *arguments: Any, **fields: Any) -> ErrorCo
     if isinstance(answer, Later):
         return None
     return ErrorCode(answer if isinstance(answer, int) else answer.error_code)
+
+
+def refused(call: Callable[..., Any], *arguments: Any, **fields: Any) -> ErrorCode:
+    """The code of the error that the call raises."""
+    with pytest.raises(KafkaError) as caught:
+        call(*arguments, **fields)
+    return caught.value.code

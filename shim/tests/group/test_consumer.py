@@ -17,17 +17,11 @@ from kafka_shim.group.runtime import RETRY_MS
 from kafka_shim.metadata.image import RESOURCE_GROUP
 from kafka_shim.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from kafka_shim.protocol.records.config_record import ConfigRecord
-from kafka_shim.tests.group.harness import REBALANCE_MS, Node, subscription
+from kafka_shim.tests.group.harness import REBALANCE_MS, Node, refused, subscription
 from kafka_shim.tests.work import calls_of
 
 E = ErrorCode
 SESSION_848_MS = 45_000
-
-
-def refused(call: Any, *arguments: Any, **fields: Any) -> ErrorCode:
-    with pytest.raises(KafkaError) as caught:
-        call(*arguments, **fields)
-    return caught.value.code
 
 
 def given(response: Any) -> dict[bytes, set[int]] | None:

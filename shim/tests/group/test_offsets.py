@@ -10,13 +10,7 @@ from kafka_shim.group.runtime import CoordinatorRuntime
 from kafka_shim.internal_topics import GROUP_METADATA_TOPIC as TOPIC
 from kafka_shim.tests.appends import start_verification
 from kafka_shim.tests.group.committed import NO_OFFSET, PRODUCER, UNSTABLE, stored_state
-from kafka_shim.tests.group.harness import Node
-
-
-def refused(call, *arguments, **fields) -> ErrorCode:
-    with pytest.raises(KafkaError) as caught:
-        call(*arguments, **fields)
-    return caught.value.code
+from kafka_shim.tests.group.harness import Node, refused
 
 
 def test_offsets_survive_a_crash_and_the_newest_counts(node: Node) -> None:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from kafka_shim.errors import ErrorCode as E
-from kafka_shim.errors import KafkaError
 from kafka_shim.group.streams.describe import described_streams
 from kafka_shim.group.streams.group import StreamsGroup
 from kafka_shim.group.streams.member import STABLE, UNKNOWN, UNRELEASED, UNREVOKED
 from kafka_shim.group.streams.requests import MOST_ERRORS, TopicErrors
 from kafka_shim.metadata.image import RESOURCE_GROUP
 from kafka_shim.protocol.records.config_record import ConfigRecord
-from kafka_shim.tests.group.harness import REBALANCE_MS, TOPIC, Node
+from kafka_shim.tests.group.harness import REBALANCE_MS, TOPIC, Node, refused
 
 STALE, MISSING_SOURCES, MISFIT, MISSING_INTERNAL, SHUTDOWN, DELAYED = range(6)
 
@@ -39,12 +37,6 @@ def at_once(node: Node) -> Node:
 
 def option(node: Node, name: str, value: str) -> None:
     node.metadata.commit([ConfigRecord(resource_type=RESOURCE_GROUP, resource_name="g", name=name, value=value)])
-
-
-def code_of(call: Callable[..., Any], *arguments: Any, **fields: Any) -> E:
-    with pytest.raises(KafkaError) as caught:
-        call(*arguments, **fields)
-    return caught.value.code
 
 
 def owned(answer: Any) -> dict[str, Any]:
@@ -91,10 +83,10 @@ def test_a_member_joins_stays_and_leaves(at_once: Node) -> None:
     assert at_once.state("g") == "Stable"
     left = at_once.streams("g", "a", -1)
     assert (left.member_epoch, left.status, at_once.state("g")) == (-1, [], "Empty")
-    assert code_of(at_once.streams, "g", "a", -1) is E.UNKNOWN_MEMBER_ID
+    assert refused(at_once.streams, "g", "a", -1) is E.UNKNOWN_MEMBER_ID
     at_once.delete_group("g")
     assert at_once.state("g") == "none"
-    assert code_of(at_once.streams, "g", "a", -1) is E.GROUP_ID_NOT_FOUND
+    assert refused(at_once.streams, "g", "a", -1) is E.GROUP_ID_NOT_FOUND
 
 
 @pytest.mark.parametrize(
@@ -123,30 +115,30 @@ def test_a_member_joins_stays_and_leaves(at_once: Node) -> None:
 def test_what_no_group_accepts_is_refused(at_once: Node, fields: dict[str, Any], code: E) -> None:
     given = {"topology": shape("s"), **fields}
     member_id = given.pop("member_id", "a")
-    assert code_of(at_once.streams, "g", member_id, **given) is code
+    assert refused(at_once.streams, "g", member_id, **given) is code
     assert at_once.state("g") == "none"
 
 
 def test_expressions_and_counts_of_changelogs_are_refused(at_once: Node) -> None:
     by_regex = shape("s")
     by_regex["subtopologies"][0]["source_topic_regex"] = ["s.*"]
-    assert code_of(at_once.streams, "g", "a", topology=by_regex) is E.INVALID_REQUEST
+    assert refused(at_once.streams, "g", "a", topology=by_regex) is E.INVALID_REQUEST
     counted = shape("s", log="log")
     counted["subtopologies"][0]["state_changelog_topics"][0]["partitions"] = 4
-    assert code_of(at_once.streams, "g", "a", topology=counted) is E.STREAMS_INVALID_TOPOLOGY
+    assert refused(at_once.streams, "g", "a", topology=counted) is E.STREAMS_INVALID_TOPOLOGY
 
 
 def test_a_wrong_epoch_is_fenced_but_a_lost_answer_is_not(at_once: Node) -> None:
     joined = at_once.streams("g", "a", topology=shape("s"))
-    assert code_of(at_once.streams, "g", "a", 3) is E.FENCED_MEMBER_EPOCH
+    assert refused(at_once.streams, "g", "a", 3) is E.FENCED_MEMBER_EPOCH
     at_once.streams("g", "b", topology=shape("s"))
     told = at_once.streams("g", "a", 2, **owned(joined))
     moved = at_once.streams("g", "a", 2, **owned(told))
     assert (moved.member_epoch, len(numbers(told.active_tasks))) == (3, 2)
     assert at_once.streams("g", "a", 2, **owned(told)).member_epoch == 3
-    assert code_of(at_once.streams, "g", "a", 2) is E.FENCED_MEMBER_EPOCH, "it does not say what it has"
-    assert code_of(at_once.streams, "g", "a", 2, **owned(joined)) is E.FENCED_MEMBER_EPOCH, "it claims too much"
-    assert code_of(at_once.streams, "g", "stranger", 2) is E.UNKNOWN_MEMBER_ID
+    assert refused(at_once.streams, "g", "a", 2) is E.FENCED_MEMBER_EPOCH, "it does not say what it has"
+    assert refused(at_once.streams, "g", "a", 2, **owned(joined)) is E.FENCED_MEMBER_EPOCH, "it claims too much"
+    assert refused(at_once.streams, "g", "stranger", 2) is E.UNKNOWN_MEMBER_ID
 
 
 def test_a_task_that_the_topology_does_not_have_is_refused(at_once: Node) -> None:
@@ -154,13 +146,13 @@ def test_a_task_that_the_topology_does_not_have_is_refused(at_once: Node) -> Non
     for name, number in (("1", 0), ("0", 4), ("0", -1)):
         tasks = [{"subtopology_id": name, "partitions": [number]}]
         rest: dict[str, Any] = {"standby_tasks": [], "warmup_tasks": []}
-        assert code_of(at_once.streams, "g", "a", 2, active_tasks=tasks, **rest) is E.INVALID_REQUEST
+        assert refused(at_once.streams, "g", "a", 2, active_tasks=tasks, **rest) is E.INVALID_REQUEST
 
 
 def test_a_topology_changes_never_and_an_older_one_is_stale(at_once: Node) -> None:
     at_once.streams("g", "a", topology=shape("s", epoch=1))
-    assert code_of(at_once.streams, "g", "b", topology=shape("s", epoch=2)) is E.INVALID_REQUEST
-    assert code_of(at_once.streams, "g", "b", topology=shape("s", "s", epoch=1)) is E.INVALID_REQUEST
+    assert refused(at_once.streams, "g", "b", topology=shape("s", epoch=2)) is E.INVALID_REQUEST
+    assert refused(at_once.streams, "g", "b", topology=shape("s", "s", epoch=1)) is E.INVALID_REQUEST
     assert codes(at_once.streams("g", "b", topology=shape("s"))) == [STALE]
 
 
@@ -248,7 +240,7 @@ def test_a_member_in_an_unknown_state_rejoins(at_once: Node) -> None:
     at_once.streams("g", "a", topology=shape("s"))
     group = group_of(at_once)
     group.members["a"] = group.members["a"].copy(state=UNKNOWN)
-    assert code_of(at_once.streams, "g", "a", 2) is E.FENCED_MEMBER_EPOCH
+    assert refused(at_once.streams, "g", "a", 2) is E.FENCED_MEMBER_EPOCH
     assert at_once.streams("g", "a", topology=shape("s")).member_epoch == 2
     assert group.members["a"].state == STABLE
 
@@ -347,7 +339,7 @@ def test_a_failed_append_changes_nothing(at_once: Node) -> None:
     at_once.streams("g", "a", topology=shape("s"))
     before = facts(group_of(at_once))
     at_once.faults.arm("group.before_append", "error", "KAFKA_STORAGE_ERROR")
-    assert code_of(at_once.streams, "g", "b", topology=shape("s")) is E.NOT_COORDINATOR
+    assert refused(at_once.streams, "g", "b", topology=shape("s")) is E.NOT_COORDINATOR
     at_once.faults.disarm()
     assert facts(group_of(at_once)) == before
 
@@ -358,11 +350,11 @@ def test_a_failed_append_changes_nothing(at_once: Node) -> None:
 def test_commits_and_fetches_have_the_members_epoch(at_once: Node) -> None:
     first = at_once.streams("g", "a", topology=shape("s"))
     assert at_once.commit("g", "s", 5, "a", 2) == 0
-    assert code_of(at_once.commit, "g", "s", 5, "a", 2, version=8) is E.UNSUPPORTED_VERSION
-    assert code_of(at_once.commit, "g", "s", 5, "a", 3) is E.STALE_MEMBER_EPOCH
-    assert code_of(at_once.commit, "g", "s", 5, "a", 1) is E.STALE_MEMBER_EPOCH
-    assert code_of(at_once.commit, "g", "s", 5, "x", 2) is E.UNKNOWN_MEMBER_ID
-    assert code_of(at_once.commit, "g", "s", 5) is E.UNKNOWN_MEMBER_ID
+    assert refused(at_once.commit, "g", "s", 5, "a", 2, version=8) is E.UNSUPPORTED_VERSION
+    assert refused(at_once.commit, "g", "s", 5, "a", 3) is E.STALE_MEMBER_EPOCH
+    assert refused(at_once.commit, "g", "s", 5, "a", 1) is E.STALE_MEMBER_EPOCH
+    assert refused(at_once.commit, "g", "s", 5, "x", 2) is E.UNKNOWN_MEMBER_ID
+    assert refused(at_once.commit, "g", "s", 5) is E.UNKNOWN_MEMBER_ID
     at_once.streams("g", "b", topology=shape("s"))
     told = at_once.streams("g", "a", 2, **owned(first))
     assert at_once.streams("g", "a", 2, **owned(told)).member_epoch == 3
@@ -370,25 +362,25 @@ def test_commits_and_fetches_have_the_members_epoch(at_once: Node) -> None:
     if kept:
         assert at_once.commit("g", "s", 6, "a", 2) == 0, "it has had the task since that epoch"
     else:
-        assert code_of(at_once.commit, "g", "s", 6, "a", 2) is E.STALE_MEMBER_EPOCH
+        assert refused(at_once.commit, "g", "s", 6, "a", 2) is E.STALE_MEMBER_EPOCH
     at_once.topic("other")
-    assert code_of(at_once.commit, "g", "other", 6, "a", 2) is E.STALE_MEMBER_EPOCH
+    assert refused(at_once.commit, "g", "other", 6, "a", 2) is E.STALE_MEMBER_EPOCH
     assert at_once.commit_in_transaction("g", "s", 6, (1, 0), 3, "a") == 0
     assert at_once.commit_in_transaction("g", "s", 6, (1, 0), 4, "a") == E.ILLEGAL_GENERATION
     assert at_once.commit_in_transaction("g", "s", 6, (1, 0)) == 0, "nothing is said of a member"
     group = group_of(at_once)
     group.check_fetch(None, -1)
     group.check_fetch("a", 3)
-    assert code_of(group.check_fetch, "a", 2) is E.STALE_MEMBER_EPOCH
-    assert code_of(group.check_fetch, "x", 2) is E.UNKNOWN_MEMBER_ID
-    assert code_of(group.check_fetch, None, 3) is E.UNKNOWN_SERVER_ERROR
+    assert refused(group.check_fetch, "a", 2) is E.STALE_MEMBER_EPOCH
+    assert refused(group.check_fetch, "x", 2) is E.UNKNOWN_MEMBER_ID
+    assert refused(group.check_fetch, None, 3) is E.UNKNOWN_SERVER_ERROR
 
 
 def test_offsets_of_its_topics_are_in_use(at_once: Node) -> None:
     at_once.streams("g", "a", topology=shape("s"))
     group = group_of(at_once)
     assert (group.is_subscribed("s"), group.is_subscribed("log")) == (True, False)
-    assert code_of(at_once.delete_group, "g") is E.NON_EMPTY_GROUP
+    assert refused(at_once.delete_group, "g") is E.NON_EMPTY_GROUP
     at_once.streams("g", "a", -1)
     assert not group.is_subscribed("s")
     assert at_once.commit("g", "s", 5) == 0
@@ -400,7 +392,7 @@ def test_a_request_that_fails_makes_a_newer_list_of_endpoints(at_once: Node) -> 
     """As in Kafka: what it found of the endpoint stays, and the other members are told of a list."""
     at_once.streams("g", "a", topology=shape("no"))
     here = {"host": "here", "port": 1}
-    assert code_of(at_once.streams, "g", "b", topology=shape("no"), user_endpoint=here) is E.UNKNOWN_SERVER_ERROR
+    assert refused(at_once.streams, "g", "b", topology=shape("no"), user_endpoint=here) is E.UNKNOWN_SERVER_ERROR
     told = at_once.streams("g", "a", 2, endpoint_information_epoch=0)
     assert (told.endpoint_information_epoch, told.partitions_by_user_endpoint) == (1, [])
 
@@ -410,13 +402,13 @@ def test_a_request_that_fails_makes_a_newer_list_of_endpoints(at_once: Node) -> 
 
 def test_only_an_empty_group_changes_its_kind(at_once: Node) -> None:
     joined = at_once.stable("g")
-    assert code_of(at_once.streams, "g", "a", topology=shape("s")) is E.GROUP_ID_NOT_FOUND
+    assert refused(at_once.streams, "g", "a", topology=shape("s")) is E.GROUP_ID_NOT_FOUND
     at_once.leave("g", joined.member_id)
     assert at_once.streams("g", "a", topology=shape("s")).member_epoch == 2
     assert at_once.join("g").error_code == E.INCONSISTENT_GROUP_PROTOCOL
-    assert code_of(at_once.modern, "g", "m", subscribed_topic_names=["t"]) is E.GROUP_ID_NOT_FOUND
+    assert refused(at_once.modern, "g", "m", subscribed_topic_names=["t"]) is E.GROUP_ID_NOT_FOUND
     at_once.streams("g", "a", -1)
-    assert code_of(at_once.modern, "g", "m", subscribed_topic_names=["t"]) is E.GROUP_ID_NOT_FOUND
+    assert refused(at_once.modern, "g", "m", subscribed_topic_names=["t"]) is E.GROUP_ID_NOT_FOUND
     assert at_once.stable("g").error_code == 0
     assert [group.TYPE for group in at_once.all_groups()] == ["classic"]
     at_once.crash()
@@ -464,7 +456,7 @@ def test_a_heartbeat_that_fails_shows_what_it_found_of_the_topics(at_once: Node)
 
     assert partitions_of_log() == 4
     at_once.metadata.create_partitions("s", 5)
-    assert code_of(at_once.streams, "g", "a", 2) is E.UNKNOWN_SERVER_ERROR
+    assert refused(at_once.streams, "g", "a", 2) is E.UNKNOWN_SERVER_ERROR
     assert partitions_of_log() == 0
 
 
@@ -496,7 +488,7 @@ def test_a_description_has_what_the_member_sent_and_what_it_is_to_have(at_once: 
 def test_without_topics_there_is_no_list(at_once: Node) -> None:
     """As in Kafka 4.3.1, which fails there."""
     here = {"host": "here", "port": 1}
-    assert code_of(at_once.streams, "g", "a", topology=shape("no"), user_endpoint=here) is E.UNKNOWN_SERVER_ERROR
+    assert refused(at_once.streams, "g", "a", topology=shape("no"), user_endpoint=here) is E.UNKNOWN_SERVER_ERROR
 
 
 def test_one_member_stops_the_application(at_once: Node) -> None:
@@ -539,7 +531,7 @@ def test_a_topology_or_target_that_no_batch_may_hold_is_refused(
     rows = [{"subtopology_id": str(at), "source_topics": ["wide"]} for at in range(subtopologies)]
     topology = {"epoch": 0, "subtopologies": rows}
     if is_refused:
-        assert code_of(at_once.streams, "g", "m", topology=topology) is E.UNKNOWN_SERVER_ERROR
+        assert refused(at_once.streams, "g", "m", topology=topology) is E.UNKNOWN_SERVER_ERROR
         assert at_once.groups.find("g") is None
     else:
         assert len(numbers(at_once.streams("g", "m", topology=topology).active_tasks)) == 2000
