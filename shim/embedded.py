@@ -283,8 +283,8 @@ class Broker(EmbeddedClient):
     @property
     def data_dir(self) -> Path:
         """The (first) data directory. With data in memory it is removed at the stop."""
-        path = self._word(4).partition("data=")[2]
-        return Path(path if self._given_dirs is None else self._given_dirs[0])
+        self._word(4)  # raises unless the broker runs
+        return Path(self._data_dir or "")
 
     def _word(self, at: int) -> str:
         if not self._ready:

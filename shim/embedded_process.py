@@ -23,6 +23,9 @@ STOP_SECONDS = 30.0
 END_SECONDS = 10.0
 # Lines of the child's stderr that are kept for the message of a failed start.
 KEPT_LINES = 50
+# What the user tells the program's own Python. The child would go on after its end, with a traceback of its exit, or
+# write its ready line in another encoding than that in which it is read here.
+FOR_PROGRAM = ("PYTHONINSPECT", "PYTHONIOENCODING")
 
 
 class BrokerProcess:
@@ -55,7 +58,8 @@ class BrokerProcess:
                 command += ["-o", f"{name}={text}"]
         environment = dict(os.environ)
         environment["PYTHONPATH"] = os.pathsep.join(_module_path())
-        environment.pop(ENVIRONMENT, None)
+        for name in (ENVIRONMENT, *FOR_PROGRAM):
+            environment.pop(name, None)
         environment[STOP_WITH_STDIN] = REMOVE if removes_data else "1"
         if faults:
             environment[ENVIRONMENT] = faults

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import contextlib
+import os
 import queue
 import subprocess
 import sys
@@ -158,6 +159,30 @@ def test_a_broker_in_a_process_is_killed_and_recovers(tmp_path: Path):
             _ = broker.bootstrap_servers
     with broker, Connection(broker.bootstrap_servers) as client:
         assert fetch(client, "t", 0, 0).high_watermark == 1
+
+
+@pytest.mark.parametrize("name, value", [("PYTHONINSPECT", "1"), ("PYTHONIOENCODING", "utf-16")])
+def test_what_the_programs_own_python_is_told_is_not_told_the_process(monkeypatch, capfd, name, value):
+    """It ended with a traceback of its exit, or its ready line could not be read."""
+    monkeypatch.setenv(name, value)
+    with Broker(process=True) as broker:
+        assert broker.topics() == []
+    assert capfd.readouterr().err == ""
+
+
+def test_the_directory_of_a_process_is_told_in_every_locale(tmp_path: Path):
+    """In ASCII, the name in the child's ready line was read as another one."""
+    place = tmp_path / "ü"
+    place.mkdir()
+    code = (
+        "import sys\nfrom pathlib import Path\nfrom kafka_shim import Broker, memory_dir\n"
+        "memory_dir.RAM_DISK = Path(sys.argv[1])\n"
+        "with Broker(process=True) as broker:\n    place = broker.data_dir\n"
+        "    print(place.is_dir(), place.parent == memory_dir.RAM_DISK)"
+    )
+    ascii_only = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run([sys.executable, "-c", code, place], capture_output=True, env=ascii_only, check=False)
+    assert (done.stdout, done.stderr) == (b"True True\n", b"")
 
 
 def test_a_process_that_cannot_start_says_so():
