@@ -33,11 +33,13 @@ logger = logging.getLogger(__name__)
 # hold a place.
 SILENCE_S = 10.0
 LONGEST_REQUEST_S = 20.0
-# Requests that are answered at the same time. One more takes the place of the oldest whose client has not said yet what
-# it wants, or else of one whose client has taken nothing of its answer for a while, which it waits for; if there is
-# none, it is closed.
+# Requests that are answered at the same time. One more waits for a place, and takes that of the oldest whose client has
+# not said for a while what it wants, or else of one whose client has taken nothing of its answer for a while; if there
+# is none, it is closed.
 MOST_REQUESTS = 8
+HESITANT_S = 0.5
 STALLED_S = 1.0
+SILENT, STALLED = "it is silent", "its client takes nothing"
 # What the system keeps of an answer, and what is written of one at once: whether its client takes it shows in whether
 # the next part can be written, and in larger buffers it would not for long.
 SEND_BUFFER_BYTES = 1 << 18
@@ -176,9 +178,10 @@ class _Server(ThreadingMixIn, TCPServer):
         self.handle_one = handle
         self.tls = tls
         self._free = threading.BoundedSemaphore(most_requests)
-        # The requests under way, with when each must end, the oldest first; those that are not whole yet.
+        # The requests under way, with when each must end, the oldest first; those that are not whole yet, with
+        # when they came.
         self._deadlines_s: dict[socket.socket, float] = {}
-        self._silent: dict[socket.socket, None] = {}
+        self._silent: dict[socket.socket, float] = {}
         # The requests that are being answered, with when their client last took a part, the longest ago first.
         self._taken_s: dict[socket.socket, float] = {}
         self.bugs = Bugs()
@@ -191,13 +194,9 @@ class _Server(ThreadingMixIn, TCPServer):
             raise
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        if (
-            self._free.acquire(blocking=False)
-            or (self._evict() and self._free.acquire(timeout=EVICTION_S))
-            or self._outwait()
-        ):
-            self._silent[request] = None
-            self._deadlines_s[request] = time.monotonic() + LONGEST_REQUEST_S
+        if self._take_place():
+            self._silent[request] = now_s = time.monotonic()
+            self._deadlines_s[request] = now_s + LONGEST_REQUEST_S
             try:
                 super().process_request(request, client_address)
             except BaseException:  # no thread: the place must not stay taken
@@ -213,35 +212,25 @@ class _Server(ThreadingMixIn, TCPServer):
         finally:
             self._let_go(request)
 
-    def _evict(self) -> bool:
-        """End the request that is silent for longest: those who send nothing must not keep others out."""
-        for request in list(self._silent):
-            self._silent.pop(request, None)
-            with suppress(OSError):  # its thread may close it now
-                _end(request, "it is silent, and another one needs its place")
-                return True
-        return False
-
-    def _outwait(self) -> bool:
-        """Take the place of a request whose client does not take its answer, once that is clear, or one that becomes
-        free meanwhile. Returns whether there is one."""
+    def _take_place(self) -> bool:
+        """Take a free place, that of a client that sends nothing, or else of one that takes nothing. Waits for it until
+        that is clear: of many that ask at once, each sends its request in a moment. Returns whether there is one."""
         until_s = time.monotonic() + STALLED_S
-        while True:
-            now_s = time.monotonic()
-            sending = list(self._taken_s.items())
-            if not sending:
-                return self._free.acquire(blocking=False)
-            request, taken_s = sending[0]
-            left_s = taken_s + STALLED_S - now_s
-            if left_s <= 0:
-                self._taken_s.pop(request, None)
-                with suppress(OSError):  # its thread may close it now
-                    _end(request, "its client takes nothing, and another one needs its place")
-                return self._free.acquire(timeout=EVICTION_S)
+        while not self._free.acquire(blocking=False):
+            now_s, next_s = time.monotonic(), until_s
+            for clients, most_s, what in ((self._silent, HESITANT_S, SILENT), (self._taken_s, STALLED_S, STALLED)):
+                for request, since_s in list(clients.items())[:1]:
+                    if since_s + most_s <= now_s:
+                        clients.pop(request, None)
+                        with suppress(OSError):  # its thread may close it now
+                            _end(request, f"{what}, and another one needs its place")
+                        return self._free.acquire(timeout=EVICTION_S)
+                    next_s = min(next_s, since_s + most_s)
             if now_s >= until_s:
                 return False
-            if self._free.acquire(timeout=left_s):
-                return True
+            if self._free.acquire(timeout=max(0.0, next_s - now_s)):
+                break
+        return True
 
     def _let_go(self, request: Any) -> None:
         self.watch_no_more(request)

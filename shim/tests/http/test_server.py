@@ -23,7 +23,7 @@ from kafka_shim.http.heads import LARGEST_HEAD_BYTES
 from kafka_shim.http.server import HttpServer, Request, Response, parse_address
 from kafka_shim.security.tls.authority import CertificateAuthority
 from kafka_shim.security.tls.context import private_file
-from kafka_shim.targets.waiting import wait_until
+from kafka_shim.targets.waiting import PATIENCE_S, wait_until
 
 
 def echo(request: Request) -> Response:
@@ -139,7 +139,7 @@ def test_over_tls_a_request_that_is_ended_while_it_is_read_is_no_bug(
     is_heard = module._Server.is_heard
 
     def end_then_hear(self: module._Server, request: socket.socket) -> None:
-        self._evict()
+        module._end(request, "it is read")
         is_heard(self, request)
 
     monkeypatch.setattr(module._Server, "is_heard", end_then_hear)
@@ -313,6 +313,29 @@ def test_a_server_without_a_descriptor_for_a_client_rests(plain: HttpServer, mon
         client.sendall(b"GET /a HTTP/1.0\r\n\r\n")
         assert client.recv(100).startswith(b"HTTP/1.0 200")
     assert tries == rests == [3]
+
+
+def test_of_many_that_ask_at_once_each_is_answered() -> None:
+    """Those whose request had not come yet, a moment after their connection, lost their place to the next."""
+
+    def handle(_: Request) -> Response:
+        asked_at_once.wait(PATIENCE_S)
+        return Response(200, b"ok")
+
+    asked_at_once = threading.Event()
+    server = HttpServer(("127.0.0.1", 0), handle)
+    server.start()
+    with ExitStack() as opened:
+        clients = [
+            opened.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE_S))
+            for _ in range(3 * module.MOST_REQUESTS)
+        ]
+        wait_until(lambda: len(server._server._silent) == module.MOST_REQUESTS, "others wait for a place")
+        for one in clients:
+            one.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        asked_at_once.set()
+        assert [one.recv(12) for one in clients] == [b"HTTP/1.0 200"] * len(clients)
+    server.stop()
 
 
 @pytest.fixture
