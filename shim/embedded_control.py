@@ -201,6 +201,7 @@ async def started_server(server: Server, started: Future[None]) -> Server:
 
     def give_up(_: Future[None]) -> None:
         if started.cancelled():
+            server.give_up()
             with suppress(RuntimeError):  # the start has failed, and the loop is closed
                 loop.call_soon_threadsafe(starting.cancel)
 

@@ -260,10 +260,19 @@ async def _serve(
         signals.append(number)
         ask()
 
+    def on_signal_at_start(number: int, _: object) -> None:
+        # Python calls it at once. The loop would not until a partition is recovered.
+        signals.append(number)
+        if server is not None:
+            server.give_up()
+        loop.call_soon_threadsafe(ask)
+
+    server: Server | None = None
     ends = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-    for number in ends:
-        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # nohup has it ignored
-            loop.add_signal_handler(number, on_signal, number)
+    # nohup has SIGHUP ignored
+    taken = [one for one in ends if one != signal.SIGHUP or signal.getsignal(one) is not signal.SIG_IGN]
+    for number in taken:
+        signal.signal(number, on_signal_at_start)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, ends)  # as Java does: who started this process may have blocked them
     first: dict[str, Any] = {}
     if RECORDS_ON_STDIN in os.environ:
@@ -275,10 +284,16 @@ async def _serve(
         loop.add_reader(sys.stdin.fileno(), ask)
     server = Server(config, faults=faults)
     starting = asyncio.ensure_future(server.start(cluster_id))
+    if signals:
+        server.give_up()
     try:
-        await starting
+        try:
+            await starting
+        finally:
+            for number in taken:
+                loop.add_signal_handler(number, on_signal, number)
     except asyncio.CancelledError:
-        if not asked.is_set():
+        if not (signals or asked.is_set()):
             raise
         logger.info("told to stop during the start")
     else:

@@ -69,6 +69,8 @@ class Server:
         broker.node_id = config.node_id
         slots = slots_of(config.max_incremental_fetch_session_cache_slots)
         broker.fetch_sessions = FetchSessionCache(slots, broker.clock.random)
+        self._is_starting = True
+        self._is_given_up = False
         self._dispatcher = Dispatcher(broker, TABLE)
         self._monitor: Monitor | None = None
         self._console: Console | None = None
@@ -96,6 +98,7 @@ class Server:
         for warning in config.warnings:
             logger.warning("%s", warning)
         broker.logs = logs = Logs(config, broker.clock, broker.faults)
+        logs.services.is_given_up = self._is_given_up
         broker.cluster_id = logs.open_dirs(cluster_id)
         undo: list[Callable[[], None]] = [logs.stop]
         try:
@@ -119,17 +122,31 @@ class Server:
             self._socket_server.start(self._dispatcher)
             self._make_console()
         except BaseException:
+            self._end_start()
             self._socket_server.close()
             self._socket_server.stop()
             for step in reversed(undo):
                 attempt(step)
             raise
+        self._end_start()
         self._registry.start()
         broker.groups.know_connected(self._registry.has_member)
         if self._monitor is not None:
             self._monitor.is_ready()
         elapsed_ms = (time.monotonic_ns() - started_ns) / 1e6
         logger.info("node %d of cluster %s started in %.0f ms", broker.node_id, broker.cluster_id, elapsed_ms)
+
+    def give_up(self) -> None:
+        """Have a start that recovers end soon, by CancelledError. For signal handlers and other threads: the loop calls
+        nothing while it recovers a partition."""
+        if self._is_starting:
+            self._is_given_up = True
+            if hasattr(self.broker, "logs"):
+                self.broker.logs.services.is_given_up = True
+
+    def _end_start(self) -> None:
+        self._is_starting = False
+        self.broker.logs.services.is_given_up = False
 
     def _secure(self, undo: list[Callable[[], None]]) -> None:
         """Build the policies and the authorizer, and warn of what is open by mistake. A start without options imports

@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+from asyncio import CancelledError
 from contextlib import suppress
 
 from kafka_shim.cext.batch import BatchError, Verdict
@@ -48,8 +49,14 @@ class Start:
 
 
 def load(log: LocalLog, services: LogServices, start: Start) -> None:
-    """Load `log` from its directory. Raises OSError."""
-    _Loader(log, services, start).run()
+    """Load `log` from its directory. Raises OSError, and CancelledError if the start is given up meanwhile: the next
+    one begins anew, as after a crash."""
+    try:
+        _Loader(log, services, start).run()
+    except CancelledError:
+        for segment in log.segments:
+            segment.abandon()
+        raise
 
 
 class _Loader:
@@ -178,6 +185,7 @@ class _Loader:
         self.producers_at(segment.base_offset)
 
         def on_batch(batch: Batch) -> Aborted | None:
+            self.services.go_on()
             if batch.leader_epoch > log.epochs.latest:
                 log.epochs.assign(batch.leader_epoch, batch.base_offset)
             return replay_batch(log, segment, batch)
@@ -293,7 +301,7 @@ class _Loader:
             _find_open_transactions(log, entries, at)
             producers.load(entries, at, self.now_ms, self.services.config.producer_id_expiration_ms)
             break
-        _replay(log, offset)
+        _replay(log, self.services, offset)
         producers.next_offset = max(producers.next_offset, offset)
         self.state_offset = offset
 
@@ -345,7 +353,7 @@ def _find_open_transactions(log: LocalLog, entries: list[ProducerEntry], end_off
         entry.txn_first_offset = NO_OFFSET
 
 
-def _replay(log: LocalLog, end_offset: int) -> None:
+def _replay(log: LocalLog, services: LogServices, end_offset: int) -> None:
     first = log.producers.next_offset
     if first >= end_offset:
         return
@@ -360,6 +368,7 @@ def _replay(log: LocalLog, end_offset: int) -> None:
                 break
             # The log start offset may be inside a batch (DeleteRecords). The whole batch is applied.
             if batch.last_offset >= first:
+                services.go_on()
                 replay_batch(log, segment, batch)
 
 

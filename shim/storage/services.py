@@ -6,6 +6,7 @@ Kafka passes them to each UnifiedLog one by one (Scheduler, Time, LogDirFailureC
 from __future__ import annotations
 
 import logging
+from asyncio import CancelledError
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -43,6 +44,7 @@ class LogServices:
         "flush_wanted",
         "flush_wished",
         "flusher",
+        "is_given_up",
         "marker_of",
         "offline",
         "on_marker",
@@ -58,6 +60,8 @@ class LogServices:
         self.faults = faults
         self.files = OpenFiles()
         self.flusher = Flusher(faults, clock)
+        # Whether the start was given up. A signal handler or another thread sets it: the loop waits for the recovery.
+        self.is_given_up = False
         # Called with (log, producer_id, producer_epoch, commit, offset) after each transaction marker in a partition of
         # the topic; None: of any.
         self.on_marker: list[tuple[str | None, MarkerHook]] = []
@@ -76,6 +80,11 @@ class LogServices:
         self.removals = Removals(clock, self.flusher)
         # Called with (log, its start before) when DeleteRecords raised a log start offset, to write the checkpoint.
         self.start_offset_raised: Callable[[PartitionLog, LogStart], None] = _nothing
+
+    def go_on(self) -> None:
+        """Raises CancelledError if the start was given up, in the middle of a long recovery."""
+        if self.is_given_up:
+            raise CancelledError
 
     def wish_flush(self, log: LocalLog) -> None:
         """Register a log that has `flush.ms` set and unflushed data."""

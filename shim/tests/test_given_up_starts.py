@@ -14,6 +14,7 @@ from kafka_shim import Broker, embedded, serve
 from kafka_shim.storage import recovery
 from kafka_shim.storage.data_dir import CLEAN_SHUTDOWN
 from kafka_shim.tests.produced import batch, fetch, make_topic, produce
+from kafka_shim.tests.waiting import PATIENCE_S
 from kafka_shim.wire_client import Connection
 
 PARTITIONS = 40
@@ -78,6 +79,105 @@ def test_a_signal_ends_a_start_that_recovers(
                 signal.signal(number, action)
     assert "ready" not in capsys.readouterr().out
     everything_is_there(crashed, recovered)
+
+
+BATCHES = 30
+
+
+@pytest.fixture
+def long_log(tmp_path: Path) -> Path:
+    """A data directory that has many batches in one partition, and no clean stop."""
+    with Broker(data_dir=tmp_path) as broker, Connection(broker.bootstrap_servers) as client:
+        make_topic(client, "t", 1)
+        for _ in range(BATCHES):
+            produce(client, "t", 0, batch(b"a"))
+    (tmp_path / CLEAN_SHUTDOWN).unlink()
+    return tmp_path
+
+
+@pytest.fixture
+def replayed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The logs of which a batch was recovered, as they come."""
+    names: list[str] = []
+    replay = recovery.replay_batch
+
+    def noted(log: Any, *arguments: Any) -> Any:
+        names.append(log.name)
+        return replay(log, *arguments)
+
+    monkeypatch.setattr(recovery, "replay_batch", noted)
+    return names
+
+
+@pytest.mark.parametrize("log", ["t-0", "__cluster_metadata-0"])
+def test_a_signal_ends_a_start_in_the_middle_of_one_log(
+    long_log: Path, replayed: list[str], monkeypatch: pytest.MonkeyPatch, log: str
+) -> None:
+    replay = recovery.replay_batch
+
+    def signalled(*arguments: Any) -> Any:
+        result = replay(*arguments)
+        if replayed.count(log) == 1 and replayed[-1] == log:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return result
+
+    actions = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
+    before = open_files()
+    with monkeypatch.context() as patch:
+        patch.setattr(recovery, "replay_batch", signalled)
+        try:
+            assert serve.serve(listen="127.0.0.1:0", data_dir=str(long_log), log_level="WARNING") == 0
+        finally:
+            for number, action in actions.items():
+                signal.signal(number, action)
+    assert replayed.count(log) == 1
+    assert open_files() == before
+    one_log_is_there(long_log, replayed)
+
+
+def test_an_embedded_start_is_given_up_in_the_middle_of_one_log(
+    long_log: Path, replayed: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reached, going_on = threading.Event(), threading.Event()
+    replay = recovery.replay_batch
+
+    def held(*arguments: Any) -> Any:
+        result = replay(*arguments)
+        if replayed[-1] == "t-0" and not reached.is_set():
+            reached.set()
+            assert going_on.wait(PATIENCE_S)
+        return result
+
+    threads = set(threading.enumerate())
+    before = open_files()
+    with monkeypatch.context() as patch:
+        patch.setattr(recovery, "replay_batch", held)
+        patch.setattr(embedded, "START_SECONDS", 0.2)
+        with pytest.raises(TimeoutError, match=r"did not start within 0\.2 s"):
+            Broker(data_dir=long_log).start()
+        assert reached.wait(PATIENCE_S)
+    (late,) = [thread for thread in set(threading.enumerate()) - threads if thread.name == "kafka-shim"]
+    going_on.set()
+    late.join(PATIENCE_S)
+    assert not late.is_alive()
+    assert replayed.count("t-0") == 1
+    assert open_files() == before
+    one_log_is_there(long_log, replayed)
+
+
+def open_files() -> list[str]:
+    """The files of a data directory that this process has open."""
+    found = [path.readlink() for path in Path("/proc/self/fd").iterdir() if path.is_symlink()]
+    return sorted(str(path) for path in found if path.suffix in {".log", ".index", ".timeindex"})
+
+
+def one_log_is_there(directory: Path, replayed: list[str]) -> None:
+    """The next start recovers all of the partition."""
+    assert not (directory / CLEAN_SHUTDOWN).exists()
+    replayed.clear()
+    with Broker(data_dir=directory) as broker, Connection(broker.bootstrap_servers) as client:
+        assert replayed.count("t-0") == BATCHES
+        assert fetch(client, "t", 0, 0).high_watermark == BATCHES
 
 
 def test_an_embedded_start_that_is_given_up_ends(
