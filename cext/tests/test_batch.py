@@ -96,7 +96,7 @@ def test_lengths_beyond_the_buffer(length):
     ("magic", "verdict"),
     [(0, Verdict.BAD_MAGIC), (1, Verdict.BAD_MAGIC), (3, Verdict.UNKNOWN_MAGIC), (-1, Verdict.UNKNOWN_MAGIC)],
 )
-def test_other_magics(magic, verdict):
+def test_other_magics_are_refused(magic, verdict):
     assert verdict_of(oracle.write_batch(PAYLOAD, 1, magic=magic)) == verdict
 
 
@@ -138,7 +138,7 @@ def test_counts_and_offset_ranges_that_contradict(count, delta, verdict):
 
 
 @pytest.mark.parametrize("codec", [5, 6, 7])
-def test_unknown_codecs(codec):
+def test_unknown_codecs_are_refused(codec):
     assert verdict_of(oracle.write_batch(PAYLOAD, 1, attributes=codec)) == Verdict.BAD_CODEC
 
 
@@ -203,7 +203,7 @@ def test_a_batch_is_read_only():
     assert "base_offset=0" in repr(batch)
 
 
-def test_header_size():
+def test_the_header_has_the_oracles_size():
     assert cext_batch.HEADER_SIZE == oracle.HEADER_SIZE
 
 

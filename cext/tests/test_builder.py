@@ -90,7 +90,7 @@ def test_what_cannot_be_built():
 
 
 @pytest.mark.parametrize("commit", [True, False])
-def test_marker_bytes(commit):
+def test_a_marker_has_the_bytes_of_kafka(commit):
     # As Kafka 4.3.1 writes them for transaction versions 0 to 2: 78 bytes, key and value in version 0.
     marker = build_marker(77, 3, 12, commit, 1234, base_offset=9, leader_epoch=2)
     record = oracle.write_record(0, 0, bytes([0, 0, 0, commit]), b"\0\0\0\0\0\x0c")

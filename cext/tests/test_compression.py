@@ -70,7 +70,7 @@ def test_every_cut_is_refused_or_is_shorter(codec):
 
 
 @pytest.mark.parametrize(("codec", "levels"), [(GZIP, (1, 6, -1, 9)), (LZ4, (1, 3, 8, 17)), (ZSTD, (-5, 3, 19))])
-def test_levels(codec, levels):
+def test_a_higher_level_makes_less_of_the_same(codec, levels):
     sizes = []
     for level in levels:
         packed = compress(codec, TEXT, level)
@@ -92,14 +92,14 @@ def test_no_codec_is_the_data_itself():
 
 
 @pytest.mark.parametrize("codec", [-1, 5, 7])
-def test_unknown_codecs(codec):
+def test_unknown_codecs_are_refused(codec):
     with pytest.raises(ValueError, match="no codec"):
         compress(codec, b"")
     with pytest.raises(ValueError, match="no codec"):
         decompress(codec, b"")
 
 
-def test_names():
+def test_codecs_have_kafkas_names():
     assert [NAMES[codec] for codec in (NONE, *CODECS)] == ["none", "gzip", "snappy", "lz4", "zstd"]
 
 

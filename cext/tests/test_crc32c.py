@@ -59,7 +59,7 @@ def test_every_size_and_alignment_near_an_edge(name):
 
 @pytest.mark.parametrize("name", IMPLEMENTATIONS)
 @pytest.mark.parametrize("fill", [b"\0", b"\xff", b"\x80"])
-def test_extreme_bytes(name, fill):
+def test_runs_of_one_byte_have_the_crc_of_the_library(name, fill):
     for size in (1, 127, 128, 511, 512, 513, 65536, 65537):
         assert crc32c_with(name, fill * size) == pypi.crc32c(fill * size)
 

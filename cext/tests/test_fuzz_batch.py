@@ -141,7 +141,7 @@ def test_the_sanitizer_is_awake_where_it_should_be():
     assert ("heap-buffer-overflow" in ran.stderr) == (ran.returncode != 0) == sanitized
 
 
-def test_mutated_batches():
+def test_mutated_batches_are_read_or_refused_within_their_bounds():
     sources = seeds()
     deadline = time.monotonic() + SECONDS
     seed = FIRST_SEED

@@ -339,7 +339,7 @@ def test_a_batch_of_another_buffer_is_the_callers_error():
 
 
 @pytest.mark.parametrize("codec", range(5))
-def test_find_timestamp(codec):
+def test_find_timestamp_gives_the_first_record_that_is_not_older(codec):
     times = [10, 30, 20, 40, -1]
     data = build([(None, None, time, ()) for time in times], base_offset=100, codec=codec)
     batch = scan(data)

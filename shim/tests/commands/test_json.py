@@ -43,7 +43,7 @@ def shown(address: str, capsys: pytest.CaptureFixture[str], *words: str) -> Any:
     return json.loads(capsys.readouterr().out)
 
 
-def test_topics(address: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_topics_are_listed_and_described_as_json(address: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert shown(address, capsys, "topics", "list", "--exclude-internal") == [{"topic": "orders"}]
     (topic,) = shown(address, capsys, "topics", "describe", "orders")
     assert len(topic.pop("topicId")) == 22
@@ -62,7 +62,7 @@ def test_a_name_that_reads_like_nothing_is_one(address: str, capsys: pytest.Capt
         assert run(["topics", "delete", "--bootstrap-server", address, "--", name]) == 0
 
 
-def test_groups(address: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_groups_are_listed_and_described_as_json(address: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert shown(address, capsys, "groups", "list") == [{"group": "g", "type": "Classic", "state": "Empty"}]
     (row,) = shown(address, capsys, "groups", "describe", "g")
     assert (row["group"], row["topic"], row["partition"], row["consumerId"]) == ("g", "orders", 1, None)
@@ -70,7 +70,7 @@ def test_groups(address: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert state == {"group": "g", "assignmentStrategy": None, "state": "Empty", "members": 0}
 
 
-def test_transactions(address: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_transactions_are_listed_and_described_as_json(address: str, capsys: pytest.CaptureFixture[str]) -> None:
     (row,) = shown(address, capsys, "transactions", "list")
     assert (row["transactionalId"], row["transactionState"]) == ("x", "Empty")
     (row,) = shown(address, capsys, "transactions", "describe", "x")
@@ -95,7 +95,7 @@ def test_a_pattern_of_transactional_ids_that_is_none_is_named(address: str, caps
     assert capsys.readouterr().err == "error: *x*: INVALID_REGULAR_EXPRESSION (patterns are of RE2, as orders-.*)\n"
 
 
-def test_configs(address: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_are_described_as_json(address: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert shown(address, capsys, "configs", "describe", "--entity-type", "topics", "--entity-name", "orders") == [
         {
             "name": "retention.ms",

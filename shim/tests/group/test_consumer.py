@@ -235,7 +235,7 @@ def test_a_member_that_was_fenced_comes_back_with_epoch_zero(node: Node, topic_i
     assert len((given(again) or {})[topic_id]) == 2
 
 
-def test_wrong_requests(node: Node) -> None:
+def test_requests_that_no_group_accepts_are_refused_and_make_none(node: Node) -> None:
     assert (
         refused(node.modern, "g", "a", subscribed_topic_names=["t"], server_assignor="mine") is E.UNSUPPORTED_ASSIGNOR
     )

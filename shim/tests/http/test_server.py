@@ -101,7 +101,7 @@ def test_a_stop_does_not_wait_to_accept_once_more(monkeypatch: pytest.MonkeyPatc
     assert not any(waits)
 
 
-def test_tls(secure: tuple[HttpServer, ssl.SSLContext]) -> None:
+def test_requests_are_answered_by_tls(secure: tuple[HttpServer, ssl.SSLContext]) -> None:
     server, trust = secure
     assert server.address == f"https://127.0.0.1:{server.port}"
     assert asked(server, trust) == b"POST /a b True body"
@@ -406,7 +406,7 @@ def test_one_that_takes_its_answer_keeps_its_place(monkeypatch: pytest.MonkeyPat
     server.stop()
 
 
-def test_addresses() -> None:
+def test_an_address_has_a_host_and_a_port_or_is_refused() -> None:
     assert parse_address(":80") == ("127.0.0.1", 80)
     assert parse_address("http://[::1]:0") == ("::1", 0)
     for wrong in ("80", "a:b", "a:70000", "a:" + "9" * 5000, "a:\u0661"):

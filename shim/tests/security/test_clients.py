@@ -39,7 +39,7 @@ def expected(broker: Broker) -> str:
     return "User:ANONYMOUS" if broker._security.sasl is None else "User:alice"
 
 
-def test_librdkafka(secured: Broker):
+def test_librdkafka_connects_by_its_client_config(secured: Broker):
     config = secured.client_config("confluent-kafka", "alice")
     problems: list[object] = []
     producer = confluent_kafka.Producer({**config, "error_cb": problems.append})
@@ -62,7 +62,7 @@ def test_librdkafka(secured: Broker):
     assert not problems
 
 
-def test_kafka_python(secured: Broker):
+def test_kafka_python_connects_by_its_client_config(secured: Broker):
     config = secured.client_config("kafka-python", "alice")
     producer = kafka.KafkaProducer(**config)
     assert producer.send("kafka-python", b"x" * 100_000).get(60).offset == 0
@@ -75,7 +75,7 @@ def test_kafka_python(secured: Broker):
     consumer.close()
 
 
-def test_aiokafka(secured: Broker):
+def test_aiokafka_connects_by_its_client_config(secured: Broker):
     config = secured.client_config("aiokafka", "alice")
 
     async def run() -> bytes:

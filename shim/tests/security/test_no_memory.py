@@ -212,7 +212,7 @@ def test_a_token_can_be_used_and_is_gone(node: Opened, memory_ends: Callable[[],
         tokens.renew("User:a", secret, -1)
 
 
-def test_quotas_hold(node: Opened, memory_ends: Callable[[], None]) -> None:
+def test_quotas_hold_although_memory_ended_after_their_record(node: Opened, memory_ends: Callable[[], None]) -> None:
     broker = SimpleNamespace(metadata=node.store, config=node.config, clock=node.clock, quotas=None)
     entity = [EntityData(entity_type="user", entity_name="a")]
     entry = EntryData(entity=entity, ops=[OpData(key="producer_byte_rate", value=5.0)])

@@ -53,7 +53,7 @@ def run(broker, monkeypatch):
     return call
 
 
-def test_topics(run):
+def test_topics_are_created_listed_grown_described_and_deleted(run):
     assert run("topics --create --topic a --partitions 2 --config retention.ms=5") == (0, "Created topic a.\n")
     failed = "Error while executing topic command : "
     assert run("topics --create --topic a") == (1, f"{failed}Topic 'a' already exists.\n")
@@ -90,7 +90,7 @@ def test_topics(run):
         assert run(f"topics {wrong}") == (1, "")
 
 
-def test_records(run):
+def test_lines_become_records_and_records_lines_again(run):
     assert run("topics --create --topic t --partitions 1")[0] == 0
     reader = "--reader-property parse.key=true --reader-property key.separator=:"
     assert run(f"console-producer --topic t {reader}", b"k:v\nl:w\n") == (0, "")
@@ -147,7 +147,7 @@ def test_a_consumer_that_may_not_read_ends(run, capfd):
         assert capfd.readouterr().err.startswith(refused)
 
 
-def test_groups(run):
+def test_groups_are_listed_described_reset_and_deleted(run):
     assert run("topics --create --topic t --partitions 1")[0] == 0
     assert run("console-producer --topic t", b"a\nb\nc\n")[0] == 0
     assert run("console-consumer --topic t --group g --from-beginning --max-messages 2") == (0, "a\nb\n")
@@ -292,7 +292,7 @@ def test_a_plan_comes_from_a_file(run, tmp_path):
         assert run(scope) == (1, "")
 
 
-def test_versions_of_apis(run):
+def test_the_versions_of_a_brokers_apis_are_printed(run):
     status, out = run("broker-api-versions")
     assert status == 0
     assert "(id: 1 rack: null isFenced: false) -> (\n\tProduce(0): 0 to 13 [usable: 13],\n" in out
@@ -432,7 +432,7 @@ def test_members_of_both_protocols_are_read():
     assert _assigned(DescribedGroupMember(member_assignment=b"not one")) == []
 
 
-def test_features(run, broker):
+def test_features_are_described_upgraded_and_downgraded(run, broker):
     status, out = run("features describe", first=True)
     assert status == 0
     line = next(line for line in out.splitlines() if line.startswith("Feature: metadata.version "))
@@ -477,7 +477,7 @@ def test_features(run, broker):
         assert run(f"features {wrong}", first=True) == (1, ""), wrong
 
 
-def test_quorum(run, tmp_path):
+def test_the_quorum_is_described_and_a_controller_added_on_trial(run, tmp_path):
     status, out = run("metadata-quorum describe --status", first=True)
     assert status == 0
     assert "\nLeaderId:               1\n" in out
@@ -525,7 +525,7 @@ def test_quorum(run, tmp_path):
     assert run("metadata-quorum --command-config /no/such describe --status", first=True) == (1, "")
 
 
-def test_transactions(run, client, broker):
+def test_an_open_transaction_is_listed_described_and_does_not_hang(run, client, broker):
     assert run("topics --create --topic t --partitions 2")[0] == 0
     client.request(make("FindCoordinator", key_type=1, coordinator_keys=["app"]))
     producer = client.request(make("InitProducerId", transactional_id="app", transaction_timeout_ms=60_000))
@@ -570,7 +570,7 @@ def test_a_hanging_transaction_is_found_and_aborted(run, tmp_path):
         assert len(run("transactions find-hanging --topic t", first=True, at=broker)[1].splitlines()) == 1
 
 
-def test_acls(run):
+def test_acls_are_added_listed_and_removed(run):
     with Broker(
         authorizer_class_name="org.apache.kafka.metadata.authorizer.StandardAuthorizer", super_users="User:ANONYMOUS"
     ) as broker:

@@ -294,7 +294,7 @@ OK = "ok"
         (COMPLETE_ABORT, False, OK),
     ],
 )
-def test_classic_end(current: State, commit: bool, answer: object) -> None:
+def test_what_end_txn_answers_in_each_state_before_tv2(current: State, commit: bool, answer: object) -> None:
     before = txn(current, epoch=5)
     if isinstance(answer, ErrorCode):
         assert code_of(end, before, 5, commit, TV0) is answer
@@ -364,7 +364,7 @@ BUMPS = "bumps"
         (COMPLETE_ABORT, 6, False, FENCED),
     ],
 )
-def test_tv2_end(current: State, epoch: int, commit: bool, answer: object) -> None:
+def test_what_end_txn_answers_in_each_state_by_tv2(current: State, epoch: int, commit: bool, answer: object) -> None:
     before = txn(current, epoch=5)
     if isinstance(answer, ErrorCode):
         assert code_of(end, before, epoch, commit, TV2) is answer
