@@ -42,15 +42,15 @@ cdef class ProducersEnd:
 
     # The guard, None, or the refusal of a stale epoch.
     cdef object guard(
-        self, int64_t producer_id, int32_t base_sequence, int32_t producer_epoch, bint supports_epoch_bump,
+        self, object producer_id, int32_t base_sequence, int32_t producer_epoch, bint supports_epoch_bump,
         int64_t now_ms
     )
     cdef bint _follows(
-        self, ProducerEnd entry, int64_t producer_id, int32_t epoch, int32_t sequence, bint is_transactional,
+        self, ProducerEnd entry, object producer_id, int32_t epoch, int32_t sequence, bint is_transactional,
         object verification
     ) except -1
     cdef int _apply_data(
-        self, ProducerEnd entry, int64_t producer_id, int32_t epoch, int32_t sequence, bint is_transactional,
+        self, ProducerEnd entry, object producer_id, int32_t epoch, int32_t sequence, bint is_transactional,
         int64_t base_offset, int32_t last_offset_delta, int64_t max_timestamp_ms, Py_ssize_t cached_batches
     ) except -1
 
@@ -97,14 +97,15 @@ cdef class LogEnd:
         self, object put, object whole, Py_ssize_t start, uint8_t* p, int64_t size_bytes, int64_t now_ms,
         object verification, Py_ssize_t cached_batches, bint may_be_compressed
     ) except -2
-    # `append_data`, `put_own` and `commit_plain` of log_end.pyi.
+    # `append_data` and `put_own` of log_end.pyi.
     cdef Appended append_data(
         self, object put, object records, int64_t now_ms, object verification, Py_ssize_t cached_batches
     )
     cdef Appended append_own_batch(
         self, object put, bytearray batch, int64_t now_ms, bint is_limited, Py_ssize_t cached_batches
     )
-    cdef Appended append_commit(
-        self, object put, bytearray marker, int64_t producer_id, int32_t producer_epoch, int32_t coordinator_epoch,
+    # `commit_plain`. Returns the offset, or -1 if there is something to decide, and then nothing has happened.
+    cdef int64_t append_commit(
+        self, object put, bytearray marker, object producer_id, int32_t producer_epoch, int32_t coordinator_epoch,
         int transaction_version, int64_t now_ms
-    )
+    ) except -2

@@ -112,7 +112,7 @@ cdef class ProducersEnd:
         return found
 
     cdef object guard(
-        self, int64_t producer_id, int32_t base_sequence, int32_t producer_epoch, bint supports_epoch_bump,
+        self, object producer_id, int32_t base_sequence, int32_t producer_epoch, bint supports_epoch_bump,
         int64_t now_ms
     ):
         cdef ProducerEnd entry = self.entries.get(producer_id)
@@ -139,7 +139,7 @@ cdef class ProducersEnd:
         raise NotImplementedError("abstract: the refusal of a batch of an older epoch")
 
     cdef bint _follows(
-        self, ProducerEnd entry, int64_t producer_id, int32_t epoch, int32_t sequence, bint is_transactional,
+        self, ProducerEnd entry, object producer_id, int32_t epoch, int32_t sequence, bint is_transactional,
         object verification
     ) except -1:
         """Whether a batch is the next one of its producer beyond doubt."""
@@ -159,25 +159,31 @@ cdef class ProducersEnd:
         return is_open or (guard is not None and guard is verification)
 
     cdef int _apply_data(
-        self, ProducerEnd entry, int64_t producer_id, int32_t epoch, int32_t sequence, bint is_transactional,
+        self, ProducerEnd entry, object producer_id, int32_t epoch, int32_t sequence, bint is_transactional,
         int64_t base_offset, int32_t last_offset_delta, int64_t max_timestamp_ms, Py_ssize_t cached_batches
     ) except -1:
-        cdef int64_t last_sequence = NO_SEQUENCE
-        if sequence >= 0:
-            last_sequence = (<uint32_t>sequence + <uint32_t>last_offset_delta) & 0x7FFFFFFF
+        # Each number is an object only once, also where it is two.
+        cdef object first_sequence = sequence
+        cdef object last_sequence = first_sequence
+        cdef object first_offset = base_offset
+        cdef object last_offset = first_offset
+        if sequence < 0:
+            last_sequence = NO_SEQUENCE
+        if last_offset_delta != 0:
+            if sequence >= 0:
+                last_sequence = (<uint32_t>sequence + <uint32_t>last_offset_delta) & 0x7FFFFFFF
+            last_offset = base_offset + last_offset_delta
         if entry.epoch != epoch:
             entry.epoch = epoch
             entry.batches = []
         elif len(entry.batches) == cached_batches:
             del entry.batches[0]
-        entry.batches.append(
-            (sequence, last_sequence, base_offset, base_offset + last_offset_delta, max_timestamp_ms)
-        )
+        entry.batches.append((first_sequence, last_sequence, first_offset, last_offset, max_timestamp_ms))
         entry.last_timestamp_ms = max_timestamp_ms
         if is_transactional:
             if entry.txn_first_offset < 0:
                 entry.txn_first_offset = base_offset
-                self._open[base_offset] = producer_id
+                self._open[first_offset] = producer_id
             if self._verifications:
                 self._verifications.pop(producer_id, None)
         return 0
@@ -241,7 +247,7 @@ cdef class LogEnd:
         object verification, Py_ssize_t cached_batches, bint may_be_compressed
     ) except -2:
         cdef int64_t base_offset = self.log_end_offset
-        cdef int64_t producer_id
+        cdef object producer_id = None
         cdef int64_t max_timestamp_ms
         cdef int32_t epoch
         cdef int32_t sequence
@@ -258,14 +264,14 @@ cdef class LogEnd:
         # What costs little comes first: the CRC and the walk of a large batch would else be done twice.
         if size_bytes < BATCH_HEADER_SIZE or not segment.has_room(size_bytes, self.config):
             return NO_OFFSET
-        producer_id = load_i64(p + AT_PRODUCER_ID)
         epoch = load_i16(p + AT_PRODUCER_EPOCH)
         sequence = load_i32(p + AT_BASE_SEQUENCE)
         last_offset_delta = load_i32(p + AT_LAST_OFFSET_DELTA)
         max_timestamp_ms = load_i64(p + AT_MAX_TIMESTAMP)
         attributes = load_i16(p + AT_ATTRIBUTES)
         is_transactional = (attributes & TRANSACTIONAL_FLAG) != 0
-        if producer_id >= 0:
+        if load_i64(p + AT_PRODUCER_ID) >= 0:
+            producer_id = load_i64(p + AT_PRODUCER_ID)
             entry = states.entries.get(producer_id)
             if entry is None or not states._follows(
                 entry, producer_id, epoch, sequence, is_transactional, verification
@@ -351,14 +357,15 @@ cdef class LogEnd:
         self, put, bytearray marker not None, int64_t producer_id, int32_t producer_epoch, int32_t coordinator_epoch,
         int transaction_version, int64_t now_ms
     ):
-        return self.append_commit(
+        cdef int64_t offset = self.append_commit(
             put, marker, producer_id, producer_epoch, coordinator_epoch, transaction_version, now_ms
         )
+        return None if offset < 0 else self._appended(offset, len(marker))
 
-    cdef Appended append_commit(
-        self, object put, bytearray marker, int64_t producer_id, int32_t producer_epoch, int32_t coordinator_epoch,
+    cdef int64_t append_commit(
+        self, object put, bytearray marker, object producer_id, int32_t producer_epoch, int32_t coordinator_epoch,
         int transaction_version, int64_t now_ms
-    ):
+    ) except -2:
         cdef uint8_t* p = <uint8_t*><char*>marker
         cdef int64_t size_bytes = len(marker)
         cdef int64_t offset = self.log_end_offset
@@ -367,7 +374,7 @@ cdef class LogEnd:
         cdef ProducerEnd entry
         cdef SegmentEnd segment
         if size_bytes < BATCH_HEADER_SIZE or self._is_log_append_time or not self._is_ready():
-            return None
+            return NO_OFFSET
         entry = states.entries.get(producer_id)
         if (
             entry is None
@@ -377,10 +384,10 @@ cdef class LogEnd:
             or coordinator_epoch < entry.coordinator_epoch
             or (states._verifications and producer_id in states._verifications)
         ):
-            return None
+            return NO_OFFSET
         segment = <SegmentEnd?>self.segments[len(self.segments) - 1]
         if not segment.takes(size_bytes, offset, now_ms, self.config):
-            return None
+            return NO_OFFSET
         store_i64(p + AT_BASE_OFFSET, offset)
         store_i32(p + AT_LEADER_EPOCH, self.leader_epoch)
         segment.put_at(put, marker, 0, p, size_bytes, offset, now_ms)
@@ -393,7 +400,7 @@ cdef class LogEnd:
         entry.txn_first_offset = NO_OFFSET
         states._open.pop(first_offset, None)
         self._advance_to(offset + 1, size_bytes, now_ms)
-        return self._appended(offset, size_bytes)
+        return offset
 
     def not_appended(self, int64_t base_offset, error):
         raise NotImplementedError("abstract: what a failed append at this offset leads to")

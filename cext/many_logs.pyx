@@ -183,7 +183,7 @@ def logs_and_sequences(list batches not None):
     return [((<PartitionBatch?>batch).log, (<PartitionBatch?>batch).base_sequence) for batch in batches]
 
 
-def verify_each(list asked not None, int64_t producer_id, int32_t producer_epoch, bint adds, int64_t now_ms):
+def verify_each(list asked not None, producer_id, int32_t producer_epoch, bint adds, int64_t now_ms):
     cdef list outcomes = []
     cdef list unknown = []
     cdef list refusals = []
@@ -214,30 +214,45 @@ def take_guards(list batches not None, list outcomes not None):
 
 
 def commit_each(
-    dict logs not None, dict unmarked not None, put, bytearray marker not None, int64_t producer_id,
+    dict logs not None, dict unmarked not None, put, bytearray marker not None, producer_id,
     int32_t producer_epoch, int32_t coordinator_epoch, int transaction_version, int64_t now_ms, list hooks not None
 ):
     cdef dict failures = {}
+    cdef list partitions = list(unmarked)
+    cdef Py_ssize_t count = len(partitions)
+    cdef Py_ssize_t at = 0
+    cdef bint is_left = False
     cdef LogEnd log
-    cdef Appended appended
     cdef int64_t base_offset
-    for partition in list(unmarked):
-        log = logs.get(partition)
-        if log is None:
-            continue
-        base_offset = log.log_end_offset
-        try:
-            appended = log.append_commit(
-                put, marker, producer_id, producer_epoch, coordinator_epoch, transaction_version, now_ms
-            )
-        except (OSError, MemoryError) as error:
-            failures[partition] = log.not_appended(base_offset, error)
-            continue
-        if appended is None:
-            continue
-        for topic, hook in hooks:
-            if topic is None or topic == (<tuple>log.key)[0]:
-                hook(log, producer_id, producer_epoch, True, base_offset)
+    cdef int64_t offset
+    try:
+        while at < count:
+            partition = partitions[at]
+            log = logs.get(partition)
+            offset = -1
+            if log is not None:
+                base_offset = log.log_end_offset
+                try:
+                    offset = log.append_commit(
+                        put, marker, producer_id, producer_epoch, coordinator_epoch, transaction_version, now_ms
+                    )
+                except (OSError, MemoryError) as error:
+                    failures[partition] = log.not_appended(base_offset, error)
+            if offset < 0:
+                partitions[at] = None       # it stays
+                is_left = True
+            else:
+                for topic, hook in hooks:
+                    if topic is None or topic == (<tuple>log.key)[0]:
+                        hook(log, producer_id, producer_epoch, True, offset)
+            at += 1
+    finally:
         # Only now: after an exception the marker may be missing, and a duplicate marker does no harm.
-        del unmarked[partition]
+        if at == count and not is_left:
+            unmarked.clear()
+        else:
+            while at:
+                at -= 1
+                if partitions[at] is not None:
+                    del unmarked[partitions[at]]
     return failures
