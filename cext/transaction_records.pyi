@@ -1,6 +1,7 @@
-"""The state of a transactional id and the value of its record in `__transaction_state`."""
+"""The state of a transactional id, its record in `__transaction_state`, and what each transition of it does."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Self
 
 class TransactionEnd:
     """The fields of a transactional id; the base of `txn.transaction.Transaction`, which says what they are. `state` is
@@ -34,7 +35,27 @@ class TransactionEnd:
         last_update_ms: int,
         client_version: int,
     ) -> None: ...
+    def moved(self, state: Any, partitions: frozenset[tuple[str, int]], now_ms: int, client_version: int) -> Self:
+        """Return another value with these, updated at `now_ms`, of the same producer, which is its previous one, too.
+        What else the transition changes the rule sets before it returns it."""
 
 def encode_value(txn: TransactionEnd, version: int, partitions: bytes) -> bytes:
     """Return the record value of a version (Kafka: TransactionLogValue). Version 0 has no tagged fields. `partitions`
     is the array of partitions in the form of that version. Raises ValueError for what no record can hold."""
+
+def encode_batch(txn: TransactionEnd, version: int, partitions: bytes, key: bytes) -> bytearray:
+    """Return the batch that `records.build` makes of one record: this key, and the value of `encode_value`, at the time
+    of the last update."""
+
+class Batches:
+    """Makes the batches of transitions. `form_of(txn, version)` returns what `encode_batch` takes as partitions; it is
+    asked once of a set of at most `most_partitions`."""
+
+    def __init__(self, form_of: Callable[[Any, int], bytes], most_partitions: int) -> None: ...
+    def encode(self, key: bytes, txn: TransactionEnd, version: int) -> bytearray:
+        """Return what `encode_batch` does."""
+
+def note_plain(events_by_id: Any, txn: TransactionEnd, most_partitions: int) -> bool:
+    """Add a transition to the history of its id, which becomes the last of `events_by_id`; one of a transaction that
+    grows takes the place of the one before. Returns False, and has done nothing, if the id has no history or the
+    transaction more than `most_partitions`."""

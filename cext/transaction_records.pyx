@@ -1,10 +1,16 @@
-"""The state of a transactional id and the value of its record. Contracts are in transaction_records.pyi."""
+"""The state of a transactional id, its record, and what each transition of it does. Contracts are in
+transaction_records.pyi."""
 
+from cpython.buffer cimport PyBUF_READ
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.memoryview cimport PyMemoryView_FromMemory
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
+from kafka_shim.cext.batch cimport Header, write_batch
 from kafka_shim.cext.bigendian cimport store_i16, store_i32, store_i64
+from kafka_shim.cext.varint cimport size_varint, zigzag32
+from kafka_shim.cext.wire cimport Out, out_free, out_init, write_i8, write_raw, write_uvarint
 
 cdef enum:
     HEAD_BYTES = 17             # version, producer id and epoch, timeout, status
@@ -15,7 +21,11 @@ cdef enum:
     NEXT_PRODUCER_ID = 1
     CLIENT_VERSION = 2
     NO_PRODUCER_ID = -1
+    NO_SEQUENCE = -1
     MAX_EPOCH = 0x7FFF
+    EMPTY = 0                   # states
+    ONGOING = 1
+    MOST_FORMS = 1024
 
 
 cdef class TransactionEnd:
@@ -36,6 +46,22 @@ cdef class TransactionEnd:
         self.start_ms = start_ms
         self.last_update_ms = last_update_ms
         self.client_version = client_version
+
+    def moved(self, state not None, frozenset partitions not None, int64_t now_ms, int32_t client_version):
+        cdef type kind = type(self)
+        cdef TransactionEnd txn = kind.__new__(kind)
+        txn.transactional_id = self.transactional_id
+        txn.producer_id = txn.previous_producer_id = self.producer_id
+        txn.next_producer_id = self.next_producer_id
+        txn.producer_epoch = self.producer_epoch
+        txn.last_producer_epoch = self.last_producer_epoch
+        txn.timeout_ms = self.timeout_ms
+        txn.state = state
+        txn.partitions = partitions
+        txn.start_ms = self.start_ms
+        txn.last_update_ms = now_ms
+        txn.client_version = client_version
+        return txn
 
 
 cdef uint8_t* _put_long_tag(uint8_t* p, uint8_t tag, int64_t value) noexcept nogil:
@@ -85,6 +111,75 @@ def encode_value(TransactionEnd txn not None, int16_t version, bytes partitions 
         store_i16(p + 2, <int16_t>txn.client_version)
     tags[0] = tag_count
     return value
+
+
+def encode_batch(TransactionEnd txn not None, int16_t version, bytes partitions not None, bytes key not None):
+    cdef bytes value = encode_value(txn, version, partitions)
+    cdef int64_t now_ms = txn.last_update_ms
+    cdef int32_t key_bytes = <int32_t>PyBytes_GET_SIZE(key)
+    cdef int32_t value_bytes = <int32_t>PyBytes_GET_SIZE(value)
+    cdef Header header = Header(
+        0, 0, 0, 0, now_ms, now_ms, NO_PRODUCER_ID, NO_PRODUCER_ID, NO_SEQUENCE, 1
+    )
+    cdef Out out
+    out_init(&out)
+    try:
+        # Attributes, the differences of timestamp and offset and the number of headers are 0, which is a byte each.
+        write_uvarint(&out, zigzag32(4 + size_varint(key_bytes) + key_bytes + size_varint(value_bytes) + value_bytes))
+        write_i8(&out, 0)
+        write_i8(&out, 0)
+        write_i8(&out, 0)
+        write_uvarint(&out, zigzag32(key_bytes))
+        write_raw(&out, PyBytes_AS_STRING(key), key_bytes)
+        write_uvarint(&out, zigzag32(value_bytes))
+        write_raw(&out, PyBytes_AS_STRING(value), value_bytes)
+        write_i8(&out, 0)
+        return write_batch(&header, PyMemoryView_FromMemory(<char*>out.data, out.size_bytes, PyBUF_READ))
+    finally:
+        out_free(&out)
+
+
+cdef class Batches:
+    cdef object _form_of
+    cdef Py_ssize_t _most_partitions
+    # Of version 1, by the set of the partitions.
+    cdef dict _forms
+
+    def __init__(self, form_of not None, Py_ssize_t most_partitions):
+        self._form_of = form_of
+        self._most_partitions = most_partitions
+        self._forms = {}
+
+    def encode(self, bytes key not None, TransactionEnd txn not None, int16_t version):
+        # Of an empty state no partitions are recorded.
+        if version == 0 or not 0 < len(txn.partitions) <= self._most_partitions or <int>txn.state == EMPTY:
+            return encode_batch(txn, version, self._form_of(txn, version), key)
+        form = self._forms.get(txn.partitions)
+        if form is None:
+            if len(self._forms) == MOST_FORMS:
+                self._forms.clear()
+            form = self._forms[txn.partitions] = self._form_of(txn, version)
+        return encode_batch(txn, version, form, key)
+
+
+def note_plain(events_by_id not None, TransactionEnd txn not None, Py_ssize_t most_partitions):
+    cdef TransactionEnd last
+    cdef Py_ssize_t count
+    events = events_by_id.get(txn.transactional_id)
+    if events is None or len(txn.partitions) > most_partitions:
+        return False
+    count = len(events)
+    if count == 0:
+        return False
+    events_by_id.move_to_end(txn.transactional_id)
+    if <int>txn.state == ONGOING:
+        newest = events[count - 1]
+        if isinstance(newest, TransactionEnd):
+            last = <TransactionEnd>newest
+            if <int>last.state == ONGOING:
+                events.pop()
+    events.append(txn)
+    return True
 
 
 cdef Py_ssize_t _tags_bytes(TransactionEnd txn) noexcept:

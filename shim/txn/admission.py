@@ -76,7 +76,7 @@ def admit(
         coordinator.note_refusal(api, transactional_id, error, (producer_id, producer_epoch))
     if not added:
         return outcomes, ()
-    partitions = frozenset(added)
+    partitions = coordinator.set_of(transactional_id, added)
     try:
         if adds:
             return outcomes, coordinator.add_partitions(

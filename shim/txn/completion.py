@@ -22,7 +22,7 @@ from kafka_shim.txn.ending import (
     Ending,
 )
 from kafka_shim.txn.log import flush_of
-from kafka_shim.txn.records import in_order
+from kafka_shim.txn.records import unmarked_of
 from kafka_shim.txn.retries import Retries
 from kafka_shim.txn.transaction import PREPARE_COMMIT, STATE_NAMES, TV1
 
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from kafka_shim.txn.transaction import TopicPartition, Transaction
 
     Steps = Generator[Step, None, Transaction]
+    Left = list[TopicPartition] | None
 
 logger = logging.getLogger("kafka_shim.txn")
 
@@ -167,7 +168,7 @@ class Completion:
         slot.pending = slot.is_ending = True
         try:
             yield BEFORE_PREPARE
-            unmarked = dict.fromkeys(in_order(prepared.partitions))
+            unmarked = unmarked_of(prepared.partitions)
             flush = self._log.write(slot, prepared)
         except BaseException:
             slot.pending = slot.is_ending = False
@@ -186,17 +187,19 @@ class Completion:
             slot.is_ending = False
 
     def _mark(
-        self, slot: Slot, prepared: Transaction, now_ms: int, flushes: list[Flush]
+        self, slot: Slot, prepared: Transaction, now_ms: int, flushes: list[Flush], left: Left = None
     ) -> Generator[Step, None, None]:
         """Write the missing markers with the timestamp `now_ms`. The decision may be much older, and a marker with its
-        time would look expired. Partitions whose marker cannot be written stay in `slot.unmarked`."""
+        time would look expired. Those that cannot be written stay in `slot.unmarked`. `left`: of `_commit_plain`."""
         coordinator_epoch = self._log.partition_log(slot.partition).leader_epoch
         if not self._is_current(slot, prepared):
             return  # its topic was deleted while this step waited for the disk
         waiting = list(slot.unmarked)
         is_large = len(waiting) > MOST_MARKERS_AT_ONCE
         is_plain = not is_large and not self._faults.armed and not slot.refused and prepared.commits
-        for each in self._commit_plain(slot, prepared, coordinator_epoch, now_ms) if is_plain else waiting:
+        if left is None:
+            left = self._commit_plain(slot, prepared, coordinator_epoch, now_ms) if is_plain else waiting
+        for each in left:
             if is_large:
                 yield LATER
                 if not self._is_current(slot, prepared):
@@ -321,7 +324,7 @@ class Completion:
         self._explanations.noted(
             prepared.transactional_id, self._clock.now_ms(), f"resumed the {direction} that was prepared"
         )
-        slot.unmarked = dict.fromkeys(in_order(prepared.partitions))
+        slot.unmarked = unmarked_of(prepared.partitions)
         slot.pending = True  # behind what needs memory: a pending end without unmarked partitions is complete
         self._finish_marking(slot, prepared)
 

@@ -12,14 +12,14 @@ import logging
 from functools import partial
 
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.outcome import Outcome, wait_for
+from kafka_shim.outcome import Outcome
 from kafka_shim.scheduler import Scheduler, Slice
 from kafka_shim.txn import expiry, records, state
-from kafka_shim.txn.completion import Completion
-from kafka_shim.txn.ending import AFTER_COMPLETE, AFTER_PREPARE, ANSWERED
+from kafka_shim.txn.end_txn import EndTxn
 from kafka_shim.txn.explain import Explanations
 from kafka_shim.txn.log import Slot, TransactionLog
-from kafka_shim.txn.transaction import ONGOING, STATE_NAMES, TV2
+from kafka_shim.txn.quick_completion import QuickCompletion
+from kafka_shim.txn.transaction import ONGOING, STATE_NAMES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from kafka_shim.metadata.store import MetadataStore
     from kafka_shim.outcome import Flush, Flushes
     from kafka_shim.storage.logs import Logs
-    from kafka_shim.txn.ending import Ending, Step
     from kafka_shim.txn.producer_ids import ProducerIds
     from kafka_shim.txn.transaction import TopicPartition, Transaction
 
@@ -46,7 +45,7 @@ LATE_LOAD_INTERVAL_MS = 1000
 MOST_LOOKED_AT_AT_ONCE = 100
 
 
-class TransactionCoordinator:
+class TransactionCoordinator(EndTxn):
     """Owned by the broker. Event-loop thread only. `start()` replays the log and resumes prepared transactions. It runs
     after the group coordinator's start, because the markers of a resumed transaction commit or abort offsets there.
     `stop()` ends the timers.
@@ -71,7 +70,7 @@ class TransactionCoordinator:
         self._config = config
         self._faults = faults
         self._log = TransactionLog(config, logs, metadata, self.explanations)
-        self.completion = Completion(self._log, clock, logs, metadata, faults, self.explanations)
+        self.completion = QuickCompletion(self._log, clock, logs, metadata, faults, self.explanations)
         # Set from start() to stop().
         self.scheduler = Scheduler(clock)
 
@@ -175,6 +174,11 @@ class TransactionCoordinator:
 
     # --- partitions
 
+    def set_of(self, transactional_id: str, added: list[TopicPartition]) -> frozenset[TopicPartition]:
+        """Returns the set of partitions that a request adds."""
+        slot = self._log.slots.get(transactional_id)
+        return frozenset(added) if slot is None else slot.set_of(added)
+
     def add_partitions(
         self,
         transactional_id: str,
@@ -238,84 +242,6 @@ class TransactionCoordinator:
             )
             self.note_refusal(api, transactional_id, refusal, (producer_id, producer_epoch))
         return missing
-
-    # --- EndTxn
-
-    def decide(
-        self, transactional_id: str, producer_id: int, producer_epoch: int, commit: bool, client_version: int
-    ) -> Outcome[tuple[int, int]]:
-        """EndTxn if `must_wait` is false (B10). Returns an outcome with the (producer id, epoch) for TV2, else -1s. The
-        outcome's follow-up writes the markers and COMPLETE; it is None if nothing is left to do.
-
-        PREPARE is written, so the result is final.
-        """
-        ending = self._ending(transactional_id, producer_id, producer_epoch, commit, client_version)
-        if ending.advance(AFTER_PREPARE) is None:
-            return Outcome(ending.outcome, ending.flushes)
-        prepared = self._log.slots[transactional_id].transaction
-        assert prepared is not None
-        answer = _told(state.identity_after(prepared), client_version)
-        # The fsyncs of the markers come later. COMPLETE waits for them, the response does not.
-        follow_up = partial(self.completion.finish_answered, ending, transactional_id)
-        return Outcome(answer, tuple(ending.flushes), follow_up)
-
-    def must_wait(self, transactional_id: str) -> bool:
-        """Returns whether the response waits for the whole completion: for the disk, or for a test at its steps."""
-        return self._faults.is_armed_besides(ANSWERED) or self._log.wants_flush(transactional_id)
-
-    async def end_stepwise(
-        self, transactional_id: str, producer_id: int, producer_epoch: int, commit: bool, client_version: int
-    ) -> tuple[int, int]:
-        """EndTxn whose response is sent after the completion. `faults` may hold, drop or crash at each step. If
-        `flush.messages` requires it, the record of each step is on the disk before the next step. A power cut between
-        two fsyncs must leave neither a marker without its decision nor a completed transaction without its markers."""
-        ending = self._ending(transactional_id, producer_id, producer_epoch, commit, client_version)
-        told = await ending.run()
-        try:
-            await wait_for(ending.flushes)  # a retry has no step that waits for them
-        except KafkaError as error:
-            self.note_refusal("EndTxn", transactional_id, error, (producer_id, producer_epoch))
-            raise
-        return told  # type: ignore[no-any-return]
-
-    def _ending(
-        self, transactional_id: str, producer_id: int, producer_epoch: int, commit: bool, client_version: int
-    ) -> Ending:
-        flushes: list[Flush] = []
-        steps = self._end(transactional_id, producer_id, producer_epoch, commit, client_version, flushes)
-        return self.completion.ending(steps, flushes, transactional_id, may_hold=True)
-
-    def _end(
-        self,
-        transactional_id: str,
-        producer_id: int,
-        producer_epoch: int,
-        commit: bool,
-        client_version: int,
-        flushes: list[Flush],
-    ) -> Generator[Step, None, tuple[int, int]]:
-        now_ms = self.clock.now_ms()
-        try:
-            slot, current = self._find(transactional_id)
-            txn = state.end(
-                current,
-                producer_id,
-                producer_epoch,
-                commit,
-                client_version,
-                now_ms,
-                partial(self.producer_ids.next, flushes),
-                slot.pending,
-            )
-            if txn is not current:
-                txn = yield from self.completion.steps(slot, txn, flushes)
-                yield AFTER_COMPLETE
-            elif client_version >= TV2:  # the others are told no id
-                self.producer_ids.pending(txn.producer_id, flushes)
-        except KafkaError as error:
-            self.explanations.refused("EndTxn", transactional_id, error, now_ms, (producer_id, producer_epoch))
-            raise
-        return _told((txn.producer_id, txn.producer_epoch), client_version)
 
     # --- time
 
@@ -393,8 +319,3 @@ class TransactionCoordinator:
         flushes: list[Flush] = []
         done = self.completion.resolve(slot, txn, flushes)
         return Outcome(done, tuple(flushes))
-
-
-def _told(identity: tuple[int, int], client_version: int) -> tuple[int, int]:
-    """Returns the (producer id, epoch) for the EndTxn response: -1s below TV2."""
-    return identity if client_version >= TV2 else (-1, -1)

@@ -9,6 +9,7 @@ import logging
 import re
 from collections import OrderedDict, deque
 
+from kafka_shim.cext.transaction_records import note_plain
 from kafka_shim.txn.records import first_in_order
 from kafka_shim.txn.transaction import FIELDS, ONGOING, STATE_NAMES, Transaction
 
@@ -102,12 +103,9 @@ class Explanations:
 
     def moved(self, txn: Transaction) -> None:
         """Record a state transition. A transaction that grows is one event, whatever the number of its partitions."""
-        # As `_of`, without the call: every transition comes here.
-        events = self._events.get(txn.transactional_id)
-        if events is None:
-            events = self._of(txn.transactional_id)
-        else:
-            self._events.move_to_end(txn.transactional_id)
+        if note_plain(self._events, txn, SHOWN_PARTITIONS):
+            return
+        events = self._of(txn.transactional_id)
         if len(txn.partitions) > SHOWN_PARTITIONS:
             txn = _shortened(txn)
         if txn.state is ONGOING and events:

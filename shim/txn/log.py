@@ -53,9 +53,11 @@ class Slot:
     partitions `refused`. `is_ending` is set while a completion runs or waits for the disk: there is one at a time.
     `pause_ms` and `said` are for `Retries`: the pause before the next retry, and the last reason by partition.
     `flush` is the fsync that the last record waits for, until it is known to be done (`TransactionLog.pending_flush`).
+    `_kept`: what `set_of` was asked last, when the transaction was open and when it began.
     """
 
     __slots__ = (
+        "_kept",
         "flush",
         "is_ending",
         "key",
@@ -81,6 +83,18 @@ class Slot:
         self.pause_ms = 0
         self.said = NOTHING_SAID
         self.flush: Flush | None = None
+        self._kept: list[tuple[list[TopicPartition], frozenset[TopicPartition]] | None] = [None, None]
+
+    def set_of(self, added: list[TopicPartition]) -> frozenset[TopicPartition]:
+        """Returns the set of these partitions. A steady producer begins each transaction with the same ones, and adds
+        the same: the set of the last time has its hash, and is found by it without a look at each partition."""
+        is_first = self.transaction is None or self.transaction.state is not ONGOING
+        kept = self._kept[is_first]
+        if kept is None or kept[0] != added:
+            kept = added, frozenset(added)
+            if len(added) <= records.CACHED_PARTITIONS:
+                self._kept[is_first] = kept
+        return kept[1]
 
 
 class TransactionLog:
@@ -96,6 +110,7 @@ class TransactionLog:
         self._logs = logs
         self._metadata = metadata
         self._explanations = explanations
+        self._loaded = logs.partitions.loaded
         explanations.ids = self.slots
 
     def load(self) -> Flush | None:
@@ -213,19 +228,21 @@ class TransactionLog:
         NOT_COORDINATOR if the log is deleted or offline. Raises UNSUPPORTED_VERSION for a TV2 client if
         transaction.version is finalised at 0, because those records cannot hold what a restart needs to know of the
         transition."""
-        version = 1 if self.server_version() >= TV1 else 0
+        version = 1 if self._metadata.image.features.get(FEATURE, 0) >= TV1 else 0  # `server_version`
         if version == 0 and txn.client_version >= TV2 and txn.state in _OF_CLIENTS:
             raise KafkaError(
                 ErrorCode.UNSUPPORTED_VERSION, "a TV2 transition needs the feature transaction.version at 1 or above"
             )
-        value = records.encode_value(txn, version)
-        batch = cext_records.build([(slot.key, value, txn.last_update_ms, ())])
+        batch = records.encode_batch(slot.key, txn, version)
         known = self.slots.get(txn.transactional_id)
         if known is None:
             # The first transition of an id adds the slot on which the rule decided.
             self.slots[txn.transactional_id] = slot
         try:
-            appended = self.partition_log(slot.partition).append_batch(batch, now_ms=txn.last_update_ms)
+            log = self._loaded.get((TRANSACTION_STATE_TOPIC, slot.partition))
+            if log is None or log.is_offline or self.unloaded:
+                log = self.partition_log(slot.partition)
+            appended = log.append_batch(batch, now_ms=txn.last_update_ms)
         except BaseException as error:
             if known is None:
                 del self.slots[txn.transactional_id]

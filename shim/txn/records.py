@@ -10,12 +10,12 @@ from functools import lru_cache
 from itertools import islice
 from struct import Struct, pack
 
-from kafka_shim.cext.transaction_records import encode_value as encode_fields
+from kafka_shim.cext import transaction_records
 from kafka_shim.txn.transaction import EMPTY, NO_PARTITIONS, NO_PRODUCER_EPOCH, State, Transaction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from kafka_shim.txn.transaction import TopicPartition
 
@@ -44,18 +44,23 @@ def encode_key(transactional_id: str) -> bytes:
     return _KEY.pack(KEY_VERSION, len(text)) + text
 
 
-def encode_value(txn: Transaction, version: int) -> bytes:
-    """Returns the record value. `version` is 0 if transaction.version is finalised at 0, else 1."""
+def form_of(txn: Transaction, version: int) -> bytes:
+    """Returns the partitions of the record value."""
     partitions = txn.partitions
     if version == 0:
-        form = _NULL_ARRAY if txn.state is EMPTY else _encode_partitions(partitions)
-    elif not partitions or txn.state is EMPTY:
-        form = b"\0" if txn.state is EMPTY else b"\1"
-    elif len(partitions) <= CACHED_PARTITIONS:
-        form = _cached_compact_partitions(partitions)
-    else:
-        form = encode_large(partitions)
-    return encode_fields(txn, version, form)
+        return _NULL_ARRAY if txn.state is EMPTY else _encode_partitions(partitions)
+    if not partitions or txn.state is EMPTY:
+        return b"\0" if txn.state is EMPTY else b"\1"
+    return encode_large(partitions) if len(partitions) > CACHED_PARTITIONS else _encode_compact_partitions(partitions)
+
+
+def encode_value(txn: Transaction, version: int) -> bytes:
+    """Returns the record value. `version` is 0 if transaction.version is finalised at 0, else 1."""
+    return transaction_records.encode_value(txn, version, form_of(txn, version))
+
+
+# encode_batch(key, txn, version): the batch of one record, this key and the value of `encode_value`.
+encode_batch = transaction_records.Batches(form_of, CACHED_PARTITIONS).encode
 
 
 _NULL_ARRAY = _INT.pack(-1)
@@ -72,11 +77,11 @@ def _by_topic(partitions: frozenset[TopicPartition]) -> dict[str, list[int]]:
     return {topic: sorted(topics[topic]) for topic in sorted(topics)}
 
 
-def in_order(partitions: frozenset[TopicPartition]) -> Sequence[TopicPartition]:
-    """Returns the partitions sorted."""
+def unmarked_of(partitions: frozenset[TopicPartition]) -> dict[TopicPartition, None]:
+    """Returns the partitions as the keys of a new dict, sorted."""
     if len(partitions) <= CACHED_PARTITIONS:
-        return _cached_in_order(partitions)
-    return [(topic, partition) for topic, indexes in _by_topic(partitions).items() for partition in indexes]
+        return _cached_unmarked(partitions).copy()
+    return {(topic, partition): None for topic, indexes in _by_topic(partitions).items() for partition in indexes}
 
 
 def first_in_order(partitions: frozenset[TopicPartition], most: int) -> Iterator[TopicPartition]:
@@ -104,11 +109,11 @@ def _encode_compact_partitions(partitions: frozenset[TopicPartition]) -> bytes:
     return b"".join(parts)
 
 
-# A steady producer writes the same few partition sets repeatedly. A frozenset caches its hash.
-_cached_in_order: Callable[[frozenset[TopicPartition]], tuple[TopicPartition, ...]] = lru_cache(maxsize=1024)(
-    lambda partitions: tuple(sorted(partitions))
+# A steady producer writes the same few partition sets repeatedly. A frozenset caches its hash, and a copy of a dict
+# asks no key for its own. The dicts here are never changed.
+_cached_unmarked: Callable[[frozenset[TopicPartition]], dict[TopicPartition, None]] = lru_cache(maxsize=1024)(
+    lambda partitions: dict.fromkeys(sorted(partitions))
 )
-_cached_compact_partitions = lru_cache(maxsize=1024)(_encode_compact_partitions)
 encode_large = lru_cache(maxsize=CACHED_LARGE)(_encode_compact_partitions)
 
 

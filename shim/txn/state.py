@@ -17,6 +17,8 @@ States and the effect of each request (rows B2-B13, B20, B23 of docs/SEMANTICS.m
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.txn.transaction import (
     ALLOWED_FROM,
@@ -48,6 +50,10 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from kafka_shim.txn.transaction import TopicPartition
+
+
+# The partitions of a transaction up to which a set of them is kept for the next one.
+MOST_KEPT = 64
 
 
 def is_epoch_exhausted(producer_epoch: int) -> bool:
@@ -168,6 +174,17 @@ def _next_identity(
 # --- AddPartitionsToTxn, AddOffsetsToTxn, Produce v12+, TxnOffsetCommit v5+
 
 
+@lru_cache(maxsize=256)
+def _union_of_few(some: frozenset[TopicPartition], others: frozenset[TopicPartition]) -> frozenset[TopicPartition]:
+    return some | others
+
+
+def _union(some: frozenset[TopicPartition], others: frozenset[TopicPartition]) -> frozenset[TopicPartition]:
+    """Returns the partitions of both. A steady producer adds the same ones in each transaction: the same object has its
+    hash, and what is made of it is found by that."""
+    return _union_of_few(some, others) if len(some) + len(others) <= MOST_KEPT else some | others
+
+
 def _check_producer(txn: Transaction, producer_id: int, producer_epoch: int) -> None:
     if txn.producer_id != producer_id:
         _refuse(ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"producer id {producer_id}, current is {txn.producer_id}")
@@ -193,26 +210,15 @@ def add_partitions(
         if partitions <= txn.partitions:
             return txn
         start_ms = txn.start_ms
-        partitions = txn.partitions | partitions
+        partitions = _union(txn.partitions, partitions)
     elif txn.is_prepared:
         _refuse_concurrent(txn, pending)
     else:
         _check_move(state, ONGOING, txn.transactional_id)
         start_ms = now_ms
-    return Transaction(
-        txn.transactional_id,
-        producer_id,
-        producer_id,
-        txn.next_producer_id,
-        producer_epoch,
-        txn.last_producer_epoch,
-        txn.timeout_ms,
-        ONGOING,
-        partitions,
-        start_ms,
-        now_ms,
-        client_version,
-    )
+    begun = txn.moved(ONGOING, partitions, now_ms, client_version)
+    begun.start_ms = start_ms
+    return begun
 
 
 def missing_partitions(
@@ -330,31 +336,21 @@ def _prepare(
 ) -> Transaction:
     source = txn.state if source is None else source
     _check_move(source, target, txn.transactional_id)
-    next_producer_id = NO_PRODUCER_ID
-    epoch, last_epoch = txn.producer_epoch, txn.last_producer_epoch
+    prepared = txn.moved(target, txn.partitions, now_ms, client_version)
+    prepared.next_producer_id = NO_PRODUCER_ID
+    if source in AT_REST:
+        prepared.start_ms = now_ms
     if new_producer_id is not None:  # TV2: the bump fences all older requests
+        epoch = txn.producer_epoch
         if epoch == MAX_PRODUCER_EPOCH and target is PREPARE_COMMIT:
             # No producer holds this epoch; only markers use it. Kafka overflows here and throws.
             _refuse(ErrorCode.UNKNOWN_SERVER_ERROR, f"epoch {epoch} is reserved for markers, no producer has it")
         if is_epoch_exhausted(epoch):
-            next_producer_id = new_producer_id()
-        last_epoch = epoch
+            prepared.next_producer_id = new_producer_id()
+        prepared.last_producer_epoch = epoch
         if epoch < MAX_PRODUCER_EPOCH:
-            epoch += 1
-    return Transaction(
-        txn.transactional_id,
-        txn.producer_id,
-        txn.producer_id,
-        next_producer_id,
-        epoch,
-        last_epoch,
-        txn.timeout_ms,
-        target,
-        txn.partitions,
-        now_ms if source in AT_REST else txn.start_ms,
-        now_ms,
-        client_version,
-    )
+            prepared.producer_epoch = epoch + 1
+    return prepared
 
 
 def identity_after(txn: Transaction) -> tuple[int, int]:
@@ -368,21 +364,11 @@ def complete(txn: Transaction, now_ms: int) -> Transaction:
     """Returns the completed value: all markers of a prepared transaction are written."""
     target = COMPLETE_COMMIT if txn.state is PREPARE_COMMIT else COMPLETE_ABORT
     _check_move(txn.state, target, txn.transactional_id)
-    producer_id, producer_epoch = identity_after(txn)
-    return Transaction(
-        txn.transactional_id,
-        producer_id,
-        txn.producer_id,
-        NO_PRODUCER_ID,
-        producer_epoch,
-        txn.last_producer_epoch,
-        txn.timeout_ms,
-        target,
-        NO_PARTITIONS,
-        txn.start_ms,
-        now_ms,
-        txn.client_version,
-    )
+    completed = txn.moved(target, NO_PARTITIONS, now_ms, txn.client_version)
+    if txn.next_producer_id != NO_PRODUCER_ID:
+        completed.producer_id, completed.producer_epoch = identity_after(txn)
+        completed.next_producer_id = NO_PRODUCER_ID
+    return completed
 
 
 # --- time

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import itertools
 import threading
 from collections.abc import Callable, Iterator
@@ -98,6 +99,47 @@ def test_a_marker_that_the_disk_refuses_is_written_later_and_the_others_once(
     assert visible(node) == ["app-0", "app-1"]
     for partition in range(2):
         assert [is_marker for _, is_marker, _ in node.stored("orders", partition)] == [False, True]
+
+
+def test_a_completion_that_nobody_goes_on_with_is_tried_again(node: Node) -> None:
+    """As after memory ends between the decision and the response."""
+    producer = begin(node)
+    outcome = node.coordinator.decide("app", *producer, True, TV2)
+    assert (outcome.response, visible(node)) == ((producer[0], 1), [])
+    del outcome
+    gc.collect()
+    node.clock.advance(100)
+    assert node.coordinator.describe("app").state is COMPLETE_COMMIT
+    assert visible(node) == ["app-0", "app-1"]
+
+
+def test_markers_to_decide_about_and_plain_ones_are_written_in_one_turn(node: Node) -> None:
+    """A topic with LogAppendTime leaves its markers to Python's rules."""
+    node.metadata.create_topic("appended", 1, 1, {"message.timestamp.type": "LogAppendTime"})
+    producer = begin(node)
+    node.produce("app", producer, "appended", 0, "more")
+    node.end("app", producer, True)
+    assert node.coordinator.describe("app").state is COMPLETE_COMMIT
+    assert [visible(node), node.visible("appended", 0)] == [["app-0", "app-1"], ["more"]]
+    for topic, partition in (("orders", 0), ("orders", 1), ("appended", 0)):
+        assert [is_marker for _, is_marker, _ in node.stored(topic, partition)] == [False, True]
+
+
+def test_a_fault_that_is_armed_behind_the_decision_is_reached_at_the_steps_that_are_left(node: Node) -> None:
+    producer = begin(node)
+    outcome = node.coordinator.decide("app", *producer, True, TV2)
+    assert outcome.follow_up is not None
+    reached: list[object] = []
+    for point in ("txn.answered", "txn.after_marker", "txn.before_complete", "txn.after_complete"):
+        node.faults.arm(point, lambda point=point, **_: reached.append(point), nth=None)
+    outcome.follow_up()
+    assert reached == [
+        "txn.answered",
+        *["txn.after_marker", "txn.answered"] * 2,
+        "txn.before_complete",
+        "txn.after_complete",
+    ]
+    assert node.coordinator.describe("app").state is COMPLETE_COMMIT
 
 
 def test_a_crash_between_the_answer_and_the_markers_loses_nothing(node: Node) -> None:

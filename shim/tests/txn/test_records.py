@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_shim.cext.messages import encode
+from kafka_shim.cext.records import build
 from kafka_shim.protocol.records.transaction_log_key import TransactionLogKey
 from kafka_shim.protocol.records.transaction_log_value import PartitionsSchema, TransactionLogValue
 from kafka_shim.txn import records
+from kafka_shim.txn.log import Slot
 from kafka_shim.txn.transaction import EMPTY, State, Transaction
 
 EPOCHS = st.integers(-1, 32767)
@@ -65,6 +67,47 @@ def generated(txn: Transaction, version: int) -> bytes:
 @given(transactions(), st.sampled_from([0, 1]))
 def test_value_is_what_the_generated_class_writes(txn: Transaction, version: int) -> None:
     assert records.encode_value(txn, version) == generated(txn, version)
+
+
+@given(transactions(), st.sampled_from([0, 1]), st.sampled_from(["", "app", "t" * 300, "ü"]))
+def test_batch_is_that_of_any_other_record(txn: Transaction, version: int, name: str) -> None:
+    key = records.encode_key(name)
+    expected = build([(key, records.encode_value(txn, version), txn.last_update_ms, ())])
+    # The second finds the form of the partitions that the first has made.
+    for _ in range(2):
+        assert records.encode_batch(key, txn, version) == expected
+
+
+def test_batches_of_more_partition_sets_than_are_kept_are_right() -> None:
+    key = records.encode_key("app")
+    for number in [*range(1100), 0, 1]:
+        partitions = frozenset({("t", number), ("u", 0)})
+        txn = Transaction("app", 1, 1, -1, 0, -1, 1000, State.ONGOING, partitions, 5, 6, 2)
+        assert records.encode_batch(key, txn, 1) == build([(key, generated(txn, 1), 6, ())])
+        assert list(records.unmarked_of(partitions)) == [("t", number), ("u", 0)]
+
+
+@pytest.mark.parametrize("count", [1, records.CACHED_PARTITIONS, records.CACHED_PARTITIONS + 1])
+def test_partitions_without_a_marker_are_sorted_and_a_new_dict_each_time(count: int) -> None:
+    partitions = frozenset((f"t{number % 3}", number) for number in range(count))
+    first = records.unmarked_of(partitions)
+    assert list(first) == sorted(partitions)
+    first.clear()
+    assert list(records.unmarked_of(partitions)) == sorted(partitions)
+
+
+def test_a_set_of_partitions_is_kept_for_the_next_transaction_and_is_the_one_that_was_asked_for() -> None:
+    slot = Slot("app", 0)
+    first, second = [("t", 0), ("t", 1)], [("t", 1)]
+    begun = slot.set_of(first)
+    assert begun == frozenset(first)
+    assert slot.set_of(list(first)) is begun
+    slot.transaction = Transaction("app", 1, 1, -1, 0, -1, 1000, State.ONGOING, begun, 5, 6, 2)
+    assert slot.set_of(second) == frozenset(second)
+    slot.transaction = None
+    assert slot.set_of(list(first)) is begun
+    assert slot.set_of(second) == frozenset(second)
+    assert slot.set_of(first) == frozenset(first)
 
 
 @pytest.mark.parametrize("version", [0, 1])

@@ -1,0 +1,78 @@
+"""The completion of a commit where no step has to wait: one generator, which is resumed once, behind the response."""
+
+from __future__ import annotations
+
+from kafka_shim.errors import KafkaError
+from kafka_shim.txn.completion import MOST_MARKERS_AT_ONCE, Completion
+from kafka_shim.txn.ending import AFTER_COMPLETE, AFTER_PREPARE
+from kafka_shim.txn.records import unmarked_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from kafka_shim.outcome import Flush
+    from kafka_shim.txn.ending import Step
+    from kafka_shim.txn.log import Slot
+    from kafka_shim.txn.transaction import TopicPartition, Transaction
+
+
+class QuickCompletion(Completion):
+    """Nearly every transaction ends with a commit to a few partitions, all of which take their marker. What `steps`
+    does in three nested generators with a driver is done here in one; if anything is left, the driver runs the rest."""
+
+    def is_quick(self, prepared: Transaction) -> bool:
+        """Returns whether `quick_steps` does for this transaction."""
+        return prepared.commits and len(prepared.partitions) <= MOST_MARKERS_AT_ONCE and not self._faults.armed
+
+    def quick_steps(
+        self, slot: Slot, prepared: Transaction, flushes: list[Flush], producer: tuple[int, int]
+    ) -> Generator[Step, None, None]:
+        """Write PREPARE, yield, and write the markers and COMPLETE. Yields again if there is something to decide or to
+        wait for: what follows are the steps of `steps` behind AFTER_PREPARE, for an `Ending`."""
+        try:
+            slot.pending = slot.is_ending = True
+            try:
+                unmarked = unmarked_of(prepared.partitions)
+                flush = self._log.write(slot, prepared)
+            except BaseException:
+                slot.pending = slot.is_ending = False
+                raise
+            # PREPARE counts: what fails from here on is tried again, also if nobody resumes this generator.
+            slot.unmarked = unmarked
+            has_rest = False
+            left: list[TopicPartition] | None = None
+            try:
+                if flush is not None:
+                    flushes.append(flush)
+                yield AFTER_PREPARE
+                coordinator_epoch = self._log.partition_log(slot.partition).leader_epoch
+                if not (self._faults.armed or slot.refused) and self._is_current(slot, prepared):
+                    left = self._commit_plain(slot, prepared, coordinator_epoch, prepared.last_update_ms)
+                if left is None or left:
+                    has_rest = True
+                    yield AFTER_PREPARE
+                    yield from self._mark(slot, prepared, prepared.last_update_ms, flushes, left)
+                self._complete(slot, prepared, flushes)
+            except BaseException:
+                self._retry_later(slot, prepared)
+                raise
+            finally:
+                slot.is_ending = False
+            if has_rest or flushes:
+                yield AFTER_COMPLETE
+        except KafkaError as error:
+            now_ms = prepared.last_update_ms
+            self._explanations.refused("EndTxn", prepared.transactional_id, error, now_ms, producer)
+            raise
+
+    def finish_quick(self, steps: Generator[Step, None, None], flushes: list[Flush], transactional_id: str) -> None:
+        """Resume `quick_steps` after the response of EndTxn is sent, which has waited for the flushes."""
+        flushes.clear()
+        step = next(steps, None)
+        if step is not None:
+            ending = self.ending(steps, flushes, transactional_id, may_hold=True)
+            if step is AFTER_PREPARE:
+                self.finish_answered(ending, transactional_id)
+            else:
+                self._go_on(ending, step, transactional_id)
