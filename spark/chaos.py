@@ -233,7 +233,7 @@ def count(bootstrap: str, topic: str, orders: int, outcome: Outcome) -> None:
     outcome.doubled = [number for number, seen in times.items() if seen > 1 or not 0 <= number < orders]
 
 
-@click.command(help=__doc__.splitlines()[0])
+@click.command(help=(__doc__ or "").partition("\n")[0])
 @click.option("--kind", default="shim", show_default=True, help="Broker: shim or kafka-native.")
 @click.option("--orders", type=int, default=1_000_000, show_default=True)
 @click.option("--kills", type=int, default=20, show_default=True)

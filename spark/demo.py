@@ -86,7 +86,7 @@ def _stop_when_done(query: object, writer: threading.Thread) -> None:
     query.stop()  # type: ignore[attr-defined]
 
 
-@click.command(help=__doc__.splitlines()[0])
+@click.command(help=(__doc__ or "").partition("\n")[0])
 @click.option("--orders", type=int, default=100_000, show_default=True)
 @click.option("--audited", type=int, default=100_000, show_default=True, help="Records of the audited producers.")
 @click.option("--planted", type=int, default=0, show_default=True, help="Plant each anomaly so many times.")

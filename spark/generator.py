@@ -110,7 +110,7 @@ def _send(producer: Producer, chunk: list[tuple[str, bytes, bytes]], prefix: str
     producer.poll(0)
 
 
-@click.command(help=__doc__.splitlines()[0])
+@click.command(help=(__doc__ or "").partition("\n")[0])
 @click.option("--bootstrap-servers", required=True)
 @click.option("--count", type=int, default=100_000, show_default=True, help="Orders.")
 @click.option("--first", type=int, default=0, show_default=True)

@@ -27,19 +27,22 @@ def create(bootstrap: str, topic: str, partitions: int = 2, config: dict[str, st
         found = admin.list_topics(topic, timeout=30).topics[topic]
         if found.error is None and len(found.partitions) == partitions:
             return topic
-        assert time.monotonic() < give_up
+        if time.monotonic() > give_up:
+            raise TimeoutError(f"{topic} does not have {partitions} partitions after 30 s")
         time.sleep(0.02)
 
 
 def fill(bootstrap: str, topic: str, rows: Iterable[dict[str, Any]]) -> None:
-    """Rows are arguments of ``Producer.produce``."""
+    """Rows are arguments of ``Producer.produce``. Raises RuntimeError if one of them is not acknowledged."""
     producer = Producer({**QUIET, "bootstrap.servers": bootstrap, "linger.ms": 10, "acks": "all"})
     failed: list[KafkaError] = []
     for row in rows:
         producer.produce(topic, on_delivery=lambda error, _: failed.append(error) if error else None, **row)
         producer.poll(0)
-    assert producer.flush(60) == 0
-    assert not failed
+    late = producer.flush(60)
+    if late or failed:
+        what = f"{late} records have no answer after 60 s, {len(failed)} were refused: {failed[:1]}"
+        raise RuntimeError(f"{topic}: {what}")
 
 
 def read(bootstrap: str, topic: str, isolation: str = "read_committed") -> list[Message]:

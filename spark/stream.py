@@ -164,7 +164,7 @@ def start(
     return writer.outputMode("append").option("checkpointLocation", str(checkpoint)).trigger(**trigger).start()
 
 
-@click.command(help=__doc__.splitlines()[0])
+@click.command(help=(__doc__ or "").partition("\n")[0])
 @click.option("--pipeline", type=click.Choice(sorted(PIPELINES)), default="map", show_default=True)
 @options.source
 @click.option("--prefix", default="", help="Before the names of the topics orders and payments.")

@@ -51,7 +51,7 @@ def copy(
     return frame.count()
 
 
-@click.command(help=__doc__.splitlines()[0])
+@click.command(help=(__doc__ or "").partition("\n")[0])
 @click.option("--in", "path", callback=options.existing, required=True, help="The table.")
 @click.option("--bootstrap-servers", required=True)
 @click.option("--topic", required=True)

@@ -61,7 +61,7 @@ def append_new(
     return triggers.follow(query)
 
 
-@click.command(help=__doc__.splitlines()[0])
+@click.command(help=(__doc__ or "").partition("\n")[0])
 @options.source
 @options.formats_of
 @click.option("--out", required=True, help="Directory of the table.")

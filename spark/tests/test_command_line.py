@@ -13,7 +13,8 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
-from kafka_shim.spark import command_line, generator, options, session, shipping
+from kafka_shim import Broker
+from kafka_shim.spark import command_line, generator, options, plain_clients, session, shipping
 
 
 @pytest.mark.parametrize("name", command_line.JOBS)
@@ -21,6 +22,25 @@ def test_each_job_has_help(name: str) -> None:
     done = CliRunner().invoke(command_line.main, [name, "--help"])
     assert done.exit_code == 0, done.output
     assert done.output.startswith(f"Usage: main {name} ")
+
+
+def test_jobs_run_in_a_python_without_docstrings_and_asserts() -> None:
+    """Six of them ended with an AttributeError, and records of `fill` were lost."""
+    code = (
+        "import sys\nfrom kafka_shim.spark import command_line, plain_clients\n"
+        "for name in command_line.JOBS:\n    command_line.main.get_command(None, name)\n"
+        "plain_clients.fill(sys.argv[1], 'orders', [{'value': b'a'}])"
+    )
+    with Broker() as broker:
+        command = [sys.executable, "-OO", "-c", code, broker.bootstrap_servers]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert [record.text for record in broker.consume("orders")] == ["a"]
+
+
+def test_rows_that_a_broker_refuses_are_told() -> None:
+    with Broker(message_max_bytes=1000) as broker, pytest.raises(RuntimeError, match=r"orders: .* 1 were refused"):
+        plain_clients.fill(broker.bootstrap_servers, "orders", [{"value": b"a" * 2000}])
 
 
 def test_an_unknown_job_is_told() -> None:
