@@ -13,6 +13,7 @@ import logging
 import os
 import shutil
 import signal
+import sys
 import tempfile
 import threading
 from pathlib import Path
@@ -28,13 +29,18 @@ PREFIX = "kafka-shim-"
 OWNER = ".owner"
 # A container has 64 MB there by default. That fills up quickly, and then every append fails.
 MIN_FREE_BYTES = 256 << 20
+# After all that a program has multiprocessing do at a child's end: some of it may stop the broker.
+LAST = -sys.maxsize
 
 # Directories of this process -> the descriptor that holds the lock of each.
 _owned: dict[Path, int] = {}
+# The children of multiprocessing, this one and those it was forked from, that remove their directories at their end.
+_children: set[int] = set()
 
 
 def make() -> Path:
     """Create an empty directory, which this process owns until `remove` or until it ends."""
+    _remove_with_child()
     parent = _parent()
     for place in {RAM_DISK, parent, Path(tempfile.gettempdir())}:
         remove_abandoned(place)
@@ -153,6 +159,16 @@ def _remove_all() -> None:
 
 # From now on, not from the first start: what a program has had `atexit` do with a broker comes before.
 atexit.register(_remove_all)
+
+
+def _remove_with_child() -> None:
+    """Remove the directories of a child of multiprocessing at its end: `atexit` hears only of that of a spawned one."""
+    if "multiprocessing.util" in sys.modules and os.getpid() not in _children:
+        from multiprocessing import parent_process, util
+
+        if parent_process() is not None:
+            _children.add(os.getpid())
+            util.Finalize(None, _remove_all, exitpriority=LAST)
 
 
 def _terminated(number: int, frame: FrameType | None) -> None:

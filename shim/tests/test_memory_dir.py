@@ -109,6 +109,23 @@ def test_a_process_that_embeds_a_broker_removes_its_directory_at_its_end(place, 
     assert list(place.iterdir()) == []
 
 
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_a_child_of_multiprocessing_removes_its_directory_at_its_end(place, tmp_path_factory, method):
+    """One that is forked ends by `os._exit`, and its directory stayed until the next start."""
+    program = tmp_path_factory.mktemp("program") / "program.py"
+    program.write_text(
+        "import multiprocessing, sys\nfrom pathlib import Path\nfrom kafka_shim import memory_dir, Broker\n"
+        "def serve(place):\n    memory_dir.RAM_DISK = Path(place)\n    broker = Broker().start()\n"
+        "    broker.produce('orders', 'a')\n    sys.exit(0 if broker.data_dir.parent == memory_dir.RAM_DISK else 1)\n"
+        "if __name__ == '__main__':\n"
+        "    child = multiprocessing.get_context(sys.argv[1]).Process(target=serve, args=sys.argv[2:])\n"
+        "    child.start()\n    child.join()\n    sys.exit(child.exitcode)\n"
+    )
+    done = subprocess.run([sys.executable, program, method, place], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert list(place.iterdir()) == []
+
+
 def test_a_broker_that_atexit_stops_has_its_directory_until_then(place):
     """The directory went first where the program had told `atexit` of the stop before the start, and the stop failed
     in the log."""
