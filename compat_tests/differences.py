@@ -126,6 +126,13 @@ DIFFERENCES = (
         "test_documentation_of_options",
     ),
     KnownDifference(
+        "the smallest indexes",
+        "takes a `segment.index.bytes` of 4 to 11, and rolls at each batch, as with 12",
+        "takes it, and then cannot make the log of the partition: NOT_LEADER_OR_FOLLOWER to whoever writes or reads",
+        "a topic that nobody can use helps nobody",
+        "test_the_smallest_indexes",
+    ),
+    KnownDifference(
         "files of an idle partition",
         "writes the files of a partition with the first batch",
         "writes an empty log and preallocated indexes when the partition is created",

@@ -66,6 +66,24 @@ def test_files_of_an_idle_partition(each, brokers: tuple[Target, Target]) -> Non
     assert theirs == {".log", ".index", ".timeindex"}
 
 
+def test_the_smallest_indexes(each, brokers: tuple[Target, Target]) -> None:
+    topics = {size_bytes: f"indexes-of-{size_bytes}" for size_bytes in (4, 11, 12)}
+
+    def write(connection: Connection) -> list[int]:
+        for size_bytes, topic in topics.items():
+            ask.create_topic(connection, topic, config={"segment.index.bytes": str(size_bytes)})
+            await_topic(connection, topic, is_there=True)
+        # The last one can be written to: what Kafka has to do for the others is done.
+        until(lambda: _write(connection, topics[12], b"a") == ErrorCode.NONE or None)
+        return [_write(connection, topic, b"b") for topic in (topics[4], topics[4], topics[11], topics[11], topics[12])]
+
+    ours, theirs = each(write)
+    assert ours == [ErrorCode.NONE] * 5
+    assert theirs == [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 4 + [ErrorCode.NONE]
+    for topic in topics.values():
+        assert len(list((brokers[0].data_dir / f"{topic}-0").glob("*.log"))) == 2, "a segment for each batch"
+
+
 def test_a_damaged_batch_header_in_an_old_segment(each, brokers) -> None:
     topic, large = "damaged", bytes(700_000)
 
