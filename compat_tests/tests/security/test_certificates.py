@@ -96,6 +96,11 @@ def conversation(ports: list[int], keystore: Path, authority: CertificateAuthori
     attempt("another", (*HOSTS, "more.test"), current)  # and with one that may not replace it
     told.append(alter(plain, keystore_location=str(keystore.with_name("none.pem"))))
     told.append(alter(plain, truststore_type="PEM", truststore_certificates=authority.certificate))
+    told += [
+        alter(plain, truststore_location=""),
+        alter(plain, truststore_password="nothing has it"),
+        alter(plain, keystore_password="nothing has it"),
+    ]
     return told
 
 

@@ -38,13 +38,16 @@ def read_keystore(options: ListenerOptions) -> bytes | None:
     if chain is not None and key is not None:
         if kind != "PEM":
             raise ConfigError("ssl.keystore.certificate.chain needs ssl.keystore.type=PEM")
-        if location:
+        if location is not None:
             raise ConfigError("both ssl.keystore.location and ssl.keystore.certificate.chain are given: keep one")
+        _refuse_password(options, "keystore", "a store in PEM has none, only ssl.key.password")
         return _pem("ssl.keystore.key", key.encode() + b"\n" + chain.encode(), options.text("ssl.key.password"))
-    if not location:
+    if location is None:
+        _refuse_password(options, "keystore", "there is no keystore: set ssl.keystore.location")
         return None
     data = _file("ssl.keystore.location", location)
     if kind == "PEM":
+        _refuse_password(options, "keystore", "a store in PEM has none, only ssl.key.password")
         return _pem("ssl.keystore.location", data, options.text("ssl.key.password"))
     private_key, certificates, _ = _store(options, "keystore", location, kind, data)
     if private_key is None or not certificates:
@@ -58,15 +61,18 @@ def read_truststore(options: ListenerOptions) -> str | None:
     inline, location = options.text("ssl.truststore.certificates"), options.text("ssl.truststore.location")
     kind = (options.text("ssl.truststore.type") or "").upper()
     if inline is not None:
-        if kind != "PEM" or location:
+        if kind != "PEM" or location is not None:
             raise ConfigError(
                 "ssl.truststore.certificates needs ssl.truststore.type=PEM and no ssl.truststore.location"
             )
+        _refuse_password(options, "truststore", "a store in PEM has none")
         return _certificates("ssl.truststore.certificates", inline.encode())
-    if not location:
+    if location is None:
+        _refuse_password(options, "truststore", "there is no truststore: set ssl.truststore.location")
         return None
     data = _file("ssl.truststore.location", location)
     if kind == "PEM":
+        _refuse_password(options, "truststore", "a store in PEM has none")
         return _certificates("ssl.truststore.location", data)
     _, _, found = _store(options, "truststore", location, kind, data)
     if not found:
@@ -74,7 +80,15 @@ def read_truststore(options: ListenerOptions) -> str | None:
     return b"".join(one.public_bytes(Encoding.PEM) for one in found).decode()
 
 
+def _refuse_password(options: ListenerOptions, which: str, reason: str) -> None:
+    """A password that opens nothing is a mistake, which Kafka refuses. Raises ConfigError if there is one."""
+    if options.text(f"ssl.{which}.password") is not None:
+        raise ConfigError(f"ssl.{which}.password is given, and {reason}")
+
+
 def _file(option: str, location: str) -> bytes:
+    if not location:  # not as if it were not set: without a truststore all authorities of the machine are trusted
+        raise ConfigError(f"{option} is empty: name a file, or leave it out")
     try:
         return Path(location).read_bytes()
     except OSError as err:
@@ -110,9 +124,12 @@ def _store(
     option, password = f"ssl.{which}.location", options.text(f"ssl.{which}.password")
     if kind not in ("PKCS12", "JKS"):
         raise ConfigError(f"ssl.{which}.type: {kind} is not PEM, PKCS12 or JKS")
+    key_password = options.text("ssl.key.password") if which == "keystore" else None
+    if which == "keystore" and password is None:
+        raise ConfigError("ssl.keystore.location is given, and ssl.keystore.password is not")
     try:
         if data[:4] == jks.MAGIC:
-            store = jks.read(data, password, options.text("ssl.key.password") if which == "keystore" else None)
+            store = jks.read(data, password, key_password)
             chain = [x509.load_der_x509_certificate(one) for one in store.chain]
             key = None if store.key is None else load_der_private_key(store.key, None)
             return key, chain, [x509.load_der_x509_certificate(one) for one in store.trusted]
@@ -120,6 +137,8 @@ def _store(
     except ValueError:
         advice = f"set ssl.{which}.type=PEM" if b"-----BEGIN " in data else f"is ssl.{which}.password right?"
         raise ConfigError(f"{option}: {location} cannot be opened; {advice}") from None
+    if key_password not in (None, password):
+        raise ConfigError(f"{option}: the key in {location} has the password of its store; is ssl.key.password right?")
     others = [one.certificate for one in found.additional_certs]
     own = [] if found.cert is None else [found.cert.certificate]
     return found.key, [*own, *others], [*others, *own]

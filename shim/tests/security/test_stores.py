@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, load_pem_private_key
+from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_and_certificates
+from cryptography.x509 import load_pem_x509_certificates
 
 from kafka_shim.config import BrokerConfig, ConfigError, ListenerOptions
 from kafka_shim.security.tls.authority import CertificateAuthority
@@ -45,7 +48,7 @@ def test_pem_in_options_and_in_a_file_are_the_same(tmp_path: Path):
 )
 def test_keystore_that_cannot_be_used_says_why(given: dict[str, str], reason: str):
     with pytest.raises(ConfigError, match=reason) as caught:
-        read_keystore(options(keystore_password=PASSWORD, **given))
+        read_keystore(options(key_password=PASSWORD, **given))
     assert PASSWORD not in str(caught.value)
 
 
@@ -64,6 +67,46 @@ def test_store_in_a_file_that_cannot_be_used_says_why(tmp_path: Path, content: b
     with pytest.raises(ConfigError, match=reason) as caught:
         read_keystore(options(keystore_location=str(path), keystore_type=kind, keystore_password=PASSWORD))
     assert PASSWORD not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"keystore_type": "PEM", "keystore_location": "keys.pem", "keystore_password": PASSWORD},
+        {**IN_OPTIONS, "keystore_type": "PEM", "keystore_password": PASSWORD},
+        {**IN_OPTIONS, "keystore_type": "PEM", "keystore_location": ""},
+        {"keystore_password": PASSWORD},
+        {"keystore_location": ""},
+        {"keystore_location": "keys.p12", "keystore_type": "PKCS12"},
+        {
+            "keystore_location": "keys.p12",
+            "keystore_type": "PKCS12",
+            "keystore_password": PASSWORD,
+            "key_password": "other",
+        },
+        {"truststore_type": "PEM", "truststore_location": "keys.pem", "truststore_password": PASSWORD},
+        {"truststore_type": "PEM", "truststore_certificates": CHAIN, "truststore_password": PASSWORD},
+        {"truststore_type": "PEM", "truststore_certificates": CHAIN, "truststore_location": ""},
+        {"truststore_password": PASSWORD},
+        {"truststore_location": ""},
+        {"truststore_location": "", "truststore_type": "PEM"},
+    ],
+)
+def test_what_kafka_refuses_about_a_store_is_refused(tmp_path: Path, monkeypatch, given: dict[str, str]):
+    """A password without anything that it opens, an empty location, and the wrong password of a key. An empty location
+    of a truststore was taken for none, and then all authorities of the machine are trusted."""
+    monkeypatch.chdir(tmp_path)
+    Path("keys.pem").write_text(KEY + CHAIN)
+    key, chain = load_pem_private_key(KEY.encode(), None), load_pem_x509_certificates(CHAIN.encode())
+    encryption = BestAvailableEncryption(PASSWORD.encode())
+    Path("keys.p12").write_bytes(serialize_key_and_certificates(b"x", key, chain[0], chain[1:], encryption))
+    read = read_truststore if any(name.startswith("trust") for name in given) else read_keystore
+    with pytest.raises(ConfigError, match=r"^(both )?ssl\.(key|trust)store") as caught:
+        read(options(**given))
+    assert PASSWORD not in str(caught.value)
+    assert read_keystore(
+        options(keystore_location="keys.p12", keystore_type="PKCS12", keystore_password=PASSWORD, key_password=PASSWORD)
+    )
 
 
 def test_truststore_in_options_needs_its_type():
