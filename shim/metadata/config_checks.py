@@ -15,6 +15,7 @@ from kafka_shim.config import (
     TOPIC_OPTIONS,
     UNIMPLEMENTED_SECURITY,
     ConfigError,
+    base_name,
     check_cordoned,
     check_intervals,
     check_local_retention,
@@ -140,9 +141,11 @@ def _check_cordoned(metadata: MetadataStore, cordoned: Sequence[str]) -> None:
 
 
 def _needs_security(name: str, text: str) -> bool:
-    """Whether the option needs something that is not built. It would be stored without effect."""
-    row = BROKER_OPTIONS.get(name)
-    return name in UNIMPLEMENTED_SECURITY and (row is None or text.strip() != (row.default or ""))
+    """Whether the option, of all listeners or of one, needs something that is not built. It would be stored without
+    effect."""
+    option = base_name(name)
+    row = BROKER_OPTIONS.get(option)
+    return option in UNIMPLEMENTED_SECURITY and (row is None or text.strip() != (row.default or ""))
 
 
 def check_client_metrics(name: str, options: Mapping[str, str]) -> None:

@@ -257,6 +257,14 @@ def test_a_new_store_is_taken_over_and_a_bad_one_refused(secured: Broker, author
     assert serial_of(secured, authority) != before
 
 
+def test_a_java_class_for_one_listener_is_refused_while_it_runs_as_at_the_start(secured: Broker):
+    """It would be stored, and the listener would go on with a TLS that is not that of the class."""
+    code, message = alter(secured, engine_factory_class="com.example.Engines")
+    assert code == ErrorCode.INVALID_REQUEST
+    assert message is not None
+    assert "listener.name.ssl.ssl.engine.factory.class" in message
+
+
 def test_a_change_of_options_is_whole_although_no_descriptor_is_left_for_a_store(
     authority: CertificateAuthority, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
