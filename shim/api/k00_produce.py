@@ -175,7 +175,7 @@ def _append_in_steps(
         context.received_ms = clock.now_ms()
         append_some(context, request.acks, [batches.popleft()], failures, flushes)
         if request.acks:
-            failures.clear()  # only a client that gets no response is told of them as a whole
+            failures.clear()  # each is in the response; only without one they close the connection
         yield
     return after_append(request.acks, response, failures, flushes)
 

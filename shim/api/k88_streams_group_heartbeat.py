@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 KEY, MIN, MAX = 88, 0, 0
 REQUEST, RESPONSE = StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
 
-# A status tells of at most so many topics that could not be created.
+# A status names at most so many topics that could not be created.
 MOST_ERRORS = 3
-# So much of a detail is told: no string may be longer than 32 KB, and a topology may have thousands of topics.
+# The longest detail of a status: no string may be longer than 32 KB, and a topology may have thousands of topics.
 MOST_DETAIL_CHARACTERS = 8000
 # Any that is not zero will do: nothing waits for it.
 TIMEOUT_MS = 30_000

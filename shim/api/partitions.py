@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kafka_shim.storage.log import PartitionLog
     from kafka_shim.turns import Steps
 
-# What a client is told that knows another leader than the one that there is.
+# The answers to a client that takes another broker for the leader, or the leader for one of another epoch.
 OTHER_LEADER = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 RESOURCE_KINDS = frozenset(
     {RESOURCE_TOPIC, RESOURCE_BROKER, RESOURCE_BROKER_LOGGER, RESOURCE_CLIENT_METRICS, RESOURCE_GROUP}

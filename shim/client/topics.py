@@ -36,7 +36,7 @@ def create_topic(
     def ask() -> None:
         (found,) = cluster.metadata([name]).topics
         code = found.error_code
-        # A broker may hear of it later than the controller, which made it.
+        # A broker may learn of the topic later than the controller, which made it.
         check(ErrorCode.LEADER_NOT_AVAILABLE if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else code, subject=name)
         for part in found.partitions:
             check(part.error_code, subject=f"{name}-{part.partition_index}")

@@ -63,7 +63,7 @@ def describe_transaction(
 
 def producers_of(cluster: Cluster, partitions: Iterable[TopicPartition]) -> list[tuple[str, int, Any]]:
     """Returns (topic, partition, producer) of every producer that the leaders of these partitions remember. Raises
-    RequestError for a partition of which that cannot be told."""
+    RequestError for the first partition that is answered with an error."""
     wanted = list(partitions)
 
     def ask() -> list[tuple[str, int, Any]]:

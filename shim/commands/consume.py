@@ -260,7 +260,7 @@ def _stop_without_reader() -> None:
     coming."""
     poll = select.poll()
     try:
-        poll.register(sys.stdout.fileno(), 0)  # what is told of it is errors alone
+        poll.register(sys.stdout.fileno(), 0)  # without an event mask poll reports errors alone
     except OSError:  # it is no file
         return
     if any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0)):

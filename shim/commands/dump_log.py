@@ -66,7 +66,7 @@ def group(
 
 
 def _read(dump: Dump, files: str) -> Iterator[str]:
-    """Yields the lines. An error of the files is told here, one of the output elsewhere."""
+    """Yields the lines. An error of the files is a ClickException; errors of the output are the caller's."""
     try:
         for path in files.split(","):
             yield from dump.lines(path.strip())

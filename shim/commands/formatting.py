@@ -81,7 +81,7 @@ class Formatted:
 
 
 def format_all(request: Request, warn: Callable[[str], None] | None = None) -> Iterator[Formatted]:
-    """Format the directories. Yields one after the other. `warn` is told of options that are ignored. Raises
+    """Format the directories. Yields one after the other. `warn` is called for options that are ignored. Raises
     ConfigError, StorageError, OSError."""
     random = Randomness()
     config = _config(request)

@@ -127,7 +127,7 @@ def _write(
     except BaseException as ended:
         is_interrupted = isinstance(ended, KeyboardInterrupt)
         if is_transaction:
-            with suppress(WireClientError):  # what went wrong first is told
+            with suppress(WireClientError):  # the first error is the one that is printed
                 producer.abort()
                 if is_interrupted:
                     click.echo("the transaction is aborted", err=True)

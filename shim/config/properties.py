@@ -89,7 +89,7 @@ def _unescape(text: str) -> str:
             at += 1
             letter = text[at]
             if letter == "u":
-                if not (digits := _DIGITS.match(text, at + 1)):  # nothing of the text is told: it may be a password
+                if not (digits := _DIGITS.match(text, at + 1)):  # the text may be a password: not in the message
                     raise ValueError(
                         "no four hexadecimal digits follow a \\u: a backslash of the value is written twice"
                     )

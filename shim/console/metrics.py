@@ -62,7 +62,7 @@ _ADVICE = {401: "; --metrics-token-file has the token", 403: "; --metrics-certif
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """The token is for the address that was given, not for another one to which that may lead."""
+    """Follows no redirect: the token is for the given address, not for one to which that redirects."""
 
     def redirect_request(self, *_: Any) -> None:
         return None

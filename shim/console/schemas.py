@@ -1,7 +1,7 @@
 """Keys and values by a schema: Avro and JSON by a schema registry, Avro and Protobuf by files.
 
-What a registry's serializers write begins with a zero byte and the schema's id in four. Payloads are hostile: what does
-not fit its schema, nests without end or repeats what takes no bytes is told, and shown as bytes.
+What a registry's serializers write begins with a zero byte and the schema's id in four. Payloads are hostile: one that
+does not fit its schema, nests without end or repeats what takes no bytes is shown as bytes, with the reason.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class Sessions:
                     f"{', '.join(MECHANISMS)}"
                 )
             self._mechanism = self._mechanism or next((one for one in MECHANISMS if one in offered), "")
-            # Reads what TLS needs: a mistake in it is told at the start.
+            # Reads what TLS needs, so that a mistake in it fails the start.
             plain = protocol.removeprefix("SASL_")
             self._transport = ClientSecurity({**properties, "security.protocol": plain})
         else:

@@ -30,7 +30,7 @@ BOUNDS_S = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.
 QUANTILES = ("0.50", "0.75", "0.95", "0.98", "0.99", "0.999")
 # The times of so many requests are known one by one, the last ones (Kafka's sample has 1,028 of five minutes).
 SAMPLE = 1024
-# Versions of one API that are told apart.
+# The most versions of one API that are counted apart.
 MOST_VERSIONS = 32
 _BOUNDS_NS = [round(bound * 1e9) for bound in BOUNDS_S]
 

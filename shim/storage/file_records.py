@@ -22,9 +22,8 @@ _probe = bytearray(1)
 
 def read_ahead(fd: int, position: int, size_bytes: int) -> None:
     """Have the kernel read a part of a file into its page cache, and wait until it has. Runs in a worker thread.
-    Nothing is copied: the kernel is told what will be needed, in pieces, and a byte of each is read, which waits for
-    its piece. A descriptor that was closed or used again meanwhile does no harm, and an I/O error is met again by who
-    sends."""
+    Nothing is copied: `posix_fadvise` names what will be needed, in pieces, and reading a byte of each waits for its
+    piece. A descriptor that was closed or used again meanwhile does no harm. The sender meets an I/O error again."""
     end = position + size_bytes
     byte = bytearray(1)
     with suppress(OSError):

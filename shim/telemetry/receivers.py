@@ -23,8 +23,8 @@ if TYPE_CHECKING:
         # Kafka tells its reporters: `_namespace`, `kafka.cluster.id` and `kafka.node.id`.
 
         def export_metrics(self, push: Push) -> None:
-            """Take one push. Raises PushDroppedError if it takes none of it; the client is told nothing. Any other
-            exception is logged and answers the client INVALID_RECORD."""
+            """Take one push. Raises PushDroppedError if it takes none of it; the client is answered
+            without an error. Any other exception is logged, and the client is answered INVALID_RECORD."""
 
         def forget_client(self, client_instance_id: str) -> None:
             """The client has gone: its connection closed, or it did not push for three intervals."""
@@ -66,7 +66,7 @@ class Push:
 
 
 def labels_of(cluster_id: str, node_id: int) -> dict[str, str]:
-    """What is told of a broker with its metrics (Kafka: KafkaMetricsContext, Server.createKafkaMetricsContext)."""
+    """Labels of the broker that go with its metrics (Kafka: KafkaMetricsContext, Server.createKafkaMetricsContext)."""
     return {"_namespace": "kafka.server", "kafka.cluster.id": cluster_id, "kafka.node.id": str(node_id)}
 
 

@@ -115,8 +115,8 @@ class TransactionLog:
 
     def load(self) -> Flush | None:
         """Replay all partitions. Those that are offline or cannot be read stay in `unloaded`. Returns the fsync that
-        must finish before a producer id in them is told. Raises StorageError if the process lacks descriptors or memory
-        for one."""
+        must finish before a client gets a producer id of them. Raises StorageError if the process lacks descriptors or
+        memory for one."""
         for log in self._logs_with_records():
             try:
                 for _ in self._replay(log):

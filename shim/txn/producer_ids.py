@@ -1,6 +1,6 @@
 """Assigns producer ids from blocks that are recorded in the metadata log first (A1).
 
-The rest of a recorded block is lost at a stop or a crash. No id is assigned twice: none is told to a client before its
+The rest of a recorded block is lost at a stop or a crash. No id is assigned twice: a client gets one only when its
 block is on the disk, and those that the coordinator finds in its own records at a start are reserved again.
 """
 
@@ -33,8 +33,8 @@ class ProducerIds:
         self._first_pending = 0
 
     def loaded(self, flush: Flush | None) -> None:
-        """Ids of an earlier life were read. Who is told one of them waits for this fsync: that life may have ended
-        before that of its block."""
+        """Ids that an earlier run of the broker assigned were read. An answer with one of them waits for this fsync,
+        because that run may have ended before the fsync of the id's block."""
         self._flush, self._first_pending = flush, 0
 
     def next(self, flushes: list[Flush]) -> int:
@@ -50,8 +50,8 @@ class ProducerIds:
         return producer_id
 
     def pending(self, producer_id: int, flushes: list[Flush]) -> None:
-        """Add to `flushes` the fsync that must finish before this id, which was assigned earlier, is told again. If it
-        failed, another block is recorded, behind the first, for its fsync. Raises as `next`."""
+        """Add to `flushes` the fsync that must finish before a client gets this id, which was assigned earlier, again.
+        If it failed, another block is recorded, behind the first, for its fsync. Raises as `next`."""
         if self._flush is None or producer_id < self._first_pending:
             return
         if self._has_failed():

@@ -1,7 +1,7 @@
 """BeginQuorumEpoch (key 53), versions 0-1.
 
-A leader tells its voters of its epoch. This node is the leader: it agrees with itself, another leader is
-INVALID_REQUEST. v1 says which voter is told: INVALID_VOTER_KEY if that is not this node.
+A leader announces its epoch to its voters. This node is the leader: it agrees with itself, another leader is
+INVALID_REQUEST. v1 names the voter that is meant: INVALID_VOTER_KEY if that is not this node.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ MOST_ERRORS = 1000
 
 
 class TopicErrors:
-    """Why internal topics could not be created, for two heartbeat intervals (Kafka: ExpiringErrorCache): the members
-    are told so, and it is not tried again before."""
+    """Why internal topics could not be created, for two heartbeat intervals (Kafka: ExpiringErrorCache). Until
+    then the responses to heartbeats say so, and no creation is tried again."""
 
     __slots__ = ("_by_name",)
 
