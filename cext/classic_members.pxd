@@ -36,10 +36,12 @@ cdef class ClassicGroupEnd:
     cdef public bint new_member_added
 
     cdef int _add(self, ClassicMember member, protocol_type) except -1
+    cdef bint _forget(self, str member_id, instance_id) except -1
     cdef int _remove(self, str member_id) except -1
     cdef int _await_join(self, ClassicMember member, token) except -1
     cdef object _joined(self, response, str member_id, list rows)
     cdef int _count_protocols(self, ClassicMember member, int change) except -1
+    cdef int _count_protocol(self, name, int change) except -1
     cdef bint _accepts(self, str member_id, int64_t max_size) except -1
     cdef bint _has_room(self, str member_id, int64_t metadata_bytes, int64_t most_bytes) except -1
     cdef bint _supports(self, str protocol_type, list protocols) except -1

@@ -1,7 +1,7 @@
 """A group of the classic protocol, as far as each of its members changes it. All members of a group come at once, so
 what happens once for each is in C; the rules of `group/classic_*.py` decide what begins or ends a phase."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 Protocols = list[tuple[str, bytes]]
@@ -80,9 +80,18 @@ class ClassicGroupEnd:
         """Remove a member or a pending member id. If it was the leader, the oldest remaining member becomes the
         leader."""
 
-    def forget(self, member_id: str, instance_id: str | None) -> bool:
-        """Remove a member that leaves, or a pending member id, if no request of it waits. Returns False, and has
-        changed nothing, if one does, and if `check_member` refuses it."""
+    def forget_all(
+        self,
+        group_id: str,
+        kind: str,
+        row: type[Any],
+        identities: Iterable[Any],
+        refusal: Callable[[Any], int],
+        moves: list[tuple[str, str, str, int, bool]],
+    ) -> tuple[list[Any], bool]:
+        """Remove the members that leave, and pending member ids, of which no request waits, and stop the timers of this
+        kind of each. `refusal` has to do with one of which a request waits, or that `check_member` refuses: nothing
+        has changed for it, and it returns its error code. Returns the rows of the answer, and whether any has left."""
 
     def await_join(self, member: ClassicMember, token: Any) -> None:
         """The member's JoinGroup waits for the end of the join phase."""
@@ -169,3 +178,6 @@ class ClassicGroupEnd:
     ) -> bool:
         """Have a follower wait for the leader's assignment, if that is all that `classic_sync.sync` would do. Returns
         False, and has changed nothing, if it is not."""
+
+def assignments_of(rows: Iterable[Any]) -> dict[str, bytes]:
+    """Returns the assignments that a SyncGroup gives out, copied out of its buffer, by the id of the member."""

@@ -3,6 +3,9 @@
 cimport cython
 from libc.stdint cimport int64_t
 
+cdef enum:
+    CANCEL = -1                 # of group/decision.py: the delay of a timer that is stopped
+
 cdef object EMPTY = None
 cdef object PREPARING = None
 cdef object COMPLETING = None
@@ -102,7 +105,24 @@ cdef class ClassicGroupEnd:
         self.pending_joins.pop(member.member_id, None)
         return 0
 
-    def forget(self, str member_id not None, instance_id):
+    def forget_all(
+        self, str group_id not None, str kind not None, row, identities not None, refusal, list moves not None
+    ):
+        cdef list rows = []
+        cdef bint has_left = False
+        for identity in identities:
+            member_id = identity.member_id
+            instance_id = identity.group_instance_id
+            code = 0
+            if self._forget(<str?>member_id, instance_id):
+                moves.append((group_id, kind, member_id, CANCEL, False))
+            else:
+                code = refusal(identity)
+            has_left = has_left or code == 0
+            rows.append(row(member_id=member_id, group_instance_id=instance_id, error_code=code))
+        return rows, has_left
+
+    cdef bint _forget(self, str member_id, instance_id) except -1:
         cdef ClassicMember member
         if member_id not in self.pending_joins:
             member = self.members.get(member_id)
@@ -264,16 +284,22 @@ cdef class ClassicGroupEnd:
         self._count_protocols(member, change)
 
     cdef int _count_protocols(self, ClassicMember member, int change) except -1:
-        cdef list names = _names(member.protocols)
+        cdef list names
         self.metadata_bytes += change * size_of(member.protocols)
-        if len(names) > 1:
-            names = list(set(names))
-        for name in names:
-            left = self.protocol_counts.get(name, 0) + change
-            if left:
-                self.protocol_counts[name] = left
-            else:
-                self.protocol_counts.pop(name, None)
+        if len(member.protocols) == 1:
+            self._count_protocol((<tuple?>member.protocols[0])[0], change)
+            return 0
+        names = _names(member.protocols)
+        for name in set(names):
+            self._count_protocol(name, change)
+        return 0
+
+    cdef int _count_protocol(self, name, int change) except -1:
+        left = self.protocol_counts.get(name, 0) + change
+        if left:
+            self.protocol_counts[name] = left
+        else:
+            self.protocol_counts.pop(name, None)
         return 0
 
     def accepts(self, str member_id not None, int64_t max_size):
@@ -405,6 +431,13 @@ cdef class ClassicGroupEnd:
         if self.state is not STABLE:
             return None
         return self._in_generation(member_id, instance_id, generation_id, protocol_type, protocol_name)
+
+
+def assignments_of(rows not None):
+    cdef dict given = {}
+    for each in rows:
+        given[each.member_id] = bytes(each.assignment)
+    return given
 
 
 cdef list _names(list protocols):

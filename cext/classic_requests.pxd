@@ -6,6 +6,15 @@ from kafka_shim.cext.classic_members cimport ClassicGroupEnd
 from kafka_shim.cext.timers cimport TimersEnd
 
 
+cdef class GroupsEnd:
+    cdef public dict by_id
+    cdef public bint is_current
+
+
+cdef class PartitionCountEnd:
+    cdef public Py_ssize_t known
+
+
 # The fields of a JoinGroup of a dynamic member. Without an id it has no metadata either, only how much there is of it.
 cdef class Joining:
     cdef readonly str group_id
@@ -34,7 +43,7 @@ cdef class Syncing:
 cdef class ClassicRequestsEnd:
     cdef object _clock
     cdef object _config
-    cdef object _partitions
+    cdef PartitionCountEnd _partitions
     cdef dict _by_partition
     cdef dict _purgatory
     cdef TimersEnd _timers
@@ -43,8 +52,8 @@ cdef class ClassicRequestsEnd:
     cdef str _session
     cdef str _sync
 
-    cdef object _current(self, str group_id)
-    cdef ClassicGroupEnd _group_in(self, object groups, str group_id)
+    cdef GroupsEnd _current(self, str group_id)
+    cdef ClassicGroupEnd _group_in(self, GroupsEnd groups, str group_id)
     cdef bint _has_session(self, Joining joining) except -1
     cpdef str new_id(self, client_id, Joining joining)
     cpdef expect(self, Joining joining, str member_id)

@@ -8,6 +8,27 @@ from typing import Any
 
 from kafka_shim.cext.request_end import DelayedEnd
 
+class GroupsEnd:
+    """The base of `group.groups.Groups`, which explains the fields."""
+
+    by_id: dict[str, Any]
+    is_current: bool
+
+    def __enter__(self) -> None:
+        """Between this and `__exit__` a rule decides, and records are appended and applied. Memory may end anywhere."""
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        """The groups are current again; calls `_failed` instead after an error. Also if `is_current` was set to False
+        meanwhile: a block inside this one has ended, and set it to True."""
+
+    def _failed(self, kind: type[BaseException], error: BaseException | None) -> None:
+        """The block ended with this error. Sets `is_current`."""
+
+class PartitionCountEnd:
+    """The base of `metadata.partition_count.PartitionCount`, which explains the field."""
+
+    known: int
+
 class Joining:
     """The fields of a JoinGroup of a dynamic member. Its protocols have no metadata if it has no member id."""
 

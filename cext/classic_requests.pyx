@@ -5,6 +5,25 @@ from libc.stdint cimport int32_t, int64_t
 
 from kafka_shim.cext.classic_members cimport ClassicGroupEnd, ClassicMember, new_member
 from kafka_shim.cext.java_hash cimport partition_of
+from kafka_shim.cext.uuids cimport java_uuid_text, version_4
+
+cdef enum:
+    UUID_BYTES = 16
+
+
+cdef class GroupsEnd:
+    def __enter__(self):
+        self.is_current = False
+
+    def __exit__(self, kind, error, trace):
+        if kind is None:
+            self.is_current = True
+        else:
+            self._failed(kind, error)
+
+
+cdef class PartitionCountEnd:
+    pass
 
 
 @cython.final
@@ -35,19 +54,20 @@ cdef class ClassicRequestsEnd:
         self._limits = limits
         self._join, self._session, self._sync = timers
 
-    cdef object _current(self, str group_id):
+    cdef GroupsEnd _current(self, str group_id):
         """The groups beside which this one is, if they are loaded and what the log says; or None."""
         cdef Py_ssize_t count = self._partitions.known
+        cdef GroupsEnd groups
         if count == 0 or not group_id:
             return None
-        groups = self._by_partition.get(partition_of(group_id, count))
+        groups = <GroupsEnd?>self._by_partition.get(partition_of(group_id, count))
         return groups if groups is not None and groups.is_current else None
 
-    cdef ClassicGroupEnd _group_in(self, object groups, str group_id):
+    cdef ClassicGroupEnd _group_in(self, GroupsEnd groups, str group_id):
         """None if there is none, or one of another kind."""
         if groups is None:
             return None
-        group = (<dict?>groups.by_id).get(group_id)
+        group = groups.by_id.get(group_id)
         return <ClassicGroupEnd>group if isinstance(group, ClassicGroupEnd) else None
 
     cdef bint _has_session(self, Joining joining) except -1:
@@ -66,7 +86,8 @@ cdef class ClassicRequestsEnd:
         ):
             return None
         joining.group = group
-        return f"{'' if client_id is None else <str?>client_id}-{self._clock.random.java_uuid_text()}"
+        uuid = java_uuid_text(version_4(self._clock.random.bytes_of(UUID_BYTES)))
+        return f"{'' if client_id is None else <str?>client_id}-{uuid}"
 
     cpdef expect(self, Joining joining, str member_id):
         cdef tuple key = (joining.group_id, self._session, member_id)
@@ -78,7 +99,7 @@ cdef class ClassicRequestsEnd:
             raise
 
     cpdef bint wait_to_join(self, Joining joining, str client_id, str client_host, delayed) except -1:
-        cdef object groups = self._current(joining.group_id)
+        cdef GroupsEnd groups = self._current(joining.group_id)
         cdef ClassicGroupEnd group = self._group_in(groups, joining.group_id)
         cdef ClassicMember member
         cdef bint waits
@@ -136,7 +157,7 @@ cdef class ClassicRequestsEnd:
         return True
 
     cpdef bint assigned(self, Syncing syncing) except -1:
-        cdef object groups = self._current(syncing.group_id)
+        cdef GroupsEnd groups = self._current(syncing.group_id)
         cdef ClassicGroupEnd group = self._group_in(groups, syncing.group_id)
         cdef ClassicMember member
         if group is None:

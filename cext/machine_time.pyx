@@ -18,9 +18,6 @@ cdef inline int64_t _read_ms(clockid_t clock) except -1:
 
 
 cdef class MachineTime:
-    cdef public object _loop
-    cdef public object _running_loop
-
     def call_later(self, double delay_ms, callback, *args):
         loop = self._running_loop() if self._loop is None else self._loop
         return loop.call_later((delay_ms if delay_ms > 0 else 0.0) / MS_PER_S, callback, *args)
@@ -28,10 +25,10 @@ cdef class MachineTime:
     def soon(self):
         return self._running_loop().call_soon
 
-    def now_ms(self):
+    cpdef int64_t now_ms(self) except? -1:
         return _read_ms(CLOCK_REALTIME)
 
-    def monotonic_ms(self):
+    cpdef int64_t monotonic_ms(self) except? -1:
         return _read_ms(CLOCK_MONOTONIC)
 
     def monotonic_us(self):

@@ -6,10 +6,15 @@ whose members are noted.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from kafka_shim.cext.plain_api import PlainMember
 from kafka_shim.cext.request_end import DelayedEnd
+
+T = TypeVar("T")
+
+def with_protocol(outcome: T) -> T:
+    """What a JoinGroup's outcome becomes for a version whose protocol may not be null: it is empty. Changes it."""
 
 class PlainJoin(PlainMember):
     """`delayed(failure)` makes a response that waits, `edit` is what the handler does to the outcome for a version

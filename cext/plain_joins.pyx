@@ -124,6 +124,13 @@ cdef class PlainJoin(PlainMember):
         return delayed if requests.wait_to_join(joining, client_id or "", host, delayed) else None
 
 
+def with_protocol(outcome not None):
+    response = outcome.response
+    if response.protocol_name is None:
+        response.protocol_name = ""
+    return outcome
+
+
 cdef bytes _id_required(RequestHeader* header, str member_id):
     cdef bint is_flexible = header.api_version >= FLEXIBLE
     cdef Out out

@@ -36,6 +36,7 @@ class FrameEnd(Answering):
     _held_answers: HeldAnswers | None
     is_closing: bool
     _is_wide: bool
+    _is_paused: bool
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Returns where the next read goes: the buffer that all connections share, more of it if the client's last
@@ -144,6 +145,9 @@ class DelayedEnd:
 
     def result(self) -> Any:
         """Returns the outcome of a complete request. Raises what `fail_unexpectedly` was given."""
+
+def answer_all(replies: list[tuple[Any, Any]], flushes: Any) -> None:
+    """Answer these requests, each with its response (`DelayedEnd.answer`)."""
 
 def complete_all(replies: list[tuple[Any, Any]], flushes: Any) -> list[Any]:
     """Complete these requests, each with its response. Returns those that were not complete already."""

@@ -7,6 +7,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from kafka_shim.cext.bigendian cimport load_i16, load_i32
 from kafka_shim.cext.headers cimport RequestHeader, RequestHeaderParser
 from kafka_shim.cext.held_answers cimport Answering, HeldAnswers
+from kafka_shim.cext.machine_time cimport monotonic_ms, now_ms
 from kafka_shim.cext.messages cimport decode_request, encode_response_frame
 from kafka_shim.cext.plain_api cimport IN_STEPS_BYTES, PlainApi
 
@@ -52,6 +53,7 @@ cdef class FrameEnd(Answering):
     cdef public bint _write_paused
     cdef public bint is_closing
     cdef public bint _is_wide
+    cdef public bint _is_paused
     cdef public bint _is_abandonable
     cdef public bint _is_delayed
     cdef public object _closing_reason
@@ -71,7 +73,7 @@ cdef class FrameEnd(Answering):
 
     def buffer_updated(self, Py_ssize_t nbytes):
         cdef bint is_full
-        self.last_active_ms = self._clock.monotonic_ms()
+        self.last_active_ms = <int64_t>monotonic_ms(self._clock)
         if self._frame is None and self._held is None:
             is_full = nbytes == (WIDE_PROBE_BYTES if self._is_wide else PROBE_BYTES)
             self._is_wide = False
@@ -151,7 +153,7 @@ cdef class FrameEnd(Answering):
             self._failed(error)
 
     def _finished(self, list parts):
-        self.last_active_ms = self._clock.monotonic_ms()
+        self.last_active_ms = <int64_t>monotonic_ms(self._clock)
         if self.is_closing:
             return
         if parts is not None:
@@ -171,7 +173,7 @@ cdef class FrameEnd(Answering):
         if session.muted_ms:
             self._send_held()
             self._mute()
-        else:
+        elif self._is_paused:
             self.proceed()
 
     cdef bint _may_hold(self, bint has_more, bint is_armed) except -1:
@@ -421,6 +423,12 @@ cdef class DelayedEnd:
         return self.outcome if self.edit is None else self.edit(self.outcome)
 
 
+def answer_all(list replies not None, flushes):
+    for token, response in replies:
+        if (<DelayedEnd?>token).complete(response, flushes):
+            (<DelayedEnd>token)._wake()
+
+
 def complete_all(list replies not None, flushes):
     cdef list completed = []
     for token, response in replies:
@@ -546,7 +554,7 @@ cdef class DispatcherEnd:
         if not api.is_loaded:
             self._load(api)
         if api.plain is not None and is_admitted and self._is_plain():
-            done = api.plain.serve(self.broker, session, &header, client_id, frame, self._clock.now_ms())
+            done = api.plain.serve(self.broker, session, &header, client_id, frame, now_ms(self._clock))
             if type(done) is bytes:
                 self._count(header.api_key)
                 if self._has_own_encode:
@@ -568,7 +576,7 @@ cdef class DispatcherEnd:
             raise self._cannot_read(api, header.api_version, error) from error
         except LargeRequestError:
             request = None
-        context.received_ms = self._clock.now_ms()
+        context.received_ms = now_ms(self._clock)
         if request is None:
             return self._begin_large(context, api, frame, header.body_at, is_admitted)
         context.is_large = self._goes_in_steps(header.api_key, len(frame))

@@ -2,6 +2,8 @@
 
 cimport cython
 
+from kafka_shim.cext.machine_time cimport monotonic_ms
+
 cdef enum:
     CANCEL = -1                 # of group/decision.py: the delay of a timer that is stopped
 
@@ -14,7 +16,7 @@ cdef class TimerEntry:
 
 cdef class TimersEnd:
     def move(self, moves):
-        cdef double now_ms = self._clock.monotonic_ms()
+        cdef double now_ms = monotonic_ms(self._clock)
         cdef double delay_ms
         for each in moves:
             group_id, kind, member_id, delay, only_if_absent = <tuple?>each
@@ -32,7 +34,7 @@ cdef class TimersEnd:
     def defer_kind(self, str deferred_kind not None, list moves not None):
         cdef TimerEntry entry
         cdef double due_ms, delay_ms
-        cdef double now_ms = self._clock.monotonic_ms()
+        cdef double now_ms = monotonic_ms(self._clock)
         cdef list others = []
         for move in moves:
             group_id, kind, member_id, delay, only_if_absent = <tuple?>move
@@ -53,7 +55,7 @@ cdef class TimersEnd:
         return others
 
     cpdef schedule(self, tuple key, double delay_ms, bint only_if_absent=False):
-        self._schedule(key, delay_ms, only_if_absent, self._clock.monotonic_ms())
+        self._schedule(key, delay_ms, only_if_absent, monotonic_ms(self._clock))
 
     cdef int _schedule(self, tuple key, double delay_ms, bint only_if_absent, double now_ms) except -1:
         cdef TimerEntry entry

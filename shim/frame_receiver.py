@@ -45,7 +45,6 @@ class FrameReceiver(FrameEnd, asyncio.BufferedProtocol):
         "_awaits_turn",
         "_filled_bytes",
         "_frame_bytes",
-        "_is_paused",
         "_is_uncounted",
         "_listener",
         "_memory",

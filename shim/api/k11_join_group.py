@@ -9,7 +9,7 @@ v8 the client's reason (KIP-800), which is not used. v9 SkipAssignment (KIP-814)
 from __future__ import annotations
 
 from kafka_shim.authorization import require, topics_described_by
-from kafka_shim.cext.plain_joins import PlainJoin
+from kafka_shim.cext.plain_joins import PlainJoin, with_protocol
 from kafka_shim.group.client import Client
 from kafka_shim.group.purgatory import DelayedResponse
 from kafka_shim.group.requests import join_failure
@@ -37,8 +37,8 @@ def handle(context: Context, request: JoinGroupRequest) -> Outcome[JoinGroupResp
     if context.api_version >= FIRST_WITH_NULL_PROTOCOL:
         return outcome
     if isinstance(outcome, Outcome):
-        return _with_protocol(outcome)
-    outcome.edit = _with_protocol
+        return with_protocol(outcome)
+    outcome.edit = with_protocol
     return outcome
 
 
@@ -48,10 +48,4 @@ def failed(request: JoinGroupRequest, version: int, code: ErrorCode, message: st
     return JoinGroupResponse(error_code=code, generation_id=-1, protocol_name=protocol_name)
 
 
-def _with_protocol(outcome: Outcome[JoinGroupResponse]) -> Outcome[JoinGroupResponse]:
-    if outcome.response.protocol_name is None:
-        outcome.response.protocol_name = ""
-    return outcome
-
-
-PLAIN = PlainJoin(DelayedResponse, join_failure, _with_protocol)
+PLAIN = PlainJoin(DelayedResponse, join_failure, with_protocol)

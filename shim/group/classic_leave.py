@@ -23,20 +23,18 @@ def leave(group: ClassicGroup, request: LeaveGroupRequest, config: BrokerConfig,
     if group.state is DEAD:
         decision.response = LeaveGroupResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
         return decision
-    members, has_left = [], False
-    for identity in request.members:
-        code = NONE
-        if group.forget(identity.member_id, identity.group_instance_id):
-            decision.cancel(group.group_id, SESSION, identity.member_id)
-        else:
-            try:
-                _leave_one(group, identity, decision)
-            except KafkaError as error:
-                code = error.code
-        has_left = has_left or not code
-        members.append(
-            MemberResponse(member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=code)
-        )
+
+    def refusal(identity: MemberIdentity) -> int:
+        """Have a member leave that is not only forgotten. Returns its error code."""
+        try:
+            _leave_one(group, identity, decision)
+        except KafkaError as error:
+            return error.code
+        return NONE
+
+    members, has_left = group.forget_all(
+        group.group_id, SESSION, MemberResponse, request.members, refusal, decision.timers
+    )
     decision.response = LeaveGroupResponse(members=members)
     if has_left:
         if group.state in (STABLE, COMPLETING):

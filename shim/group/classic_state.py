@@ -38,6 +38,9 @@ class State(Enum):
     STABLE = "Stable"
     DEAD = "Dead"
 
+    # That of Enum is in Python, and each change of a state asks for it several times.
+    __hash__ = object.__hash__
+
 
 # The rules, which every heartbeat asks, use these: Python 3.11 takes some 800 instructions to find a member of an enum.
 EMPTY, PREPARING, COMPLETING, STABLE, DEAD = State

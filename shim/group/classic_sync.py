@@ -6,6 +6,7 @@ it; if that fails, the members join again.
 
 from __future__ import annotations
 
+from kafka_shim.cext.classic_members import assignments_of
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.classic_join import complete, prepare_rebalance, rebalance_or_complete
 from kafka_shim.group.classic_state import COMPLETING, DEAD, PREPARING, STABLE
@@ -45,7 +46,7 @@ def sync(
         _synced(group, member, decision)
         decision.reply(token, _assigned(group, member.assignment))
     elif group.leader_id == member.member_id:
-        given = {entry.member_id: bytes(entry.assignment) for entry in request.assignments}
+        given = assignments_of(request.assignments)
         _check_size(group, given, image)
         _assign(group, given, request.member_id, token, decision, now_ms)
     else:

@@ -10,6 +10,8 @@ builds it from records. A classic rule changes at once only what no record holds
 
 from __future__ import annotations
 
+from kafka_shim.cext import decisions
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,54 +46,39 @@ REGEX = "regex"
 
 CANCEL = -1
 
+if TYPE_CHECKING:
 
-class Decision:
-    """The outcome of one event. Rules build it, the runtime carries it out, tests inspect it."""
+    class Decision:
+        """The outcome of one event. Rules build it, the runtime carries it out, tests inspect it."""
 
-    __slots__ = (
-        "changes",
-        "describers",
-        "records",
-        "refreshes",
-        "replacements",
-        "replayed",
-        "replies",
-        "response",
-        "retries",
-        "timers",
-    )
-
-    def __init__(self) -> None:
-        self.records: list[Record] = []
-        self.replayed = True
+        records: list[Record]
+        replayed: bool
         # Memory changes that belong to the records. They run after the append.
-        self.changes: list[Callable[[], None]] = []
+        changes: list[Callable[[], None]]
         # (group id, kind, member id): timers that are started for a retry if the append failed.
-        self.retries: list[tuple[str, str, str]] = []
+        retries: list[tuple[str, str, str]]
         # Groups that are registered in place of what the records say, when a group changes its protocol back.
-        self.replacements: list[ClassicGroup] = []
+        replacements: list[ClassicGroup]
         # (group id, time of the next topic check, the epoch for which it holds)
-        self.refreshes: list[tuple[str, int, int]] = []
+        refreshes: list[tuple[str, int, int]]
         # (group id, which topics the client who asks for a resolution of expressions may describe)
-        self.describers: list[tuple[str, Callable[[str], bool] | None]] = []
-        self.timers: TimerMoves = []
-        self.replies: list[tuple[Token, Any]] = []
+        describers: list[tuple[str, Callable[[str], bool] | None]]
+        timers: TimerMoves
+        replies: list[tuple[Token, Any]]
         # The response to the request itself, if the request never waits.
-        self.response: Any = None
+        response: Any
 
-    def schedule(self, group_id: str, kind: str, member_id: str, delay_ms: int) -> None:
-        """Start or move this timer."""
-        self.timers.append((group_id, kind, member_id, delay_ms if delay_ms > 0 else 0, False))
+        def schedule(self, group_id: str, kind: str, member_id: str, delay_ms: int) -> None:
+            """Start or move this timer."""
 
-    def schedule_if_absent(self, group_id: str, kind: str, member_id: str, delay_ms: int) -> None:
-        """Start this timer unless it is running."""
-        self.timers.append((group_id, kind, member_id, delay_ms if delay_ms > 0 else 0, True))
+        def schedule_if_absent(self, group_id: str, kind: str, member_id: str, delay_ms: int) -> None:
+            """Start this timer unless it is running."""
 
-    def cancel(self, group_id: str, kind: str, member_id: str = "") -> None:
-        """Stop this timer. Does nothing if it is not running."""
-        self.timers.append((group_id, kind, member_id, CANCEL, False))
+        def cancel(self, group_id: str, kind: str, member_id: str = "") -> None:
+            """Stop this timer. Does nothing if it is not running."""
 
-    def reply(self, token: Token | None, response: Any) -> None:
-        """Respond to a request. The token is None if none waits."""
-        if token is not None:
-            self.replies.append((token, response))
+        def reply(self, token: Token | None, response: Any) -> None:
+            """Respond to a request. The token is None if none waits."""
+
+else:  # every event of a group makes one
+    Decision = decisions.Decision

@@ -6,6 +6,7 @@ accepts any order that compaction can leave: a tombstone without the record that
 
 from __future__ import annotations
 
+from kafka_shim.cext.classic_requests import GroupsEnd
 from kafka_shim.errors import DisconnectError, ErrorCode, KafkaError
 from kafka_shim.group.classic import ClassicGroup
 from kafka_shim.group.kinds import KINDS
@@ -31,11 +32,11 @@ class NotAppliedError(KafkaError):
 UNAPPLIED = (MemoryError, NotAppliedError, OSError, DisconnectError)
 
 
-class Groups:
+class Groups(GroupsEnd):
     """Owned by the coordinator. There is one per partition, because a marker affects only the offsets of its own
     partition."""
 
-    __slots__ = ("by_id", "is_current", "offsets")
+    __slots__ = ("offsets",)
 
     def __init__(self) -> None:
         self.by_id: dict[str, Group] = {}
@@ -43,15 +44,10 @@ class Groups:
         # False: records are in the log that were not applied, or in part. The loader reads the partition again.
         self.is_current = True
 
-    def __enter__(self) -> None:
-        """Between this and `__exit__` a rule decides, and records are appended and applied. Memory may end anywhere."""
-        self.is_current = False
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+    def _failed(self, kind: type[BaseException], error: BaseException | None) -> None:
         """Raises NOT_COORDINATOR instead of MemoryError: the client asks again, and the partition is read again. So it
         is after an error that only a fault point raises here: what the rule changed already has no record."""
-        # Also set to False: a block inside this one has ended, and set it to True.
-        self.is_current = kind is None or not issubclass(kind, UNAPPLIED)
+        self.is_current = not issubclass(kind, UNAPPLIED)
         if kind is MemoryError:
             raise NotAppliedError(ErrorCode.NOT_COORDINATOR, "no memory was left to apply the records") from error
 

@@ -10,6 +10,7 @@ import logging
 from struct import error as StructError
 
 from kafka_shim.cext import records as cext_records
+from kafka_shim.cext.request_end import answer_all
 from kafka_shim.cext.wire import EncodeError
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.announcements import announce, announcements
@@ -284,8 +285,7 @@ class CoordinatorRuntime:
             return flushes
         if decision.timers:
             self.move_timers(decision.timers)
-        for token, response in replies:
-            token.answer(response, flushes)
+        answer_all(replies, flushes)
         return flushes
 
     def _record(self, partition: int, groups: Groups, decision: Decision, now_ms: int) -> Flushes:

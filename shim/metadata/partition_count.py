@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kafka_shim.cext.classic_requests import PartitionCountEnd
 from kafka_shim.java_hash import internal_partition
 
 TYPE_CHECKING = False
@@ -9,12 +10,12 @@ if TYPE_CHECKING:
     from kafka_shim.metadata.store import MetadataStore
 
 
-class PartitionCount:
+class PartitionCount(PartitionCountEnd):
     """The count is the topic's when it was first asked for. Partitions that are added hold nothing before the next
     start, as in Kafka, whose coordinators take the count once: all keys would be elsewhere at once, without what was
     stored of them. `default` is for a topic that does not exist yet."""
 
-    __slots__ = ("_default", "_metadata", "_topic", "known")
+    __slots__ = ("_default", "_metadata", "_topic")
 
     def __init__(self, metadata: MetadataStore, topic: str, default: int) -> None:
         self._metadata = metadata

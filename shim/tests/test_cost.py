@@ -33,9 +33,9 @@ MOST = {
     "produce and incremental fetch, 10 partitions": 1_320,
     "produce and incremental fetch, 4,000 partitions": 1_320,
     "heartbeat": 30,
-    "join, sync and leave of a member": 4_120,
+    "join, sync and leave of a member": 3_660,
     # Up to 10 % above: in how many turns of the loop their requests come depends on the machine.
-    "20 members join, sync and leave": 10_500,
+    "20 members join, sync and leave": 7_310,
     "consumer heartbeat": 307,
     "offset commit": 186,
     "latest offsets of 20 topics": 3_570,
