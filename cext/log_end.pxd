@@ -69,6 +69,7 @@ cdef class LogEnd:
     cdef public int64_t unflushed_since_ms
     cdef public int64_t appended_bytes
     cdef public int64_t appended_records
+    cdef public int64_t fetched_bytes
     cdef public int32_t leader_epoch
     cdef public bint is_offline
     cdef public bint is_closed

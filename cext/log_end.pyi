@@ -124,6 +124,7 @@ class LogEnd:
     unflushed_since_ms: int
     appended_bytes: int
     appended_records: int
+    fetched_bytes: int
     leader_epoch: int
     is_offline: bool
     is_closed: bool
@@ -176,5 +177,7 @@ class LogEnd:
         transaction version 2 its epoch is older. Errors are those of `put`, as in `append_data`."""
 
     def not_appended(self, base_offset: int, error: OSError | MemoryError) -> Exception: ...
-    def _wake(self) -> None: ...
+    def _wake(self) -> None:
+        """Call each of `_readers`."""
+
     def want_flush(self) -> None: ...

@@ -406,7 +406,9 @@ cdef class LogEnd:
         raise NotImplementedError("abstract: what a failed append at this offset leads to")
 
     def _wake(self):
-        raise NotImplementedError("abstract: a log wakes its readers here")
+        if self._readers is not None:
+            for callback in tuple(self._readers):
+                callback()
 
     def want_flush(self):
         raise NotImplementedError("abstract: a log asks for its periodic fsync here")

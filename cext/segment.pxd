@@ -1,6 +1,14 @@
 from libc.stdint cimport int64_t, uint8_t
 
 
+# One stored batch.
+cdef struct Found:
+    int64_t position
+    int64_t size_bytes
+    int64_t base_offset
+    int64_t last_offset
+
+
 cdef class IndexEnd:
     cdef public bytearray tail
     cdef public int64_t stored_bytes
@@ -38,3 +46,7 @@ cdef class SegmentEnd:
     # Whether the next index entries are only added to what is in memory.
     cdef bint _has_index_tails(self) except -1
     cdef int _index_plain(self, int64_t last_offset, int64_t position) except -1
+    # `Segment.find`: whether there is such a batch. The descriptor is open then, until another file is opened.
+    cdef bint find_at(self, int64_t offset, Found* found) except -1
+    # Copy stored bytes behind `find_at`. Returns how many there were: fewer only at the end of the file.
+    cdef Py_ssize_t read_into(self, uint8_t* target, int64_t position, Py_ssize_t size_bytes) except -1

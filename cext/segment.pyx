@@ -280,6 +280,33 @@ cdef class SegmentEnd:
         self.bytes_since_index = 0
         return 0
 
+    cdef bint find_at(self, int64_t offset, Found* found) except -1:
+        cdef IndexEnd index
+        cdef int64_t position = 0
+        cdef Py_ssize_t tail_bytes
+        cdef int outcome
+        if offset > self.base_offset:
+            index = self._offset_index
+            if index is None:
+                index = <IndexEnd?>self.offset_index    # loads it
+            tail_bytes = PyByteArray_GET_SIZE(index.tail)
+            if tail_bytes and offset - self.base_offset >= load_i32(<uint8_t*>PyByteArray_AS_STRING(index.tail)):
+                position = _position_to(index.tail, tail_bytes, offset - self.base_offset)
+            elif index.stored_bytes:
+                position = index.lookup(offset - self.base_offset)[1]
+        if self._fd < 0:
+            self.fd         # opens it; last, because opening other files may close it to stay within the budget
+        outcome = _find_batch(self._fd, position, self.size_bytes, offset, found)
+        if outcome < 0:
+            PyErr_SetFromErrno(OSError)
+        return outcome
+
+    cdef Py_ssize_t read_into(self, uint8_t* target, int64_t position, Py_ssize_t size_bytes) except -1:
+        cdef ssize_t got = _pread(self._fd, target, <size_t>size_bytes, position)
+        if got < 0:
+            PyErr_SetFromErrno(OSError)
+        return got
+
     def append_plain(
         self, put, batch, int64_t size_bytes, int64_t last_offset, int64_t max_timestamp_ms, config not None
     ):
@@ -330,14 +357,7 @@ def read(int fd, int64_t position, Py_ssize_t size_bytes):
 
 # ---- Search ----
 
-ctypedef struct _Found:
-    int64_t position
-    int64_t size_bytes
-    int64_t base_offset
-    int64_t last_offset
-
-
-cdef int _find_batch(int fd, int64_t position, int64_t end_position, int64_t offset, _Found* found) noexcept nogil:
+cdef int _find_batch(int fd, int64_t position, int64_t end_position, int64_t offset, Found* found) noexcept nogil:
     """Return 1 if found, 0 if not, -1 with errno. Reads a block, uses every header in it, and skips larger batches."""
     cdef uint8_t[HEADER_READ_BYTES] block
     cdef const uint8_t* p
@@ -369,7 +389,7 @@ cdef int _find_batch(int fd, int64_t position, int64_t end_position, int64_t off
 
 
 def find_batch(int fd, int64_t position, int64_t end_position, int64_t offset):
-    cdef _Found found
+    cdef Found found
     cdef int outcome
     if position < 0:
         raise ValueError(f"position {position} must not be negative")
@@ -377,6 +397,21 @@ def find_batch(int fd, int64_t position, int64_t end_position, int64_t offset):
     if outcome < 0:
         PyErr_SetFromErrno(OSError)
     return (found.position, found.size_bytes, found.base_offset, found.last_offset) if outcome else None
+
+
+cdef int64_t _position_to(bytearray entries, Py_ssize_t size_bytes, int64_t relative_offset) noexcept:
+    """The position of the last entry of an offset index at or below this offset, which is not below the first."""
+    cdef const uint8_t* p = <const uint8_t*>PyByteArray_AS_STRING(entries)
+    cdef Py_ssize_t low = 1
+    cdef Py_ssize_t high = size_bytes // OFFSET_ENTRY_SIZE
+    cdef Py_ssize_t middle
+    while low < high:
+        middle = (low + high) // 2
+        if load_i32(p + middle * OFFSET_ENTRY_SIZE) <= relative_offset:
+            low = middle + 1
+        else:
+            high = middle
+    return load_i32(p + (low - 1) * OFFSET_ENTRY_SIZE + 4)
 
 
 cdef inline int64_t _key(const uint8_t* entry, Py_ssize_t entry_size) noexcept nogil:

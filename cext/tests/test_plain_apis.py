@@ -1,5 +1,5 @@
 """What is served from frame to frame reads no byte beyond its frame, whatever is in it. What it answers is compared
-with the handlers in shim/tests/api/test_plain_produce.py and test_plain_versions.py, and in
+with the handlers in shim/tests/api/test_plain_produce.py, test_plain_fetch.py and test_plain_versions.py, and in
 shim/tests/group/test_plain_heartbeats.py, test_plain_joins.py, test_plain_waits.py and test_plain_commit_frames.py."""
 
 from __future__ import annotations
@@ -15,22 +15,28 @@ from kafka_shim.cext.classic_requests import ClassicRequestsEnd, Joining, Syncin
 from kafka_shim.cext.headers import RequestHeaderParser
 from kafka_shim.cext.log_end import LogEnd, ProducersEnd
 from kafka_shim.cext.plain_commits import PlainCommit
+from kafka_shim.cext.plain_fetch import PlainFetch
 from kafka_shim.cext.plain_heartbeats import PlainConsumerHeartbeat, PlainHeartbeat
 from kafka_shim.cext.plain_joins import PlainJoin
 from kafka_shim.cext.plain_produce import PlainProduce
 from kafka_shim.cext.plain_syncs import PlainSync
 from kafka_shim.cext.plain_versions import PlainVersions
 from kafka_shim.cext.request_end import ApiEnd, DelayedEnd, DispatcherEnd
+from kafka_shim.cext.segment import SegmentEnd
+from kafka_shim.cext.session_end import CachedEnd, SessionEnd
 from kafka_shim.cext.tests import oracle
 from kafka_shim.cext.tests.exact import exact
 from kafka_shim.protocol.headers import encode_request_frame, request_class
+from kafka_shim.protocol.messages.fetch_request import FetchPartition, FetchTopic
 from kafka_shim.protocol.messages.join_group_request import JoinGroupRequestProtocol
 from kafka_shim.protocol.messages.offset_commit_request import OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from kafka_shim.protocol.messages.produce_request import PartitionProduceData, TopicProduceData
 
 BATCH = oracle.write_batch(oracle.write_record(0, 0, b"key", b"value"), 1)
-FIRST_FLEXIBLE = {0: 9, 8: 8, 11: 6, 12: 4, 14: 4, 18: 3, 68: 0}
+FIRST_FLEXIBLE = {0: 9, 1: 12, 8: 8, 11: 6, 12: 4, 14: 4, 18: 3, 68: 0}
 TOPIC_ID = bytes(range(16))
+SESSION_ID = 7
+FIRST_WITH_SESSIONS, FIRST_WITH_IDS = 7, 13
 HEADER_BYTES = 8
 
 
@@ -83,6 +89,28 @@ class Requests(ClassicRequestsEnd):
         return False
 
 
+class Sessions:
+    """The session of whoever asks, which has three partitions and is at the end of each."""
+
+    def __init__(self, log: LogEnd) -> None:
+        self._log = log
+
+        self.sessions: dict[int, SessionEnd] = {}
+
+    def begin(self, version: int) -> None:
+        """Begin it, and with it the next epoch, anew."""
+        session = self.sessions[SESSION_ID] = SessionEnd()
+        session.by_id = version >= FIRST_WITH_IDS
+        session.epoch, session.reader = 1, (version, 0, -1, -1, None)
+        session.partitions, session.changed = {}, {}
+        for index in range(3):
+            cached = CachedEnd()
+            cached.topic = TOPIC_ID if session.by_id else "topic"
+            cached.partition, cached.session, cached.log, cached.max_bytes = index, session, self._log, 1
+            session.partitions[cached.topic, index] = cached
+            session.changed[cached] = None
+
+
 def left(context: Any, request: Any) -> None:
     raise NotServedError
 
@@ -106,6 +134,7 @@ def dispatcher(seen: Counter[str]) -> Dispatcher:
     shorts = {
         8: PlainCommit(SimpleNamespace(append=None), 5, prepare, left),
         0: PlainProduce(SimpleNamespace(append=None), frozenset(["__other"]), 5, left),
+        1: PlainFetch(1000),
         11: PlainJoin(DelayedEnd, left, left),
         12: PlainHeartbeat(stays),
         14: PlainSync(DelayedEnd, left),
@@ -115,19 +144,23 @@ def dispatcher(seen: Counter[str]) -> Dispatcher:
     table = {}
     for key, plain in shorts.items():
         api = table[key] = ApiEnd()
-        api.key, api.first, api.last, api.is_loaded = key, 0, 13, True
+        api.key, api.first, api.last, api.is_loaded = key, 0, 18, True
         api.cluster_operations, api.handle, api.plain = (), left, plain
         api.request = request_class(key)
+    log = LogEnd()
+    log.segments, log.producers = [SegmentEnd()], ProducersEnd()
     topic = SimpleNamespace(name="topic", topic_id=TOPIC_ID, partitions=[None] * 3)
     topics = {"topic": topic, "__other": topic}
     broker = SimpleNamespace(
         authorizer=None,
         groups=SimpleNamespace(classic=Requests(seen), partitions=SimpleNamespace(known=3)),
         quotas=None,
-        clock=SimpleNamespace(now_ms=lambda: 1, is_virtual=False),
+        config=SimpleNamespace(fetch_max_bytes=1000),
+        fetch_sessions=Sessions(log),
+        clock=SimpleNamespace(now_ms=lambda: 1, monotonic_ms=lambda: 1, is_virtual=False),
         faults=SimpleNamespace(armed=False, holds=lambda name: False),
-        metrics=SimpleNamespace(requests={}, appended_bytes=0),
-        logs=SimpleNamespace(partitions=SimpleNamespace(loaded={})),
+        metrics=SimpleNamespace(requests={}, appended_bytes=0, fetched_bytes=0),
+        logs=SimpleNamespace(partitions=SimpleNamespace(loaded={("topic", index): log for index in range(3)})),
         metadata=SimpleNamespace(image=SimpleNamespace(topics_by_id={TOPIC_ID: topic}, topics=topics)),
     )
     return Dispatcher(broker, table, RequestHeaderParser(FIRST_FLEXIBLE), lambda level: False, {})
@@ -142,6 +175,14 @@ def requests() -> list[tuple[bytes, int]]:
         topic = TopicProduceData(name="topic", topic_id=TOPIC_ID, partition_data=rows)
         message = produce(transactional_id="t", acks=-1, timeout_ms=1, topic_data=[topic])
         found.append((encode_request_frame(message, version, 1, "c")[4:], 0))
+    fetch = request_class(1)
+    for version in range(4, 19):
+        parts = [FetchPartition(partition=index, partition_max_bytes=1) for index in range(3)]
+        topic = FetchTopic(topic="topic", topic_id=TOPIC_ID, partitions=parts)
+        for session_id in (0, SESSION_ID) if version >= FIRST_WITH_SESSIONS else (0,):
+            message = fetch(max_bytes=1, rack_id="r" if version > 10 else "", topics=[topic], session_id=session_id)
+            message.session_epoch = 1 if session_id else -1
+            found.append((encode_request_frame(message, version, 1, "c")[4:], 1))
     for version in range(2, 11):
         rows = [OffsetCommitRequestPartition(partition_index=index, committed_metadata="m") for index in range(3)]
         topic = OffsetCommitRequestTopic(name="topic", topic_id=TOPIC_ID, partitions=rows)
@@ -172,6 +213,7 @@ def requests() -> list[tuple[bytes, int]]:
 
 
 def ask(asked: Dispatcher, frame: bytes) -> Any:
+    asked.broker.fetch_sessions.begin(int.from_bytes(frame[2:4]))
     with exact(frame) as buffer:
         try:
             session = SimpleNamespace(authenticator=None, listener=None, peer_host="127.0.0.1")
@@ -185,7 +227,9 @@ def test_no_byte_beyond_the_frame_is_read(frame: bytes, key: int) -> None:
     seen: Counter[str] = Counter()
     asked = dispatcher(seen)
     answer = ask(asked, frame)
-    if key:
+    if key == 1:
+        assert answer.is_plain
+    elif key:
         assert (answer is not None) == (key != 8)
         assert seen["stays"] == 1
     for end in range(HEADER_BYTES, len(frame)):

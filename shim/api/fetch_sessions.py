@@ -14,8 +14,8 @@ FetchManager, FetchContext, FetchSession of Kafka 4.3.1.
 from __future__ import annotations
 
 import logging
-from itertools import count
 
+from kafka_shim.cext.session_end import CachedEnd, SessionEnd
 from kafka_shim.errors import ErrorCode
 
 TYPE_CHECKING = False
@@ -43,25 +43,15 @@ SHARDS = 8
 FEW = 64
 
 
-class CachedPartition:
+class CachedPartition(CachedEnd):
     """One partition of a fetch: the reader's position and, in a session, what the last response said, and the log that
     tells the session of its changes."""
 
-    __slots__ = (
-        "_session",
-        "current_leader_epoch",
-        "fetch_offset",
-        "high_watermark",
-        "last_fetched_epoch",
-        "log",
-        "log_start_offset",
-        "max_bytes",
-        "name",
-        "partition",
-        "segment_base",
-        "topic",
-        "turn",
-    )
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        log: PartitionLog | None
+        session: FetchSession | None
 
     def __init__(self, topic: str | bytes, asked: FetchPartition) -> None:
         self.topic = topic
@@ -72,22 +62,22 @@ class CachedPartition:
         self.log_start_offset = -1
         # Its place in the order of the session.
         self.turn = 0
-        self._session: FetchSession | None = None
+        self.session = None
         # As `PartitionRead.segment_base` of the read that found nothing.
         self.segment_base = -1
         # Of which the session hears; None before its first read.
-        self.log: PartitionLog | None = None
+        self.log = None
         self.update(asked)
 
     def join(self, session: FetchSession, turn: int) -> None:
         """Become a partition of the session, which has to read it."""
-        self._session, self.turn = session, turn
+        self.session, self.turn = session, turn
         session.changed[self] = None
 
     def follow(self, log: PartitionLog) -> None:
         """Tell the session from now on when the log changes. A partition that is no longer of the session follows
         nothing."""
-        if log is not self.log and self._session is not None:
+        if log is not self.log and self.session is not None:
             if self.log is not None:
                 self.log.unsubscribe(self.mark_changed)
             self.log = log
@@ -98,17 +88,9 @@ class CachedPartition:
         if self.log is not None:
             self.log.unsubscribe(self.mark_changed)
             self.log = None
-        if self._session is not None:
-            self._session.changed.pop(self, None)
-            self._session = None
-
-    def mark_changed(self) -> None:
-        """The log changed, or the client moved its position. Cheap: every append calls it."""
-        session = self._session
-        if session is not None:
-            session.changed[self] = None
-            for waiter in session.waiters:
-                waiter.wake()
+        if self.session is not None:
+            self.session.changed.pop(self, None)
+            self.session = None
 
     def update(self, asked: FetchPartition) -> None:
         """Take over the position of a newer request."""
@@ -136,37 +118,30 @@ class CachedPartition:
         return must_respond
 
 
-class FetchSession:
+class FetchSession(SessionEnd):
     """What one consumer fetches. `epoch` is the session epoch that its next request must have. `changed` holds the
     partitions that a fetch has to read; of all others it is known that they have nothing to tell. `waiters` are those
     of requests that wait in purgatory; `is_closed` says that the session has ended."""
 
-    __slots__ = (
-        "_reader",
-        "_turns",
-        "by_id",
-        "changed",
-        "created_ms",
-        "epoch",
-        "is_closed",
-        "partitions",
-        "session_id",
-        "used_ms",
-        "waiters",
-    )
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        partitions: dict[Key, CachedPartition]
+        changed: dict[CachedPartition, None]
+        waiters: set[Waiter]
 
     def __init__(self, session_id: int, by_id: bool, now_ms: int) -> None:
         self.session_id = session_id
         self.by_id = by_id
-        self.partitions: dict[Key, CachedPartition] = {}
+        self.partitions = {}
         self.epoch = 1
         self.created_ms = now_ms
         self.used_ms = now_ms
-        self.changed: dict[CachedPartition, None] = {}
-        self.waiters: set[Waiter] = set()
-        self._reader: object = None
+        self.changed = {}
+        self.waiters = set()
+        self.reader = None
         self.is_closed = False
-        self._turns = count()
+        self.next_turn = 0
 
     def join(self, partitions: dict[Key, CachedPartition]) -> None:
         """Take over the partitions of the fetch that opens the session."""
@@ -174,7 +149,7 @@ class FetchSession:
             return
         self.partitions |= partitions
         for cached in partitions.values():
-            cached.join(self, next(self._turns))
+            cached.join(self, self.take_turn())
 
     def in_order(self) -> list[CachedPartition]:
         """Returns the partitions to read, in the order of their turns."""
@@ -182,11 +157,11 @@ class FetchSession:
             return list(self.changed)
         return sorted(self.changed, key=_turn_of)
 
-    def read_by(self, reader: object) -> None:
+    def read_by(self, reader: tuple[object, ...]) -> None:
         """Note who reads: everything besides the logs and positions on which a response depends. If it is another one
         than before, all partitions have to be read."""
-        if reader != self._reader:
-            self._reader = reader
+        if reader != self.reader:
+            self.reader = reader
             self.changed.update(dict.fromkeys(self.partitions.values()))
 
     def mark_read(self, reads: list[PartitionRead], isolation_level: int) -> None:
@@ -207,7 +182,7 @@ class FetchSession:
         """Give the last turns to the partitions that returned data."""
         for read in reads:
             if read.size_bytes:
-                read.asked.turn = next(self._turns)
+                read.asked.turn = self.take_turn()
 
     def update(self, request: FetchRequest) -> None:
         """Take over the partitions that a request adds, moves and forgets."""
@@ -218,7 +193,7 @@ class FetchSession:
                 known = partitions.get((name, asked.partition))
                 if known is None:
                     known = partitions[name, asked.partition] = CachedPartition(name, asked)
-                    known.join(self, next(self._turns))
+                    known.join(self, self.take_turn())
                 else:
                     known.update(asked)
                     self.changed[known] = None
@@ -296,19 +271,19 @@ def slots_of(option: int) -> int:
 class FetchSessionCache:
     """All fetch sessions of one broker, least recently used first."""
 
-    __slots__ = ("_random", "_sessions", "slots")
+    __slots__ = ("_random", "sessions", "slots")
 
     def __init__(self, slots: int, random: Randomness) -> None:
         self.slots = slots
-        self._sessions: dict[int, FetchSession] = {}
+        self.sessions: dict[int, FetchSession] = {}
         self._random = random
 
     def __len__(self) -> int:
-        return len(self._sessions)
+        return len(self.sessions)
 
     def find(self, request: FetchRequest) -> FetchSession | None:
         """Returns the session that the request continues, if it is its turn."""
-        session = self._sessions.get(request.session_id)
+        session = self.sessions.get(request.session_id)
         return session if session is not None and session.epoch == request.session_epoch else None
 
     def new_context(
@@ -324,14 +299,14 @@ class FetchSessionCache:
         by_id = version >= FIRST_WITH_TOPIC_IDS
         epoch, session_id = request.session_epoch, request.session_id
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
-            closed = self._sessions.pop(session_id, None)
+            closed = self.sessions.pop(session_id, None)
             if closed is not None:
                 closed.close()
             opens_session = epoch == INITIAL_EPOCH and version >= FIRST_WITH_SESSIONS
             if asked is None:
                 asked = asked_of(request, by_id)
             return FetchContext(asked, by_id, opens_session=opens_session)
-        session = self._sessions.get(session_id)
+        session = self.sessions.get(session_id)
         if session is None:
             return FetchContext({}, by_id, error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         if session.epoch != epoch:
@@ -340,10 +315,10 @@ class FetchSessionCache:
             return FetchContext({}, by_id, error=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
         if session is not updated:
             session.update(request)
-        del self._sessions[session_id]
+        del self.sessions[session_id]
         if not session.partitions:
             return FetchContext(asked_of(request, by_id), by_id)
-        self._sessions[session_id] = session
+        self.sessions[session_id] = session
         session.used_ms = now_ms
         session.epoch = session.epoch + 1 if session.epoch < MAX_SESSION_ID else 1
         return FetchContext(session.partitions, by_id, session)
@@ -357,27 +332,27 @@ class FetchSessionCache:
 
     def open_empty(self, size: int, by_id: bool, now_ms: int) -> FetchSession | None:
         """As `open`, of a session that so many partitions are going to join."""
-        if len(self._sessions) >= self.slots and not self._evict(size, now_ms):
+        if len(self.sessions) >= self.slots and not self._evict(size, now_ms):
             return None
         session_id = NO_SESSION
-        while session_id == NO_SESSION or session_id in self._sessions:
+        while session_id == NO_SESSION or session_id in self.sessions:
             session_id = self._random.integer(1, MAX_SESSION_ID)
-        session = self._sessions[session_id] = FetchSession(session_id, by_id, now_ms)
+        session = self.sessions[session_id] = FetchSession(session_id, by_id, now_ms)
         return session
 
     def _evict(self, size: int, now_ms: int) -> bool:
-        if not self._sessions:
+        if not self.sessions:
             return False
-        oldest = next(iter(self._sessions.values()))
+        oldest = next(iter(self.sessions.values()))
         if now_ms - oldest.used_ms <= EVICTABLE_AFTER_MS:
-            evictable = [one for one in self._sessions.values() if now_ms - one.created_ms > EVICTABLE_AFTER_MS]
+            evictable = [one for one in self.sessions.values() if now_ms - one.created_ms > EVICTABLE_AFTER_MS]
             if not evictable:
                 return False
             oldest = min(evictable, key=lambda one: len(one.partitions))
             if size <= len(oldest.partitions):
                 return False
         logger.debug("evicting fetch session %d", oldest.session_id)
-        del self._sessions[oldest.session_id]
+        del self.sessions[oldest.session_id]
         oldest.close()
         return True
 

@@ -15,10 +15,18 @@ from __future__ import annotations
 
 from types import GeneratorType
 
-from kafka_shim.api.fetch_reads import MANY, READ_COMMITTED, READ_UNCOMMITTED, read_in_steps, read_partitions
+from kafka_shim.api.fetch_reads import (
+    COPY_BYTES,
+    MANY,
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
+    read_in_steps,
+    read_partitions,
+)
 from kafka_shim.api.fetch_sessions import FINAL_EPOCH, FIRST_WITH_TOPIC_IDS, INITIAL_EPOCH, asked_of
 from kafka_shim.api.fetch_size import FetchSize
 from kafka_shim.api.partitions import leader_endpoint
+from kafka_shim.cext.plain_fetch import PlainFetch
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.protocol.messages.fetch_request import FetchRequest, FetchTopic, ForgottenTopic
 from kafka_shim.protocol.messages.fetch_response import (
@@ -46,6 +54,7 @@ REQUEST, RESPONSE = FetchRequest, FetchResponse
 NONE = ErrorCode.NONE
 # A waiting fetch is cancelled when its client disconnects.
 ABANDONABLE = True
+PLAIN = PlainFetch(COPY_BYTES)
 
 PARTITIONS_PER_STEP = 16
 
@@ -230,7 +239,7 @@ def _reads_something(context: Context, fetch: FetchContext) -> bool:
     return False
 
 
-def _reader(context: Context, request: FetchRequest) -> object:
+def _reader(context: Context, request: FetchRequest) -> tuple[object, ...]:
     """Returns what a response depends on besides the logs and the reader's positions. An authorizer that does not count
     its changes may decide otherwise at each request."""
     authorizer = context.broker.authorizer

@@ -60,7 +60,6 @@ class LocalLog(LogEnd):
         "_lso_position",
         "_services",
         "directory",
-        "fetched_bytes",
         "leaving",
         "name",
         "partition",
@@ -293,11 +292,6 @@ class LocalLog(LogEnd):
             self._readers.pop(callback, None)
             if not self._readers:
                 self._readers = None
-
-    def _wake(self) -> None:
-        if self._readers is not None:
-            for callback in tuple(self._readers):
-                callback()
 
     # --- life
 

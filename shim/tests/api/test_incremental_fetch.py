@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kafka_shim.api import fetch_reads
+from kafka_shim.api import TABLE, fetch_reads
 from kafka_shim.api.fetch_sessions import EVICTABLE_AFTER_MS
 from kafka_shim.embedded import Broker
 from kafka_shim.errors import ErrorCode
@@ -30,7 +30,10 @@ MANY = 200
 
 @pytest.fixture
 def visits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The partitions that were read, one number each."""
+    """The partitions that the handler has read, one number each. It has all requests."""
+    if not TABLE[1].is_loaded:
+        TABLE[1].load()
+    monkeypatch.setattr(TABLE[1], "plain", None)
     seen: list[int] = []
     read_entry = fetch_reads._read_entry
 
@@ -85,7 +88,7 @@ def test_a_fetch_reads_what_changed_and_not_what_the_consumer_has(client, visits
 def test_the_partitions_that_a_full_fetch_has_read_leave_nothing_to_walk_through(broker, client):
     make_topic(client, "t", MANY)
     reader = Reader(client, {("t", partition): 0 for partition in range(MANY)})
-    session = broker.state.fetch_sessions._sessions[reader.full.session_id]
+    session = broker.state.fetch_sessions.sessions[reader.full.session_id]
     assert broker.call(lambda: (len(session.changed), sys.getsizeof(session.changed))) == (0, sys.getsizeof({}))
 
 
@@ -223,7 +226,7 @@ def test_whatever_happens_nothing_is_missed(broker, client, readers, seed):
     chance = random.Random(seed)
     writers = [Producer(client, f"x{number}") for number in range(2)]
     positions = [0] * 6
-    sessions = broker.state.fetch_sessions._sessions
+    sessions = broker.state.fetch_sessions.sessions
     every = sessions[readers[1].full.session_id]
 
     def mark_all() -> None:

@@ -1,0 +1,19 @@
+"""What each append and each Fetch has to do with a fetch session. Contracts are in session_end.pyi."""
+
+
+cdef class SessionEnd:
+    def take_turn(self):
+        cdef int64_t turn = self.next_turn
+        self.next_turn = turn + 1
+        return turn
+
+
+cdef class CachedEnd:
+    def mark_changed(self):
+        cdef SessionEnd session = self.session
+        if session is None:
+            return
+        session.changed[self] = None
+        if session.waiters:
+            for waiter in session.waiters:
+                waiter.wake()
