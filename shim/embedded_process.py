@@ -193,8 +193,13 @@ def _module_path() -> list[str]:
 
 @contextmanager
 def _properties_file(options: Mapping[str, str]) -> Iterator[int]:
-    """The descriptor of a file without a name: nothing is left of it, also where this process is killed."""
-    with tempfile.TemporaryFile("w", encoding="utf-8") as file:
+    """The descriptor of a file without a name: nothing is left of it, also where this process is killed. On Linux it is
+    on no disk, which may be read-only."""
+    with (
+        os.fdopen(os.memfd_create("options", os.MFD_CLOEXEC), "w", encoding="utf-8")
+        if hasattr(os, "memfd_create")
+        else tempfile.TemporaryFile("w", encoding="utf-8")
+    ) as file:
         for name, text in options.items():
             escaped = text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
             file.write(f"{name}={escaped}\n")

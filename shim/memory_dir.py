@@ -42,7 +42,7 @@ def make() -> Path:
     """Create an empty directory, which this process owns until `remove` or until it ends."""
     _remove_with_child()
     parent = _parent()
-    for place in {RAM_DISK, parent, Path(tempfile.gettempdir())}:
+    for place in {RAM_DISK, parent, _temporary() or parent}:
         remove_abandoned(place)
     # The directory is locked before it gets its final name, so nobody takes it for an abandoned one.
     directory = parent / f"{PREFIX}{os.urandom(8).hex()}"
@@ -86,17 +86,29 @@ def remove_abandoned(place: Path) -> None:
             os.close(owner)
 
 
+def _temporary() -> Path | None:
+    """The folder of temporary files. None where there is none, as in a container with a read-only disk."""
+    try:
+        return Path(tempfile.gettempdir())
+    except FileNotFoundError:
+        return None
+
+
 def _parent() -> Path:
-    other = Path(tempfile.gettempdir())
     if not RAM_DISK.is_dir() or not os.access(RAM_DISK, os.W_OK):
-        return other
+        return Path(tempfile.gettempdir())
     free_bytes = _free_bytes(RAM_DISK)
     if free_bytes < MIN_FREE_BYTES:
+        other = _temporary()
         logger.warning(
-            "%s has only %d MB free, so data goes to %s: give %s at least %d MB (docker run --shm-size)",
-            *(RAM_DISK, free_bytes >> 20, other, RAM_DISK, MIN_FREE_BYTES >> 20),
+            "%s has only %d MB free, %s: give %s at least %d MB (docker run --shm-size)",
+            RAM_DISK,
+            free_bytes >> 20,
+            "and no other place can be written" if other is None else f"so data goes to {other}",
+            RAM_DISK,
+            MIN_FREE_BYTES >> 20,
         )
-        return other
+        return other or RAM_DISK
     return RAM_DISK
 
 

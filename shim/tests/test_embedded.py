@@ -8,6 +8,7 @@ import os
 import queue
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
@@ -183,6 +184,13 @@ def test_the_directory_of_a_process_is_told_in_every_locale(tmp_path: Path):
     ascii_only = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     done = subprocess.run([sys.executable, "-c", code, place], capture_output=True, env=ascii_only, check=False)
     assert (done.stdout, done.stderr) == (b"True True\n", b"")
+
+
+@pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="a file without a disk is of Linux")
+def test_a_process_with_passwords_needs_no_folder_of_temporary_files(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+    with Broker(process=True, sasl="PLAIN", users={"alice": "secret"}) as broker:
+        assert broker.topics() == []
 
 
 def test_a_process_that_cannot_start_says_so():

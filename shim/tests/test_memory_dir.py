@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -164,6 +165,24 @@ def test_a_small_ram_disk_is_noticed_and_said(place, tmp_path_factory, monkeypat
     assert made.parent == other
     assert f"{place} has only 64 MB free, so data goes to {other}" in caplog.text
     memory_dir.remove(made)
+
+
+def test_no_folder_of_temporary_files_is_needed(place, monkeypatch, caplog):
+    """A container with a read-only disk has a `/dev/shm`, of 64 MB."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    for small in (False, True):
+        monkeypatch.setattr(memory_dir, "MIN_FREE_BYTES", 1 << 60 if small else 0)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+        try:
+            with pytest.raises(FileNotFoundError):
+                tempfile.gettempdir()
+            made = memory_dir.make()
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        assert made.parent == place
+        memory_dir.remove(made)
+    assert f"and no other place can be written: give {place} at least" in caplog.text
 
 
 def test_a_forked_child_that_is_terminated_leaves_the_directory_of_its_parent(place):
