@@ -46,6 +46,7 @@ cdef enum:
     MOST_UNPACKED_GZIP_BYTES = 128 << 10    # it takes ten times as long as the other codecs
     # Of an ordinary record before its key: length, attributes, timestamp delta, offset delta, length of the key.
     MOST_SHORT_HEAD_BYTES = 9
+    NO_SHORT = 0x7FFFFFFF                   # no varint of two bytes
 
 
 cdef inline const uint8_t* _skip_field(
@@ -117,43 +118,38 @@ cdef inline const uint8_t* _read_short(const uint8_t* p, uint32_t* raw) noexcept
     return p + 2 if p[1] < 0x80 else NULL
 
 
-cdef inline int32_t _signed(uint32_t raw) noexcept nogil:
-    return <int32_t>((raw >> 1) ^ (0 - (raw & 1)))
-
-
-cdef inline bint _read_ordinary(const uint8_t* p, const uint8_t* end, RecordFields* fields) noexcept nogil:
-    """`read_record` of a record without headers, with a value and with numbers of two bytes at most, in a third of the
-    instructions. Fills in what `_walk` asks of it. False: it is another one, or a wrong one."""
+cdef inline const uint8_t* _over_ordinary(
+    const uint8_t* p, const uint8_t* end, uint32_t offset, uint32_t* time, uint32_t* key_size
+) noexcept nogil:
+    """Over a record without headers, with a value and with numbers of two bytes at most, whose offset delta, in zigzag
+    form, is `offset`. Sets the timestamp delta and the length of the key, in that form. NULL: it is another one, or a
+    wrong one, which `read_record` tells apart in twice the instructions."""
     cdef const uint8_t* record_end
     cdef uint32_t raw = 0
     if end - p < MOST_SHORT_HEAD_BYTES:
-        return False
+        return NULL
     p = _read_short(p, &raw)
     if p == NULL or raw & 1 or <int64_t>(raw >> 1) > end - p:
-        return False
+        return NULL
     record_end = p + (raw >> 1)
-    p = _read_short(p + 1, &raw)
+    p = _read_short(p + 1, time)
     if p == NULL:
-        return False
-    fields.timestamp_delta = _signed(raw)
+        return NULL
     p = _read_short(p, &raw)
+    if p == NULL or raw != offset:
+        return NULL
+    p = _read_short(p, key_size)
     if p == NULL:
-        return False
-    fields.offset_delta = _signed(raw)
+        return NULL
+    if not key_size[0] & 1:     # an odd one is below 0: null
+        p += key_size[0] >> 1
+    # The length of the value, of two bytes that may be read, and the number of headers.
+    if record_end - p < 2:
+        return NULL
     p = _read_short(p, &raw)
-    if p == NULL:
-        return False
-    fields.key_size = _signed(raw)
-    # Behind the key there are the length of the value, of two bytes that may be read, and the number of headers.
-    if record_end - p < 2 + <int64_t>max(fields.key_size, 0):
-        return False
-    if fields.key_size > 0:
-        p += fields.key_size
-    p = _read_short(p, &raw)
-    if p == NULL or raw & 1 or <int64_t>(raw >> 1) != record_end - p - 1 or record_end[-1] != 0:
-        return False
-    fields.end = record_end
-    return True
+    if p == NULL or raw & 1 or <int64_t>(raw >> 1) != record_end - p - 1 or (record_end - 1)[0] != 0:
+        return NULL
+    return record_end
 
 
 cdef inline int64_t _timestamp(int64_t base_timestamp, int64_t delta) noexcept nogil:
@@ -344,29 +340,42 @@ cdef Verdict _walk(
 ) noexcept nogil:
     cdef RecordFields fields
     cdef Verdict verdict
+    cdef const uint8_t* record_end
     cdef int64_t timestamp
+    cdef uint32_t time = 0
+    cdef uint32_t known_time = NO_SHORT
+    cdef uint32_t key_size = 0
     cdef int32_t i
     for i in range(record_count):
-        facts.index = i
-        if p == end:
-            return Verdict.BAD_COUNT
-        if not _read_ordinary(p, end, &fields):
+        record_end = _over_ordinary(p, end, <uint32_t>i << 1, &time, &key_size)
+        if record_end == NULL:
+            facts.index = i
+            if p == end:
+                return Verdict.BAD_COUNT
             verdict = read_record(p, end, &fields)
             if verdict != Verdict.OK:
                 return verdict
-        if fields.offset_delta != i:
-            return Verdict.BAD_OFFSET_DELTA
-        p = fields.end
-        timestamp = _timestamp(base_timestamp, fields.timestamp_delta)
+            if fields.offset_delta != i:
+                return Verdict.BAD_OFFSET_DELTA
+            record_end = fields.end
+            key_size = fields.key_size < 0
+            time = NO_SHORT
+            timestamp = _timestamp(base_timestamp, fields.timestamp_delta)
+        else:
+            timestamp = _timestamp(base_timestamp, <int32_t>((time >> 1) ^ (0 - (time & 1))))
+        p = record_end
+        if key_size & 1:
+            if facts.null_key_count == 0:
+                facts.first_null_key = i
+            facts.null_key_count += 1
+        if time == known_time and time != NO_SHORT:
+            continue            # as the record before
+        known_time = time
         if timestamp > facts.max_timestamp:
             facts.max_timestamp = timestamp
             facts.index_of_max = i
         if timestamp != NO_TIMESTAMP and (timestamp < facts.min_timestamp or facts.min_timestamp == NO_TIMESTAMP):
             facts.min_timestamp = timestamp
-        if fields.key_size < 0:
-            if facts.null_key_count == 0:
-                facts.first_null_key = i
-            facts.null_key_count += 1
     facts.index = -1
     return Verdict.OK if p == end else Verdict.TRAILING_BYTES
 
