@@ -18,6 +18,27 @@ cdef enum:
     IN_STEPS_BYTES = 16 * 1024
 
 
+# What each request asks of the broker, and of its faults. Tests have other brokers: who asks looks at the class.
+cdef class BrokerEnd:
+    cdef public object authorizer
+    cdef public object clock
+    cdef public object faults
+    cdef public object groups
+    cdef public object quotas
+
+
+cdef class FaultsEnd:
+    cdef public bint armed
+
+
+cdef inline bint is_armed(object faults) except -1:
+    return (<FaultsEnd>faults).armed if isinstance(faults, FaultsEnd) else <bint>faults.armed
+
+
+cdef inline object groups_of(object broker):
+    return (<BrokerEnd>broker).groups if isinstance(broker, BrokerEnd) else broker.groups
+
+
 cdef class PlainApi:
     # How many error codes the last answer holds, and which they all are.
     cdef readonly Py_ssize_t answered

@@ -4,6 +4,23 @@ each field. `Api.plain` is one, or None.
 The dispatcher asks it where no fault is armed, no client has a quota and no request is logged. It answers, or has done
 nothing, or says what it has done; whatever it does is what the handler would have done."""
 
+from typing import Any
+
+class BrokerEnd:
+    """The base of `broker.Broker`, which explains the fields: those that each request asks for. None until they are
+    set."""
+
+    authorizer: Any
+    clock: Any
+    faults: Any
+    groups: Any
+    quotas: Any
+
+class FaultsEnd:
+    """The base of `faults.Faults`, which explains the field."""
+
+    armed: bool
+
 class PlainApi:
     @property
     def answered(self) -> int:

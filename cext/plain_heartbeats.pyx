@@ -10,6 +10,7 @@ from kafka_shim.cext.plain_api cimport (
     Reader,
     begin_answer,
     end_answer,
+    groups_of,
     has_no_tags,
     take_byte,
     take_i32,
@@ -111,7 +112,7 @@ cdef class PlainHeartbeat(_PlainHeartbeat):
 
     cdef bint _keeps(self, object broker, Beat beat) except -1:
         """Of a classic group it is done here, of others by their rules."""
-        cdef ClassicRequestsEnd requests = <ClassicRequestsEnd?>broker.groups.classic
+        cdef ClassicRequestsEnd requests = <ClassicRequestsEnd?>groups_of(broker).classic
         if requests.keep(beat.group_id, beat.member_id, beat.group_instance_id, beat.generation_id):
             return True
         return bool(self._stays(broker, beat))

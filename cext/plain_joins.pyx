@@ -12,6 +12,7 @@ from kafka_shim.cext.plain_api cimport (
     Reader,
     begin_answer,
     end_answer,
+    groups_of,
     has_no_tags,
     read_text,
     take,
@@ -103,7 +104,7 @@ cdef class PlainJoin(PlainMember):
         cdef bytes answer
         if joining is None:
             return None
-        requests = <ClassicRequestsEnd?>broker.groups.classic
+        requests = <ClassicRequestsEnd?>groups_of(broker).classic
         if joining.member_id:
             return self._wait(requests, joining, session, header.api_version, client_id)
         member_id = requests.new_id(client_id, joining)

@@ -10,6 +10,7 @@ from kafka_shim.cext.plain_api cimport (
     Reader,
     begin_answer,
     end_answer,
+    groups_of,
     has_no_tags,
     read_text,
     take_i32,
@@ -68,7 +69,7 @@ cdef class PlainSync(PlainMember):
         cdef object delayed
         if syncing is None:
             return None
-        requests = <ClassicRequestsEnd?>broker.groups.classic
+        requests = <ClassicRequestsEnd?>groups_of(broker).classic
         if requests.assigned(syncing):
             return _assigned(header, syncing)
         delayed = self._delayed(self._failure)

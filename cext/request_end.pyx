@@ -9,7 +9,7 @@ from kafka_shim.cext.headers cimport RequestHeader, RequestHeaderParser
 from kafka_shim.cext.held_answers cimport Answering, HeldAnswers
 from kafka_shim.cext.machine_time cimport monotonic_ms, now_ms
 from kafka_shim.cext.messages cimport decode_request, encode_response_frame
-from kafka_shim.cext.plain_api cimport IN_STEPS_BYTES, PlainApi
+from kafka_shim.cext.plain_api cimport IN_STEPS_BYTES, BrokerEnd, PlainApi, is_armed
 
 from types import GeneratorType
 
@@ -63,6 +63,8 @@ cdef class FrameEnd(Answering):
     cdef list _answers
     cdef Py_ssize_t _answers_bytes
     cdef public HeldAnswers _held_answers
+    # Those of the dispatcher's broker, once they were asked for.
+    cdef object _faults
 
     def get_buffer(self, sizehint):
         if self._frame is not None or self._held is not None:
@@ -159,7 +161,7 @@ cdef class FrameEnd(Answering):
         if parts is not None:
             if len(parts) == 1:
                 has_more = self._held is not None or self._frame is not None
-                if self._may_hold(has_more, self._dispatcher.broker.faults.armed):
+                if self._may_hold(has_more, is_armed(self._known_faults())):
                     self._hold(parts[0])
                 else:
                     self._transport.write(parts[0])
@@ -176,12 +178,17 @@ cdef class FrameEnd(Answering):
         elif self._is_paused:
             self.proceed()
 
-    cdef bint _may_hold(self, bint has_more, bint is_armed) except -1:
+    cdef bint _may_hold(self, bint has_more, bint are_armed) except -1:
         """Count a request. Returns whether its answer may wait for those of other connections: not if the client has
         sent more, which is handled next, nor where a fault may end the process."""
         return (
-            self._held_answers is not None and self._held_answers.count(self) and not has_more and not is_armed
+            self._held_answers is not None and self._held_answers.count(self) and not has_more and not are_armed
         )
+
+    cdef object _known_faults(self):
+        if self._faults is None:
+            self._faults = self._dispatcher.broker.faults
+        return self._faults
 
     cdef int _hold(self, object answer) except -1:
         self._held_answer = answer
@@ -250,7 +257,7 @@ cdef class FrameEnd(Answering):
         cdef Py_buffer view
         cdef Py_ssize_t at = 0
         cdef int64_t length
-        cdef bint may_hold, is_armed
+        cdef bint may_hold, are_armed
         PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
         try:
             if size_bytes > view.len:
@@ -280,11 +287,11 @@ cdef class FrameEnd(Answering):
                 else:
                     # Nothing is held where a fault may end the process: Kafka handles no request before the answer to
                     # the one before is sent.
-                    is_armed = self._dispatcher.broker.faults.armed
-                    may_hold = self._may_hold(at < size_bytes, is_armed)
+                    are_armed = is_armed(self._known_faults())
+                    may_hold = self._may_hold(at < size_bytes, are_armed)
                     self._serve(
                         frame,
-                        not is_armed and self._is_produce_next(<const uint8_t*>view.buf + at, size_bytes - at),
+                        not are_armed and self._is_produce_next(<const uint8_t*>view.buf + at, size_bytes - at),
                         may_hold,
                     )
             self._send_answers()
@@ -566,7 +573,7 @@ cdef class DispatcherEnd:
                 self._count(header.api_key)
                 return self._delay(self._context(session, &header, client_id, None), api, None, done)
         self.held_answers.flush()   # what is handled now may take long
-        if self._faults.armed and self._faults.holds(RECEIVED):
+        if is_armed(self._faults) and self._faults.holds(RECEIVED):
             frame = memoryview(bytes(frame))    # a held request outlives the receive buffer
         context = self._context(session, &header, client_id, done)
         try:
@@ -617,8 +624,8 @@ cdef class DispatcherEnd:
 
     cdef bint _is_plain(self) except -1:
         """Whether a request is only to be served: nobody logs it, meters it or arms a fault for it."""
-        quotas = self.broker.quotas
-        return not self._faults.armed and (quotas is None or not quotas.is_enabled) and not self._shows_requests()
+        quotas = (<BrokerEnd>self.broker).quotas if isinstance(self.broker, BrokerEnd) else self.broker.quotas
+        return not is_armed(self._faults) and (quotas is None or not quotas.is_enabled) and not self._shows_requests()
 
     cdef bint _shows_requests(self) except -1:
         shown = self._shown.get(DEBUG)
@@ -632,7 +639,7 @@ cdef class DispatcherEnd:
         try:
             if api.cluster_operations:
                 self._require_on_cluster(context, api)
-            if self._faults.armed:
+            if is_armed(self._faults):
                 if self._faults.holds(RECEIVED):
                     return self._begin_held(context, api, request)
                 self._faults.reach(RECEIVED, api_key=context.api_key, client_id=context.client_id)
@@ -696,7 +703,7 @@ cdef class DispatcherEnd:
     cdef list _encode_frame(self, Context context, object response):
         if context.throttle is not None:
             self._charge(context, response)
-        if self._faults.armed:
+        if is_armed(self._faults):
             self._faults.reach(READY, api_key=context.api_key, client_id=context.client_id)
         try:
             parts = encode_response_frame(context.correlation_id, response, context.api_version)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from kafka_shim.cext.plain_api import BrokerEnd
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -34,25 +36,21 @@ if TYPE_CHECKING:
     from kafka_shim.waiters import Waiter
 
 
-class Broker:
+class Broker(BrokerEnd):
     """Everything that handlers reach through `context.broker`. `server` sets the attributes, in the order of
     start-up."""
 
     __slots__ = (
         "acls",
         "audit_log",
-        "authorizer",
         "batch_checks",
         "client_metrics",
-        "clock",
         "cluster_id",
         "config",
         "controller_listeners",
         "described_topics",
         "disconnect",
-        "faults",
         "fetch_sessions",
-        "groups",
         "http_address",
         "large_requests",
         "listeners",
@@ -62,7 +60,6 @@ class Broker:
         "node_id",
         "parked",
         "producer_ids",
-        "quotas",
         "receive_memory",
         "send_memory",
         "share_partitions",

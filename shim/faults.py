@@ -18,6 +18,7 @@ import os
 import signal
 import sys
 
+from kafka_shim.cext.plain_api import FaultsEnd
 from kafka_shim.errors import DisconnectError, ErrorCode, KafkaError
 
 TYPE_CHECKING = False
@@ -128,10 +129,10 @@ class _Armed:
         return self.nth is None or self.count == self.nth
 
 
-class Faults:
+class Faults(FaultsEnd):
     """The armed points of one broker. Event-loop thread only, except `arm` before the start."""
 
-    __slots__ = ("_holds_nobody", "_owns_process", "_points", "armed")
+    __slots__ = ("_holds_nobody", "_owns_process", "_points")
 
     def __init__(self, specification: str | None = None, *, owns_process: bool = True) -> None:
         """`owns_process`: whether the process is the broker's, so that it may end here."""
