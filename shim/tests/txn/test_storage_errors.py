@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+
 import pytest
 
+from kafka_shim.cext.segment import append
 from kafka_shim.config import TopicConfig
 from kafka_shim.errors import ErrorCode
 from kafka_shim.internal_topics import TRANSACTION_STATE_TOPIC
@@ -13,6 +16,7 @@ from kafka_shim.txn.transaction import (
     EMPTY,
     ONGOING,
     PREPARE_COMMIT,
+    TV1,
     TV2,
 )
 
@@ -76,3 +80,48 @@ def test_a_full_disk_at_any_write_of_the_end_costs_nothing_that_was_answered(
     assert node.end("app", producer, True) == (producer[0], 1)
     assert state_of(node).state is COMPLETE_COMMIT
     assert (node.visible("orders", 0), node.visible("orders", 1)) == (["a"], ["b"])
+
+
+@pytest.mark.parametrize("reason", [errno.ENOSPC, errno.EIO])
+@pytest.mark.parametrize("is_stored", [False, True], ids=["refused", "stored"])
+@pytest.mark.parametrize("version", [TV1, TV2])
+@pytest.mark.parametrize("write", [1, 2, 3, 4], ids=["prepare", "first-marker", "second-marker", "complete"])
+def test_a_write_of_the_end_that_fails_while_no_fault_is_armed_costs_nothing_that_was_answered(
+    node: Node, monkeypatch: pytest.MonkeyPatch, write: int, version: int, is_stored: bool, reason: int
+) -> None:
+    """With a fault armed the end goes step by step. `is_stored`: the write fails although the bytes are in the file."""
+    producer = node.init("app")
+    for partition, value in enumerate("ab"):
+        node.produce("app", producer, "orders", partition, value)
+    count = 0
+
+    def put(fd: int, buffers: tuple[bytearray]) -> int:
+        nonlocal count
+        count += 1
+        if count != write:
+            return append(fd, buffers)
+        if is_stored:
+            append(fd, buffers)
+        raise OSError(reason, "the disk")
+
+    told = (producer[0], 1) if version == TV2 else (-1, -1)
+    with monkeypatch.context() as patch:
+        patch.setattr("kafka_shim.cext.segment.append", put)
+        if write == 1:
+            assert code_of(node.end, "app", producer, True, version) is ErrorCode.NOT_COORDINATOR
+        else:
+            assert node.end("app", producer, True, version) == told
+    assert count >= write
+    assert state_of(node).state is (ONGOING if write == 1 else PREPARE_COMMIT)
+    node.clock.advance(1000)
+    node.logs.reopen_offline()
+    if write == 1:
+        assert node.end("app", producer, True, version) == told
+    else:
+        node.clock.advance(60_000)
+    for _ in range(2):
+        assert state_of(node).state is COMPLETE_COMMIT
+        for partition, value in enumerate("ab"):
+            assert node.visible("orders", partition) == [value]
+            assert [is_marker for _, is_marker, _ in node.stored("orders", partition)] == [False, True]
+        node.crash()
