@@ -12,6 +12,7 @@ import threading
 import time
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler
+from operator import itemgetter
 from socketserver import TCPServer, ThreadingMixIn
 
 from kafka_shim.http.bugs import Bugs
@@ -219,7 +220,8 @@ class _Server(ThreadingMixIn, TCPServer):
         while not self._free.acquire(blocking=False):
             now_s, next_s = time.monotonic(), until_s
             for clients, most_s, what in ((self._silent, HESITANT_S, SILENT), (self._taken_s, STALLED_S, STALLED)):
-                for request, since_s in list(clients.items())[:1]:
+                # The oldest is not always the first: TLS has given another socket to some that came earlier.
+                for request, since_s in sorted(clients.items(), key=itemgetter(1))[:1]:
                     if since_s + most_s <= now_s:
                         clients.pop(request, None)
                         with suppress(OSError):  # its thread may close it now
@@ -248,8 +250,9 @@ class _Server(ThreadingMixIn, TCPServer):
     def watch_instead(self, before: socket.socket, after: socket.socket) -> None:
         """A request's socket is another one from now on."""
         self._deadlines_s[after] = self._deadlines_s.pop(before, time.monotonic())
-        if before in self._silent:
-            self._silent[after] = self._silent.pop(before)
+        since_s = self._silent.pop(before, None)  # not if its place was taken just now
+        if since_s is not None:
+            self._silent[after] = since_s
 
     def watch_no_more(self, request: socket.socket) -> None:
         """A request's socket is being closed."""

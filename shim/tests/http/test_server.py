@@ -132,6 +132,29 @@ def test_over_tls_those_that_send_nothing_keep_nobody_out(secure: tuple[HttpServ
         assert silent.fileno() >= 0
 
 
+def test_over_tls_the_client_that_is_silent_for_longest_loses_its_place(
+    secure: tuple[HttpServer, ssl.SSLContext],
+) -> None:
+    """Also where it began a handshake meanwhile, which gives it another socket."""
+    server, trust = secure
+    silent = server._server._silent
+    with ExitStack() as opened:
+
+        def connected() -> socket.socket:
+            known = len(silent)
+            address = ("127.0.0.1", server.port)
+            client = opened.enter_context(socket.create_connection(address, timeout=PATIENCE_S))
+            wait_until(lambda: len(silent) > known, "it has a place")
+            return client
+
+        first, *others = [connected() for _ in range(module.MOST_REQUESTS)]
+        first.sendall(b"\x16")
+        wait_until(lambda: any(isinstance(one, ssl.SSLSocket) for one in list(silent)), "it begins a handshake")
+        assert asked(server, trust) == b"POST /a b True body"
+        assert select.select(others, [], [], 0)[0] == []
+        assert select.select([first], [], [], PATIENCE_S)[0] == [first], "its end"
+
+
 def test_over_tls_a_request_that_is_ended_while_it_is_read_is_no_bug(
     secure: tuple[HttpServer, ssl.SSLContext], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
