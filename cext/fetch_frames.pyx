@@ -107,6 +107,9 @@ cdef bint read_request(Reader* c, Request* request, int version) noexcept nogil:
     for _ in range(topics):
         if not _read_topic(c, &text, &text_bytes, version) or not take_length(c, is_flexible, LONG, &partitions):
             return False
+        # Null may not be read. Of topics without partitions a frame may have millions, which are decoded in steps.
+        if partitions <= 0:
+            return False
         for _ in range(partitions):
             if request.count == MOST:
                 return False

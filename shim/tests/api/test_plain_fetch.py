@@ -288,6 +288,35 @@ def test_each_version_is_served(client, version, isolation_level):
     )
 
 
+@pytest.mark.parametrize("version", [FIRST_WITH_SESSIONS, FIRST_FLEXIBLE, FIRST_WITH_IDS])
+def test_a_topic_without_partitions_is_left_to_the_handler(broker, client, version):
+    """Null in their place cannot be read, and closes the connection; of none a frame may have millions."""
+    topic_id = make_topic(client, "t", 1)
+    topic, name = (topic_id, topic_id) if version >= FIRST_WITH_IDS else ("t", b"\0\1t")
+    none, null, rest = b"\0\0\0\0", b"\xff\xff\xff\xff", b"\0\0\0\0"
+    if version >= FIRST_FLEXIBLE:
+        none, null, rest = b"\1", b"\0", b"\1\1\0"
+        name = name if version >= FIRST_WITH_IDS else b"\2t"
+    session_id = client.request(fetch_request({(topic, 0): 0}, session_epoch=0), version).session_id
+    empty = fetch_request({(topic, 0): 0}, session_id=session_id, session_epoch=1)
+    empty.topics[0].partitions = []
+    frame = encode_request_frame(empty, version, 7, "client")
+    tags = b"\0" if version >= FIRST_FLEXIBLE else b""
+    assert frame.endswith(name + none + tags + rest)
+    with_null = frame.removesuffix(none + tags + rest) + null + tags + rest
+    produce(client, "t", 0, batch(b"a"))
+    sender = FrameClient(broker)
+    with counted(k01_fetch, is_short=True) as ways:
+        sender.send(with_null)
+        sender.send(frame)
+    sender.close()
+    refused, answer = sender.answers
+    assert (refused, ways) == (b"closed", {"handler": 1})
+    response = decode(FetchResponse, version, answer, 5 if version >= FIRST_FLEXIBLE else 4)
+    assert (response.error_code, response.session_id) == (ErrorCode.NONE, session_id)
+    assert size_of(response.responses[0].partitions[0].records) == len(batch(b"a"))
+
+
 def test_what_is_sent_from_its_file_is_left_to_the_handler(client):
     make_topic(client, "t", 1)
     produce(client, "t", 0, batch(bytes(COPY_BYTES)))
