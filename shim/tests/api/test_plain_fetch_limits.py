@@ -142,3 +142,15 @@ def test_all_partitions_together_are_copied_up_to_the_limit(client):
         partitions = client.request(fetch_request({("t", 0): 0, ("t", 1): 0}), 12).responses[0].partitions
     assert [size_of(one.records) for one in partitions] == [len(records)] * 2
     assert ways == {"handler": 1}
+
+
+def test_a_partition_that_a_request_moves_back_is_read_again(client):
+    """It had been read to its end; what the next request does not name again has not been taken by the consumer."""
+    make_topic(client, "t", 1)
+    produce(client, "t", 0, batch(b"a"))
+    session_id = client.request(fetch_request({("t", 0): 1}, session_epoch=0), 12).session_id
+    for epoch, moved in ((1, {("t", 0): 0}), (2, {})):
+        with counted(k01_fetch, is_short=True) as ways:
+            response = client.request(fetch_request(moved, session_id=session_id, session_epoch=epoch), 12)
+        assert not ways
+        assert size_of(response.responses[0].partitions[0].records) == len(batch(b"a"))
