@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
     from kafka_shim.clock import Clock
     from kafka_shim.config import BrokerConfig
-    from kafka_shim.connection import Connection
     from kafka_shim.console.app import Console
     from kafka_shim.monitoring.monitor import Monitor
 
@@ -377,7 +376,7 @@ class Server:
         connections = self._registry.connections
         # Delayed joins and syncs, which the coordinator has ended, are answered on this turn.
         await asyncio.sleep(0)
-        busy = [one.task for one in connections if one.task is not None and not _logs_in(one)]
+        busy = [one.task for one in connections if one.task is not None and not one.session.is_logging_in]
         if busy:
             await asyncio.wait(busy, timeout=DRAIN_SECONDS)
         # Closing a connection sends what is buffered first. A client that does not read it is cut off.
@@ -390,13 +389,6 @@ class Server:
                 for connection in list(connections):
                     connection.abort()
                 await asyncio.wait(pending, timeout=FLUSH_SECONDS)
-
-
-def _logs_in(connection: Connection) -> bool:
-    """Whether its request is one of a login, which may wait for keys of tokens, or for the time that a failure is held
-    back: a stop waits for neither."""
-    authenticator = connection.session.authenticator
-    return authenticator is not None and authenticator.is_in_exchange
 
 
 def _is_clean(logs: Logs) -> bool:

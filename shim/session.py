@@ -88,6 +88,12 @@ class Session:
         # ends with it.
         self.on_closed: Callable[[Session], None] | None = None
 
+    @property
+    def is_logging_in(self) -> bool:
+        """Whether its request is one of a login, which may wait for keys of tokens, or for the time that a failure is
+        held back: a stop waits for neither."""
+        return self.authenticator is not None and self.authenticator.is_in_exchange
+
     def advertised(self) -> tuple[str, int]:
         """Returns the (host, port) for this client in Metadata, FindCoordinator and DescribeCluster."""
         listener = self.listener
