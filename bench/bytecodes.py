@@ -53,7 +53,7 @@ def by_module(kinds: list[str]) -> dict[str, dict[str, float]]:
     # The tracer makes a request so slow that it would be over only some turns later, how many depends on the machine.
     turns.SHARE_US = scheduler.SLICE_US = 10**9
     with (
-        Broker(loop_factory=uvloop.new_event_loop) as broker,
+        Broker(loop_factory=uvloop.new_event_loop, **instructions.UNDISTURBED) as broker,
         Connection(broker.bootstrap_servers, timeout_s=60) as client,
         instructions.Workload(client, broker.bootstrap_servers) as workload,
     ):

@@ -447,16 +447,21 @@ class Counter:
         return found
 
 
+# The options of a broker whose requests are counted. Without retention and checkpoints: one more or less among the
+# requests is a tenth of a figure, and of 4,000 partitions several times the figure. Half a minute after the start retention
+# would delete the records, which are old by their timestamps, and close the files of a thousand partitions.
+UNDISTURBED = {"log.cleaner.enable": "false", "log.initial.task.delay.ms": "86400000"}
+
+
 @contextmanager
 def counted(python: str) -> Iterator[tuple[Counter, str]]:
-    """A broker under callgrind, and its address. Without the garbage collector, and without retention and checkpoints:
-    one more or less among the requests is a tenth of a figure, and of 4,000 partitions several times the figure. Also,
-    retention half a minute after the start would delete the records, which are old by their timestamps."""
+    """A broker under callgrind, and its address. Without the garbage collector."""
     with tempfile.TemporaryDirectory(prefix="kafka-shim-instructions-") as name:
         folder = Path(name)
         line = ["valgrind", "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={folder}/out"]
         line += [python, "-c", BROKER, "serve", "--listen", "127.0.0.1:0", "--data-dir", f"{folder}/data"]
-        line += ["-o", "log.cleaner.enable=false", "-o", "log.initial.task.delay.ms=86400000"]
+        for option, value in UNDISTURBED.items():
+            line += ["-o", f"{option}={value}"]
         environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
         errors = folder / "stderr"
         with (
