@@ -111,8 +111,8 @@ def test_a_session_that_is_gone_before_its_partitions_joined_follows_no_log(brok
         while not len(sessions):
             next(steps)
         next(steps)
-        for session_id in list(sessions._sessions):
-            sessions._sessions.pop(session_id).close()
+        for session_id in list(sessions.sessions):
+            sessions.sessions.pop(session_id).close()
         answer = steps_of(steps)[0]
         followed = sum(len(log._readers or ()) for log in state.logs.loaded())
         return answer, followed, len(sessions)
