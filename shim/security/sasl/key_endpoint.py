@@ -14,9 +14,11 @@ from kafka_shim.security.tls.context import login_context
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
+    from collections.abc import Callable, Mapping
+    from typing import Any, TypeVar
     from urllib.request import OpenerDirector, Request
+
+    Key = TypeVar("Key")
 
 # How long the reading of a document may be silent, and how long it may take in all.
 FETCH_SECONDS = 10.0
@@ -36,26 +38,37 @@ class KeyEndpoint:
             handlers.append(HTTPSHandler(context=login_context(login)))
         self._opener = build_opener(*handlers)
 
-    async def read(self) -> bytes:
-        """Return the document, of one byte more than the largest if it has more. Raises OSError, HTTPException."""
+    async def read(self, parse: Callable[[bytes], list[Key]]) -> list[Key]:
+        """Return what `parse` finds in the document, which has one byte more than the largest if it has more. The
+        thread that reads it calls `parse`: of thousands of keys it takes long. Raises OSError, HTTPException, and as
+        `parse`."""
         loop = asyncio.get_running_loop()
-        answer: asyncio.Future[bytes] = loop.create_future()
+        answer: asyncio.Future[list[Key]] = loop.create_future()
 
         def run() -> None:
-            document, error = _attempt(self._opener, self._url)
+            keys, error = self._attempt(parse)
             with suppress(RuntimeError):  # the loop is closed
-                loop.call_soon_threadsafe(_tell, answer, document, error)
+                loop.call_soon_threadsafe(_tell, answer, keys, error)
 
         # Not of the loop's executor: a stop would wait for a URL that does not answer.
         threading.Thread(target=run, name="kafka-shim-keys", daemon=True).start()
         return await answer
 
+    def _attempt(self, parse: Callable[[bytes], list[Key]]) -> tuple[list[Key], Exception | None]:
+        try:
+            return parse(_fetch(self._opener, self._url)), None
+        except HTTPError as error:
+            error.close()
+            return [], error
+        except Exception as error:
+            return [], error
 
-def _tell(answer: asyncio.Future[bytes], document: bytes, error: Exception | None) -> None:
+
+def _tell(answer: asyncio.Future[list[Key]], keys: list[Key], error: Exception | None) -> None:
     if answer.done():  # cancelled
         return
     if error is None:
-        answer.set_result(document)
+        answer.set_result(keys)
     else:
         answer.set_exception(error)
 
@@ -68,16 +81,6 @@ class _StaysWithScheme(HTTPRedirectHandler):
         if urlsplit(newurl).scheme != urlsplit(req.full_url).scheme:
             return None
         return super().redirect_request(req, fp, code, msg, headers, newurl)
-
-
-def _attempt(opener: OpenerDirector, url: str) -> tuple[bytes, Exception | None]:
-    try:
-        return _fetch(opener, url), None
-    except HTTPError as error:
-        error.close()
-        return b"", error
-    except Exception as error:
-        return b"", error
 
 
 def _fetch(opener: OpenerDirector, url: str) -> bytes:

@@ -331,7 +331,7 @@ class _UrlKeys:
         self._clock.begin_work()
         self._read_at_ms = self._clock.monotonic_ms()
         try:
-            self._keys = _keys_of(await self._endpoint.read())
+            self._keys = await self._endpoint.read(_keys_of)
             self._has_failed = False
         except (OSError, ValueError, HTTPException, RuntimeError) as err:  # RuntimeError: no thread can be started
             self._has_failed = True

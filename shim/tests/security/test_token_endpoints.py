@@ -23,6 +23,7 @@ from kafka_shim.config import BrokerConfig, ConfigError, ListenerOptions
 from kafka_shim.embedded import Broker
 from kafka_shim.embedded_security import unsecured_token
 from kafka_shim.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
+from kafka_shim.security.sasl import tokens
 from kafka_shim.security.sasl.jaas import parse_jaas
 from kafka_shim.security.sasl.mechanism import InvalidTokenError
 from kafka_shim.security.sasl.oauthbearer import VALIDATOR, OAuthBearer, maker
@@ -191,6 +192,27 @@ def test_keys_are_not_read_from_a_url_of_another_scheme(monkeypatch: pytest.Monk
         finally:
             server.shutdown()
             thread.join()
+
+
+def test_keys_are_made_beside_the_loop(monkeypatch: pytest.MonkeyPatch):
+    """A document of thousands would hold it."""
+    made = []
+
+    def make(document: bytes) -> list[object]:
+        made.append(threading.current_thread())
+        return keys_of(document)
+
+    keys_of = tokens._keys_of
+    monkeypatch.setattr(tokens, "_keys_of", make)
+    with HTTPServer(("127.0.0.1", 0), Endpoint) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            assert read_keys(f"http://127.0.0.1:{server.server_port}/keys", "", monkeypatch) == "carol"
+        finally:
+            server.shutdown()
+            thread.join()
+    assert [one.name for one in made] == ["kafka-shim-keys"]
 
 
 def test_a_stop_does_not_wait_for_keys(monkeypatch: pytest.MonkeyPatch):
