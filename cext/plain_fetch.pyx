@@ -2,7 +2,7 @@
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from cpython.unicode cimport PyUnicode_AsUTF8AndSize, PyUnicode_DecodeASCII
+from cpython.unicode cimport PyUnicode_AsUTF8AndSize
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from kafka_shim.cext.fetch_frames cimport (
@@ -22,7 +22,7 @@ from kafka_shim.cext.fetch_frames cimport (
 )
 from kafka_shim.cext.headers cimport RequestHeader
 from kafka_shim.cext.log_end cimport LogEnd, ProducersEnd
-from kafka_shim.cext.plain_api cimport PlainApi, Reader
+from kafka_shim.cext.plain_api cimport PlainApi, Reader, text_of
 from kafka_shim.cext.segment cimport Found, SegmentEnd
 from kafka_shim.cext.session_end cimport CachedEnd, SessionEnd
 from kafka_shim.cext.wire cimport Out, out_free, out_init, reserve
@@ -143,7 +143,7 @@ cdef class PlainFetch(PlainApi):
 cdef object _name_of(const uint8_t* topic, int32_t size_bytes, bint by_id):
     if by_id:
         return PyBytes_FromStringAndSize(<const char*>topic, size_bytes)
-    return PyUnicode_DecodeASCII(<const char*>topic, size_bytes, NULL)
+    return text_of(topic, size_bytes)
 
 
 cdef object _topic_of(object broker, object topic_id):

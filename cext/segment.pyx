@@ -283,15 +283,18 @@ cdef class SegmentEnd:
     cdef bint find_at(self, int64_t offset, Found* found) except -1:
         cdef IndexEnd index
         cdef int64_t position = 0
-        cdef Py_ssize_t tail_bytes
+        cdef const uint8_t* entries
+        cdef Py_ssize_t count
         cdef int outcome
         if offset > self.base_offset:
             index = self._offset_index
             if index is None:
                 index = <IndexEnd?>self.offset_index    # loads it
-            tail_bytes = PyByteArray_GET_SIZE(index.tail)
-            if tail_bytes and offset - self.base_offset >= load_i32(<uint8_t*>PyByteArray_AS_STRING(index.tail)):
-                position = _position_to(index.tail, tail_bytes, offset - self.base_offset)
+            entries = <const uint8_t*>PyByteArray_AS_STRING(index.tail)
+            count = PyByteArray_GET_SIZE(index.tail) // OFFSET_ENTRY_SIZE
+            count = _count_to(entries, count, OFFSET_ENTRY_SIZE, offset - self.base_offset)
+            if count:
+                position = load_i32(entries + count * OFFSET_ENTRY_SIZE - 4)
             elif index.stored_bytes:
                 position = index.lookup(offset - self.base_offset)[1]
         if self._fd < 0:
@@ -399,48 +402,40 @@ def find_batch(int fd, int64_t position, int64_t end_position, int64_t offset):
     return (found.position, found.size_bytes, found.base_offset, found.last_offset) if outcome else None
 
 
-cdef int64_t _position_to(bytearray entries, Py_ssize_t size_bytes, int64_t relative_offset) noexcept:
-    """The position of the last entry of an offset index at or below this offset, which is not below the first."""
-    cdef const uint8_t* p = <const uint8_t*>PyByteArray_AS_STRING(entries)
-    cdef Py_ssize_t low = 1
-    cdef Py_ssize_t high = size_bytes // OFFSET_ENTRY_SIZE
-    cdef Py_ssize_t middle
-    while low < high:
-        middle = (low + high) // 2
-        if load_i32(p + middle * OFFSET_ENTRY_SIZE) <= relative_offset:
-            low = middle + 1
-        else:
-            high = middle
-    return load_i32(p + (low - 1) * OFFSET_ENTRY_SIZE + 4)
-
-
 cdef inline int64_t _key(const uint8_t* entry, Py_ssize_t entry_size) noexcept nogil:
     return load_i32(entry) if entry_size == OFFSET_ENTRY_SIZE else load_i64(entry)
+
+
+cdef Py_ssize_t _count_to(
+    const uint8_t* entries, Py_ssize_t count, Py_ssize_t entry_size, int64_t target
+) noexcept nogil:
+    """How many of these entries, which are in order, have a key at or below `target`."""
+    cdef Py_ssize_t low = 0
+    cdef Py_ssize_t middle
+    # Entries below `low` are at or below the target, those from `count` on are above it.
+    while low < count:
+        middle = (low + count) // 2
+        if _key(entries + middle * entry_size, entry_size) <= target:
+            low = middle + 1
+        else:
+            count = middle
+    return low
 
 
 cdef _last_to(index, Py_ssize_t size_bytes, Py_ssize_t entry_size, int64_t target):
     """The two fields of the last entry whose key is at or below `target`; None when there is none."""
     cdef Py_buffer view
     cdef const uint8_t* entries
-    cdef Py_ssize_t low = 0
-    cdef Py_ssize_t high
-    cdef Py_ssize_t middle
+    cdef Py_ssize_t count
     PyObject_GetBuffer(index, &view, PyBUF_SIMPLE)
     try:
         if not 0 <= size_bytes <= view.len:
             raise ValueError(f"{size_bytes} bytes are not inside an index of {view.len}")
         entries = <const uint8_t*>view.buf
-        high = size_bytes // entry_size
-        # Entries below `low` are at or below the target, those from `high` on are above it.
-        while low < high:
-            middle = (low + high) // 2
-            if _key(entries + middle * entry_size, entry_size) <= target:
-                low = middle + 1
-            else:
-                high = middle
-        if low == 0:
+        count = _count_to(entries, size_bytes // entry_size, entry_size, target)
+        if count == 0:
             return None
-        entries += (low - 1) * entry_size
+        entries += (count - 1) * entry_size
         return _key(entries, entry_size), load_i32(entries + entry_size - 4)
     finally:
         PyBuffer_Release(&view)
