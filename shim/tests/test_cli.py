@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import io
+import os
 import re
 import signal
 import subprocess
@@ -8,7 +10,7 @@ import sys
 import click
 import pytest
 
-from kafka_shim.cli import main, plain_serve
+from kafka_shim.cli import end_first_process, main, open_standard_streams, plain_serve
 from kafka_shim.commands.examples import EXAMPLES
 from kafka_shim.commands.main import NOUNS, Nouns
 from kafka_shim.tests.waiting import PATIENCE_S
@@ -87,6 +89,64 @@ def test_ctrl_c_while_modules_are_read_ends_without_a_traceback(monkeypatch, cap
     monkeypatch.setattr("kafka_shim.cli._run", interrupted)
     assert main(["serve", "--memory"]) == 130
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("words", [["serve", "--memory"], ["serve", "--memory", "--log-level", "debug"]])
+def test_either_parser_starts_the_broker_and_tells_its_status(monkeypatch, words):
+    started = []
+
+    def started_with(**arguments):
+        started.append(arguments)
+        return 7
+
+    monkeypatch.setattr("kafka_shim.serve.serve", started_with)
+    assert main(words) == 7
+    assert [arguments["memory"] for arguments in started] == [True]
+    assert main(["serve", "--listen", "127.0.0.1:0", "--listen", "127.0.0.1:1"]) == 2
+    assert len(started) == 1
+
+
+def test_a_module_that_is_not_compiled_is_told_and_any_other_is_a_fault(monkeypatch, capsys):
+    def missing(name):
+        def run(words):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+        return run
+
+    monkeypatch.setattr("kafka_shim.cli._run", missing("kafka_shim.cext.crc32c"))
+    assert main(["topics", "list"]) == 1
+    assert "compiled" in capsys.readouterr().err
+    monkeypatch.setattr("kafka_shim.cli._run", missing("elsewhere"))
+    with pytest.raises(ModuleNotFoundError, match="elsewhere"):
+        main(["topics", "list"])
+
+
+def test_closed_standard_streams_are_opened_and_names_are_printed_as_their_bytes(monkeypatch):
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdin", None)
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="utf-8", errors="strict"))
+    monkeypatch.setattr(sys, "stderr", None)
+    open_standard_streams()
+    opened = (sys.stdin, sys.stderr)
+    assert [stream.name for stream in opened] == [os.devnull, os.devnull]
+    assert (sys.stdin.read(), sys.stderr.writable()) == ("", True)
+    for stream in opened:
+        stream.close()
+    print(os.fsdecode(b"/data/\xff"), flush=True)
+    assert written.getvalue() == b"/data/\xff\n"
+
+
+def test_only_the_first_process_takes_sigterm_until_a_command_asks_for_it(monkeypatch):
+    taken = []
+    monkeypatch.setattr(signal, "signal", lambda *arguments: taken.append(arguments))
+    monkeypatch.setattr(signal, "getsignal", lambda number: signal.SIG_DFL)
+    end_first_process()
+    assert taken == []
+    monkeypatch.setattr(os, "getpid", lambda: 1)
+    end_first_process()
+    monkeypatch.setattr(signal, "getsignal", lambda number: signal.default_int_handler)
+    end_first_process()
+    assert [number for number, _ in taken] == [signal.SIGTERM]
 
 
 @pytest.mark.parametrize("process_id", [1, 2])
