@@ -67,9 +67,10 @@ typedef struct {
     uint64_t near; /* for the high half */
 } fold_pair;
 
-static fold_pair fold_128, fold_512, fold_2048;
+static fold_pair fold_128, fold_512, fold_1024, fold_2048;
 static fold_pair fold_lanes[4];    /* by 384, 256, 128 bits, and nothing: lanes of one 512-bit register into the last */
 static fold_pair fold_128_to_3[3]; /* by 384, 256, 128 bits */
+static fold_pair fold_256_to_3[3]; /* by 768, 512, 256 bits */
 static fold_pair fold_512_to_3[3]; /* by 1536, 1024, 512 bits */
 
 /* The CRC instruction runs beside the multiplier, so long messages go through both at once: a block is 64 * STEPS bytes that
@@ -97,9 +98,11 @@ static fold_pair fold_by(int distance) {
 static void fill_folds(void) {
     fold_128 = fold_by(128);
     fold_512 = fold_by(512);
+    fold_1024 = fold_by(1024);
     fold_2048 = fold_by(2048);
     for (int i = 0; i < 3; i++) {
         fold_128_to_3[i] = fold_lanes[i] = fold_by(128 * (3 - i));
+        fold_256_to_3[i] = fold_by(256 * (3 - i));
         fold_512_to_3[i] = fold_by(512 * (3 - i));
     }
     memset(&fold_lanes[3], 0, sizeof(fold_pair));
@@ -194,7 +197,68 @@ WITH_PCLMUL static uint32_t run_pclmul(uint32_t state, const uint8_t *p, size_t 
 }
 
 #if defined(__GNUC__) && (__GNUC__ >= 8 || defined(__clang__))
-#define HAVE_AVX512 1
+#define HAVE_VPCLMUL 1
+
+/* ---- Blocks as above, by registers of twice the size, for a CPU that multiplies two lanes in the time of one and has no
+   AVX-512, as Zen 3. There they are 1.6 to 1.7 times as fast as `run_block`, which is no faster than the CRC instruction alone. */
+#define AVX2 __attribute__((target("avx2,vpclmulqdq,pclmul," CRC_TARGET)))
+
+AVX2 static inline __m256i fold_32(__m256i x, __m256i k, __m256i next) {
+    __m256i product = _mm256_xor_si256(_mm256_clmulepi64_epi128(x, k, 0x00), _mm256_clmulepi64_epi128(x, k, 0x11));
+    return _mm256_xor_si256(product, next);
+}
+
+AVX2 static inline __m256i pair_32(const fold_pair *pair) {
+    return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)pair));
+}
+
+#define ADD_WORDS(at)                                \
+    do {                                             \
+        c0 = _mm_crc32_u64(c0, load_word(s0 + (at))); \
+        c1 = _mm_crc32_u64(c1, load_word(s1 + (at))); \
+        c2 = _mm_crc32_u64(c2, load_word(s2 + (at))); \
+    } while (0)
+
+AVX2 static uint32_t run_block_avx2(uint32_t state, const uint8_t *p) {
+    const __m256i *in = (const __m256i *)p;
+    const uint8_t *s0 = p + 64 * STEPS, *s1 = s0 + STREAM, *s2 = s1 + STREAM;
+    uint64_t c0 = 0, c1 = 0, c2 = 0;
+    __m256i first = _mm256_inserti128_si256(_mm256_setzero_si256(), _mm_cvtsi32_si128((int)state), 0);
+    __m256i x0 = _mm256_xor_si256(_mm256_loadu_si256(in), first);
+    __m256i x1 = _mm256_loadu_si256(in + 1), x2 = _mm256_loadu_si256(in + 2), x3 = _mm256_loadu_si256(in + 3);
+    __m256i k = pair_32(&fold_1024);
+    __m128i x;
+    for (int step = 1;; step++) {
+        /* Not a loop: compilers do not unroll six rounds, which takes a sixth of the time more. */
+        ADD_WORDS(0);
+        ADD_WORDS(8);
+        ADD_WORDS(16);
+        ADD_WORDS(24);
+        ADD_WORDS(32);
+        ADD_WORDS(40);
+        s0 += 48;
+        s1 += 48;
+        s2 += 48;
+        if (step == STEPS / 2) break;
+        in += 4;
+        x0 = fold_32(x0, k, _mm256_loadu_si256(in));
+        x1 = fold_32(x1, k, _mm256_loadu_si256(in + 1));
+        x2 = fold_32(x2, k, _mm256_loadu_si256(in + 2));
+        x3 = fold_32(x3, k, _mm256_loadu_si256(in + 3));
+    }
+    x3 = fold_32(x0, pair_32(&fold_256_to_3[0]), x3);
+    x3 = fold_32(x1, pair_32(&fold_256_to_3[1]), x3);
+    x3 = fold_32(x2, pair_32(&fold_256_to_3[2]), x3);
+    x = fold_16(_mm256_castsi256_si128(x3), pair_16(&fold_128), _mm256_extracti128_si256(x3, 1));
+    return multiply(finish_16(x, p, 0), over_streams[2]) ^ multiply((uint32_t)c0, over_streams[1]) ^
+           multiply((uint32_t)c1, over_streams[0]) ^ (uint32_t)c2;
+}
+
+AVX2 static uint32_t run_avx2(uint32_t state, const uint8_t *p, size_t n) {
+    for (; n >= BLOCK; p += BLOCK, n -= BLOCK) state = run_block_avx2(state, p);
+    return run_pclmul(state, p, n);
+}
+
 #define AVX512 __attribute__((target("avx512f,avx512vl,avx512dq,vpclmulqdq,pclmul," CRC_TARGET)))
 
 AVX512 static inline __m512i fold_64(__m512i x, __m512i k, __m512i next) {
@@ -242,24 +306,38 @@ static int has_pclmul(void) {
     return __get_cpuid(1, &a, &b, &c, &d) && BIT(c, 1) /* PCLMULQDQ */ && BIT(c, 20) /* SSE4.2 */;
 }
 
-#ifdef HAVE_AVX512
-static int has_avx512(void) {
+#ifdef HAVE_VPCLMUL
+/* The bits of leaf 7's EBX if the system saves all of `saved` and there is VPCLMULQDQ, and 0 else. */
+static unsigned wide_registers(unsigned saved) {
     unsigned a, b, c, d, low, high;
     if (!__get_cpuid(1, &a, &b, &c, &d) || !BIT(c, 27) /* OSXSAVE: xgetbv is there */) return 0;
     __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    if ((low & saved) != saved || !__get_cpuid_count(7, 0, &a, &b, &c, &d)) return 0;
+    return BIT(c, 10) /* VPCLMULQDQ */ ? b : 0;
+}
+
+static int has_avx512(void) {
     /* The system saves the registers of SSE and AVX (1, 2), and the masks and halves of AVX-512 (5, 6, 7). */
-    if ((low & 0xE6) != 0xE6 || !__get_cpuid_count(7, 0, &a, &b, &c, &d)) return 0;
-    return BIT(b, 16) /* F */ && BIT(b, 17) /* DQ */ && BIT(b, 31) /* VL */ && BIT(c, 10) /* VPCLMULQDQ */;
+    unsigned b = wide_registers(0xE6);
+    return BIT(b, 16) /* F */ && BIT(b, 17) /* DQ */ && BIT(b, 31) /* VL */;
+}
+
+static int has_avx2(void) {
+    return BIT(wide_registers(0x06), 5);
 }
 #endif
 
 static int add_native(int count) {
     fill_folds();
     if (!has_pclmul()) return count;
-#ifdef HAVE_AVX512
+#ifdef HAVE_VPCLMUL
     if (has_avx512()) {
         kshim_crc32c_implementations[count].name = "avx512";
         kshim_crc32c_implementations[count++].run = run_avx512;
+    }
+    if (has_avx2()) {
+        kshim_crc32c_implementations[count].name = "avx2";
+        kshim_crc32c_implementations[count++].run = run_avx2;
     }
 #endif
     kshim_crc32c_implementations[count].name = "pclmul";

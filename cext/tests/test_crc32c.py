@@ -40,6 +40,8 @@ def test_what_the_cpu_has_is_used_whichever_compiler_built_it():
     expected = ["table"]
     if {"sse4_2", "pclmulqdq"} <= flags:
         expected.insert(0, "pclmul")
+        if {"avx2", "vpclmulqdq"} <= flags:
+            expected.insert(0, "avx2")
         if {"avx512f", "avx512vl", "avx512dq", "vpclmulqdq"} <= flags:
             expected.insert(0, "avx512")
     assert list(IMPLEMENTATIONS) == expected
