@@ -87,10 +87,10 @@ class FetchReads:
     def __init__(self) -> None:
         self.entries: list[PartitionRead] = []
         self.size_bytes = 0
-        # The partitions with errors that were found before any log was read. The fetch waits for the others, if there
-        # are any. Their entries come last in the response and have an empty list of aborted transactions; entries with
-        # other errors have null.
-        self.erroneous: dict[CachedPartition, None] = {}
+        # The partitions with errors that were found before any log was read, and their entries, which stay as they are
+        # while the fetch waits for the others, if there are any. They come last in the response and have an empty list
+        # of aborted transactions; entries with other errors have null.
+        self.erroneous: dict[CachedPartition, PartitionRead] = {}
         # Whether the fetch has waited.
         self.is_again = False
         # True after another error or a diverging epoch, or if `min_bytes` are not in the segment that is read: the
@@ -140,7 +140,7 @@ def read_in_steps(
     context: Context,
     request: FetchRequest,
     fetch: FetchContext,
-    erroneous: dict[CachedPartition, None] | None = None,
+    erroneous: dict[CachedPartition, PartitionRead] | None = None,
 ) -> Steps[FetchReads]:
     """As `read_partitions`, in steps. What changes behind them stays among the changed of the session. `erroneous` are
     the partitions that were found to be so before the fetch waited."""
@@ -150,6 +150,9 @@ def read_in_steps(
     left_bytes = _limit_bytes(context, request)
     session = fetch.session
     for asked in list(fetch.partitions.values()) if session is None else session.in_order():
+        if asked in reads.erroneous and reads.is_again:
+            reads.entries.append(reads.erroneous[asked])
+            continue
         entry = PartitionRead(asked)
         reads.entries.append(entry)
         _read_entry(context, request, entry, reads, left_bytes)
@@ -193,7 +196,7 @@ def _read_entry(
         if error.code in OTHER_LEADER and context.api_version >= FIRST_WITH_ENDPOINTS:
             reads.leader_id = name_leader(context.broker, entry.asked.topic, entry.answer)  # type: ignore[arg-type]
         if error.code in _UNKNOWN and not reads.is_again:
-            reads.erroneous[entry.asked] = None
+            reads.erroneous[entry.asked] = entry
         if entry.asked not in reads.erroneous:
             entry.answer.aborted_transactions = None
             reads.has_news = True
@@ -212,7 +215,9 @@ def _read_one(context: Context, request: FetchRequest, entry: PartitionRead, rea
         topic = asked.name
         if topic is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
-    if broker.authorizer is not None:
+    # As in Kafka a fetch that waits keeps the rights that it came with. What its session knows to have no news was
+    # allowed by the same ACLs (FetchSession.read_by).
+    if broker.authorizer is not None and not reads.is_again:
         _require_read(context, request, topic)  # type: ignore[arg-type]
     if has_gone:
         _refuse_deleted(context, topic, asked.partition)  # type: ignore[arg-type]

@@ -226,7 +226,7 @@ class FetchContext:
     `FetchSession.in_order` returns those that may have news.
     """
 
-    __slots__ = ("by_id", "epoch", "error", "opens_session", "partitions", "session", "session_id")
+    __slots__ = ("by_id", "epoch", "error", "opens_session", "partitions", "reader", "session", "session_id")
 
     def __init__(
         self,
@@ -241,6 +241,8 @@ class FetchContext:
         self.session = session
         self.opens_session = opens_session
         self.error = error
+        # Of a fetch with a session, before anything is read: what `FetchSession.read_by` needs.
+        self.reader: tuple[object, ...] = ()
         # The session that continues, and its epoch while this request is its newest.
         self.session_id, self.epoch = (NO_SESSION, -1) if session is None else (session.session_id, session.epoch)
 

@@ -81,8 +81,11 @@ def handle(
         most_bytes = context.throttle.most_fetched_bytes()
         if most_bytes is not None and most_bytes < request.max_bytes:
             request.max_bytes = int(most_bytes)
-    if fetch.session is not None:
-        fetch.session.read_by(_reader(context, request))
+    if reads is None and (fetch.session is not None or fetch.opens_session):
+        # ACLs that change from here on are news to the next fetch of the session.
+        fetch.reader = _reader(context, request)
+        if fetch.session is not None:
+            fetch.session.read_by(fetch.reader)
     answer: Callable[..., FetchResponse | Steps[FetchResponse]] = _answer_in_steps
     if reads is None:
         if len(fetch.partitions) > MANY and (fetch.session is None or len(fetch.session.changed) > MANY):
@@ -174,9 +177,11 @@ def _answer_in_steps(
         opened = broker.fetch_sessions.open_empty(len(fetch.partitions), fetch.by_id, broker.clock.monotonic_ms())
         if opened is not None:
             response.session_id = opened.session_id
-            opened.read_by(_reader(context, request))
+            opened.read_by(fetch.reader)
     last: list[PartitionRead] = []  # Kafka lists unknown partitions last
     for start in range(0, len(reads.entries), PARTITIONS_PER_STEP):
+        if fetch.is_duplicate():  # the session has read its partitions by what the other request may
+            return _duplicate(fetch)
         some = reads.entries[start : start + PARTITIONS_PER_STEP]
         for entry in some:
             if entry.size_bytes and entry.log is not None:
@@ -270,7 +275,7 @@ def _answer(context: Context, request: FetchRequest, fetch: FetchContext, reads:
         session = broker.fetch_sessions.open(fetch.partitions, fetch.by_id, broker.clock.monotonic_ms())
         if session is not None:
             session_id = session.session_id
-            session.read_by(_reader(context, request))
+            session.read_by(fetch.reader)
             session.mark_read(entries, request.isolation_level)
     if reads.erroneous:
         entries = sorted(entries, key=lambda entry: entry.asked in reads.erroneous)  # as in Kafka last

@@ -165,6 +165,76 @@ def test_acls_act_on_the_requests_of_connections_that_exist(pair: Pair) -> None:
     assert theirs == ours
 
 
+READ_TOPIC = Rule(2, TOPIC, 3, principal="User:carol")
+UNREADABLE = Rule(2, TOPIC, 3, permission_type=2, principal="User:carol")
+
+
+def begin_fetch(client: Connection, offset: int, wait_ms: int, session: tuple[int, int]) -> None:
+    part = {"partition": 0, "fetch_offset": offset, "partition_max_bytes": 1 << 20}
+    session_id, epoch = session
+    topics = [{"topic": TOPIC, "partitions": [part]}] if epoch <= 0 else []
+    fields = {"max_wait_ms": wait_ms, "min_bytes": 1, "max_bytes": 1 << 20, "topics": topics}
+    client.send(requests.make("Fetch", session_id=session_id, session_epoch=epoch, **fields), 12)
+
+
+def end_fetch(client: Connection) -> tuple[int, list[tuple[int, int, bool]]]:
+    """Returns the session's id; the error, the high watermark and whether there are records of each partition."""
+    told = client.receive(1, 12)[1]
+    parts = [part for topic in told.responses for part in topic.partitions]
+    return told.session_id, [(one.error_code, one.high_watermark, bool(one.records)) for one in parts]
+
+
+def waiting_fetches(broker: SecuredShim | SecuredKafka) -> list[Any]:
+    set_password(broker, "carol", "secret")
+    add_acl(broker, READ_TOPIC)
+    told: list[Any] = []
+    with connect(broker, "carol", "secret") as client, connect(broker, "carol", "secret") as other:
+
+        def code() -> int:
+            begin_fetch(other, 0, 0, (0, -1))
+            return end_fetch(other)[1][0][0]
+
+        def deny(*, denied: bool) -> None:
+            (add_acl if denied else remove_acl)(broker, UNREADABLE)
+            wait_until(lambda: (code() != 0) is denied, "the ACL acts")
+
+        wait_until(lambda: code() == 0, "read")
+        with Connection(broker.bootstrap, timeout_s=60) as writer:
+            begin_fetch(other, 0, 0, (0, -1))
+            ((_, end_offset, _),) = end_fetch(other)[1]
+
+            def relative(found: list[tuple[int, int, bool]]) -> list[tuple[int, int, bool]]:
+                return [(error, max(-1, offset - end_offset), has_records) for error, offset, has_records in found]
+
+            # The right is taken before there is a record, which the fetch that waits returns all the same.
+            begin_fetch(client, end_offset, 30_000, (0, -1))
+            deny(denied=True)
+            check(produced(writer))
+            told.append(relative(end_fetch(client)[1]))
+            begin_fetch(client, end_offset, 0, (0, -1))
+            told.append(relative(end_fetch(client)[1]))
+            deny(denied=False)
+            # The right is taken while the fetch waits that opens a session: the next one of the session is told.
+            begin_fetch(client, end_offset + 1, 3_000, (0, 0))
+            deny(denied=True)
+            session_id, found = end_fetch(client)
+            told.append(relative(found))
+            for epoch in (1, 2):
+                begin_fetch(client, 0, 0, (session_id, epoch))
+                told.append(relative(end_fetch(client)[1]))
+            deny(denied=False)
+            begin_fetch(client, 0, 0, (session_id, 3))
+            told.append(relative(end_fetch(client)[1]))
+    return told
+
+
+def test_a_fetch_that_waits_keeps_its_rights_and_the_next_one_has_new_ones(pair: Pair) -> None:
+    ours, theirs = (waiting_fetches(broker) for broker in pair)
+    denied = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, -1, False)
+    assert ours == [[(0, 1, True)], [denied], [(0, 1, False)], [denied], [denied], [(0, 1, False)]]
+    assert theirs == ours
+
+
 def password_changes(broker: SecuredShim | SecuredKafka) -> dict[str, Any]:
     set_password(broker, "bob", "old")
     add_acl(broker, Rule(2, TOPIC, 4, principal="User:bob"))

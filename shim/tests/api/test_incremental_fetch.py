@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from kafka_shim.protocol.messages.delete_records_request import (
 from kafka_shim.protocol.messages.delete_topics_request import DeleteTopicsRequest
 from kafka_shim.protocol.messages.fetch_request import ForgottenTopic
 from kafka_shim.security.acl_spec import parse_acl
+from kafka_shim.targets.waiting import wait_until
 from kafka_shim.tests.api.test_fetch_committed import Producer
 from kafka_shim.tests.produced import batch, fetch_request, make_topic, produce, size_of
 from kafka_shim.wire_client import Connection
@@ -201,6 +203,100 @@ def test_a_change_of_the_acls_is_news():
         broker.call(lambda: authorizer.change_acls([], [denying]))
         (answer,) = reader.fetch().responses[0].partitions
         assert answer.error_code == 0
+
+
+class Guarded:
+    """A broker with ACLs, whose reader may lose and get back the right to read a topic."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        allowed: list[Any] = [{"principal": "User:ANONYMOUS", one: name} for one, name in (("cluster", True), *TOPICS)]
+        self.broker = stack.enter_context(Broker(clock="virtual", acls=allowed))
+        self.client = stack.enter_context(Connection(self.broker.bootstrap_servers, timeout_s=60))
+        self.waiting = stack.enter_context(Connection(self.broker.bootstrap_servers, timeout_s=60))
+        self._denials = {
+            topic: parse_acl({"principal": "User:ANONYMOUS", "topic": topic, "operation": "Read", "permission": "deny"})
+            for _, topic in TOPICS
+        }
+
+    def deny(self, topic: str) -> None:
+        authorizer = self.broker.state.authorizer
+        self.broker.call(lambda: authorizer.change_acls([self._denials[topic]], []))
+
+    def allow(self, topic: str) -> None:
+        authorizer = self.broker.state.authorizer
+        self.broker.call(lambda: authorizer.change_acls([], [self._denials[topic]]))
+
+    def begin(self, request: Any) -> None:
+        """Send a fetch that waits, and return when it does."""
+        self.waiting.send(request, 12)
+        wait_until(lambda: self.broker.call(lambda: len(self.broker.state.parked)), "the fetch waits")
+
+    def answer(self) -> Any:
+        return self.waiting.receive(1, 12)[1]
+
+
+TOPICS = (("topic", "t"), ("topic", "u"))
+DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+
+@pytest.fixture
+def guarded() -> Iterator[Guarded]:
+    with ExitStack() as stack:
+        yield Guarded(stack)
+
+
+def codes(response: Any) -> set[tuple[str, int]]:
+    return {(topic.topic, one.error_code) for topic in response.responses for one in topic.partitions}
+
+
+# The second has so many partitions that they are read in steps.
+@pytest.mark.parametrize("partitions", [1, fetch_reads.MANY + 1])
+@pytest.mark.parametrize("has_session", [False, True])
+def test_a_fetch_that_waits_keeps_the_rights_that_it_came_with(guarded, partitions, has_session):
+    """As in Kafka; the next one has those of its own time."""
+    client = guarded.client
+    make_topic(client, "t", partitions)
+    wanted: dict[tuple[str | bytes, int], int] = {("t", partition): 0 for partition in range(partitions)}
+    reader = Reader(client, wanted)
+    guarded.begin(reader.request({}, max_wait_ms=60_000) if has_session else fetch_request(wanted, max_wait_ms=60_000))
+    guarded.deny("t")
+    produce(client, "t", 0, batch(b"a"))
+    answer = guarded.answer()
+    assert codes(answer) == {("t", 0)}
+    assert (0, len(batch(b"a"))) in sizes(answer)
+    assert codes(reader.fetch() if has_session else client.request(fetch_request(wanted), 12)) == {("t", DENIED)}
+    guarded.allow("t")
+    assert codes(reader.fetch() if has_session else client.request(fetch_request(wanted), 12)) == {("t", 0)}
+
+
+@pytest.mark.parametrize("partitions", [1, fetch_reads.MANY + 1])
+def test_a_topic_that_is_allowed_while_a_fetch_waits_is_for_the_next_one(guarded, partitions):
+    client = guarded.client
+    for topic in ("t", "u"):
+        make_topic(client, topic, partitions)
+        produce(client, topic, 0, batch(b"a"))
+    guarded.deny("u")
+    reader = Reader(client, {(topic, partition): 0 for topic in ("t", "u") for partition in range(partitions)})
+    guarded.begin(reader.request({("t", 0): 0}, max_wait_ms=60_000, min_bytes=2 * len(batch(b"a"))))
+    guarded.allow("u")
+    produce(client, "t", 0, batch(b"b"))
+    assert codes(guarded.answer()) == {("t", 0), ("u", DENIED)}
+    assert codes(reader.fetch({("t", 0): 2})) == {("u", 0)}
+
+
+@pytest.mark.parametrize("partitions", [1, fetch_reads.MANY + 1])
+def test_a_session_is_told_of_rights_that_were_taken_while_the_fetch_that_opened_it_waited(guarded, partitions):
+    """It was not, as long as the partitions had no other news: its consumer waited for ever."""
+    client = guarded.client
+    make_topic(client, "t", partitions)
+    wanted: dict[tuple[str | bytes, int], int] = {("t", partition): 0 for partition in range(partitions)}
+    guarded.begin(fetch_request(wanted, session_id=0, session_epoch=0, max_wait_ms=500))
+    guarded.deny("t")
+    guarded.broker.clock.advance(500)
+    answer = guarded.answer()
+    assert codes(answer) == {("t", 0)}
+    following = fetch_request({}, session_id=answer.session_id, session_epoch=1)
+    assert codes(client.request(following, 12)) == {("t", DENIED)}
 
 
 def told(response: Any) -> list[tuple[str, dict[str, Any]]]:
