@@ -53,11 +53,9 @@ class Slot:
     partitions `refused`. `is_ending` is set while a completion runs or waits for the disk: there is one at a time.
     `pause_ms` and `said` are for `Retries`: the pause before the next retry, and the last reason by partition.
     `flush` is the fsync that the last record waits for, until it is known to be done (`TransactionLog.pending_flush`).
-    `_kept`: what `set_of` was asked last, when the transaction was open and when it began.
     """
 
     __slots__ = (
-        "_kept",
         "flush",
         "is_ending",
         "key",
@@ -83,18 +81,6 @@ class Slot:
         self.pause_ms = 0
         self.said = NOTHING_SAID
         self.flush: Flush | None = None
-        self._kept: list[tuple[list[TopicPartition], frozenset[TopicPartition]] | None] = [None, None]
-
-    def set_of(self, added: list[TopicPartition]) -> frozenset[TopicPartition]:
-        """Returns the set of these partitions. A steady producer begins each transaction with the same ones, and adds
-        the same: the set of the last time has its hash, and is found by it without a look at each partition."""
-        is_first = self.transaction is None or self.transaction.state is not ONGOING
-        kept = self._kept[is_first]
-        if kept is None or kept[0] != added:
-            kept = added, frozenset(added)
-            if len(added) <= records.CACHED_PARTITIONS:
-                self._kept[is_first] = kept
-        return kept[1]
 
 
 class TransactionLog:

@@ -13,7 +13,6 @@ from kafka_shim.cext.records import build
 from kafka_shim.protocol.records.transaction_log_key import TransactionLogKey
 from kafka_shim.protocol.records.transaction_log_value import PartitionsSchema, TransactionLogValue
 from kafka_shim.txn import records
-from kafka_shim.txn.log import Slot
 from kafka_shim.txn.transaction import EMPTY, State, Transaction
 
 EPOCHS = st.integers(-1, 32767)
@@ -94,20 +93,6 @@ def test_partitions_without_a_marker_are_sorted_and_a_new_dict_each_time(count: 
     assert list(first) == sorted(partitions)
     first.clear()
     assert list(records.unmarked_of(partitions)) == sorted(partitions)
-
-
-def test_a_set_of_partitions_is_kept_for_the_next_transaction_and_is_the_one_that_was_asked_for() -> None:
-    slot = Slot("app", 0)
-    first, second = [("t", 0), ("t", 1)], [("t", 1)]
-    begun = slot.set_of(first)
-    assert begun == frozenset(first)
-    assert slot.set_of(list(first)) is begun
-    slot.transaction = Transaction("app", 1, 1, -1, 0, -1, 1000, State.ONGOING, begun, 5, 6, 2)
-    assert slot.set_of(second) == frozenset(second)
-    slot.transaction = None
-    assert slot.set_of(list(first)) is begun
-    assert slot.set_of(second) == frozenset(second)
-    assert slot.set_of(first) == frozenset(first)
 
 
 @pytest.mark.parametrize("version", [0, 1])
