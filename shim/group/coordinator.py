@@ -179,6 +179,7 @@ class GroupCoordinator:
         deletion = KINDS[group.TYPE].delete(group)
         flushes += self.offsets.delete_all(groups, group_id, deletion, now_ms)
         flushes += self._runtime.decide(group_id, deletion, now_ms).flushes
+        self.share.removed(group_id)
         return flushes
 
     def _deletable(self, group_id: str) -> tuple[Groups, Group]:

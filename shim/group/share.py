@@ -70,6 +70,11 @@ def combine(first: States, second: States) -> States:
     return combined
 
 
+class Altered:
+    """A group whose offsets are altered, as long as it is not removed. Its `ShareGroup` is another object after its
+    partition was read anew."""
+
+
 class ShareGroup(ModernGroup["ShareMember"]):
     """One group. Owned by `Groups`."""
 

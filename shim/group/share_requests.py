@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from functools import partial
+from weakref import WeakValueDictionary
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.decision import Decision
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from kafka_shim.group.groups import Groups
     from kafka_shim.group.records import Record
     from kafka_shim.group.runtime import CoordinatorRuntime
-    from kafka_shim.group.share import ShareGroup, States
+    from kafka_shim.group.share import Altered, ShareGroup, States
     from kafka_shim.metadata.image import Topic
     from kafka_shim.outcome import Flush, Flushes, Outcome
     from kafka_shim.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
@@ -61,8 +62,9 @@ class ShareRequests:
         self._runtime = runtime
         self.persister: Persister
         runtime.loader.on_read.append(self.find_deleted)
-        # Counts, to give the slices of each a name of their own.
-        self._works = 0
+        self._works = 0  # counts, to give the slices of each a name of their own
+        # The groups of alterations under way, until they are removed.
+        self._altering: WeakValueDictionary[str, Altered] = WeakValueDictionary()
 
     # --- members
 
@@ -201,7 +203,7 @@ class ShareRequests:
         As in Kafka the states are set one by one between two records of the group. A crash between them leaves the
         topics initialising, and a later heartbeat starts them anew."""
         from kafka_shim.group import share_offsets
-        from kafka_shim.group.share import ShareGroup, TopicStates
+        from kafka_shim.group.share import Altered, ShareGroup, TopicStates
 
         runtime = self._runtime
         groups = runtime.groups_of(group_id)
@@ -221,8 +223,12 @@ class ShareRequests:
         self._note_initializing(groups, group_id, states, runtime.clock.now_ms())
         errors: dict[tuple[bytes, int], KafkaError] = {}
 
+        own = self._altering.setdefault(group_id, Altered())
+
         def alter(topic_id: bytes, partition: int) -> Flushes:
             group = self._known_group(runtime.groups_of(group_id), group_id)
+            if self._altering.get(group_id) is not own:  # another group has the id by now
+                raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Share group {group_id} not found.")
             if topic_id in group.deleting:
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NOT_HOSTED)
             offset = offsets[topic_id][partition]
@@ -286,6 +292,10 @@ class ShareRequests:
         return refused, [(topic_id, names[topic_id], failures.get(topic_id)) for topic_id in partitions], flushes
 
     # --- removal
+
+    def removed(self, group_id: str) -> None:
+        """A share group was removed."""
+        self._altering.pop(group_id, None)
 
     async def before_delete(self, group: ShareGroup) -> Flushes:
         """Delete the states of a share group that is about to be removed. Raises the first error of a state that cannot

@@ -557,6 +557,35 @@ def test_a_group_removed_while_its_offsets_are_altered_leaves_no_state(node: Sha
     assert (node.groups.find(G), altered(node, topic_id, 7)) == (None, [])
 
 
+def test_a_group_made_anew_while_offsets_were_altered_has_none_of_them(
+    node: ShareNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rest of its partitions began at the offsets that were for the group that was removed."""
+    topic_id = many(node)
+    persister = node.groups.share.persister
+    once_loaded, is_held = persister.once_loaded, [True]
+
+    def held(key: Any, call: Any) -> Any:
+        """As if the state of a partition took long to load."""
+        while key[2] == MANY // 2 and call.func.__qualname__.startswith("ShareRequests.alter_offsets") and is_held:
+            yield
+        return (yield from once_loaded(key, call))
+
+    monkeypatch.setattr(persister, "once_loaded", held)
+    task = begun(node, node.groups.share.alter_offsets(G, {topic_id: dict.fromkeys(range(MANY), 7)}), turns=2)
+    removal = begun(node, node.groups.delete_group(G), turns=MANY)
+    assert (removal.result(), node.groups.find(G)) == ([], None)
+    initialize = subscribe(node, "many")
+    is_held.clear()
+    node.call(initialize)
+    errors, _ = node.finish(asyncio.wait_for(task, None))
+    codes = {number: error.code for (_, number), error in errors.items() if number >= MANY // 2}
+    assert codes == dict.fromkeys(range(MANY // 2, MANY), E.GROUP_ID_NOT_FOUND)
+    node.advance(1)
+    assert altered(node, topic_id, 7) == []
+    assert altered(node, topic_id, -1) == initialized(node, topic_id, MANY) == list(range(MANY))
+
+
 def test_a_group_removed_while_its_offsets_are_deleted_stays_away(node: ShareNode) -> None:
     topic_id = many(node)
     few_id = node.metadata.image.topics["t"].topic_id
