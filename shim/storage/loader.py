@@ -46,7 +46,7 @@ class Loader:
 
     def find_directories(self, lookup: Lookup) -> None:
         """Find every partition directory. One whose partition is not in the metadata is renamed with the suffix
-        `-stray`."""
+        `-stray`. Raises CancelledError if the start was given up."""
         partitions = self._partitions
         for data_dir in list(self._log_dirs.live):
             self._is_usable_after(data_dir, partial(self._scan, data_dir, lookup))
@@ -70,6 +70,7 @@ class Loader:
         for path in deleted:
             self._services.flusher.run(partial(remove_tree, path))
         for partition in live:
+            self._services.go_on()  # to set aside tens of thousands of directories takes long
             self._found(data_dir, partition, lookup)
 
     def _found(self, data_dir: DataDir, partition: Partition, lookup: Lookup) -> None:
@@ -113,6 +114,7 @@ class Loader:
             for partition, path in copies:
                 if data_dir not in self._log_dirs.live:
                     break
+                self._services.go_on()
                 facts = lookup(*partition)
                 if facts is None or read_topic_id(path) != uuid_text(facts[0]):
                     logger.warning("%s is ignored: the metadata does not know its topic id", path)

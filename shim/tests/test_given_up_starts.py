@@ -13,6 +13,7 @@ import pytest
 from kafka_shim import Broker, embedded, serve
 from kafka_shim.storage import recovery
 from kafka_shim.storage.data_dir import CLEAN_SHUTDOWN
+from kafka_shim.storage.loader import Loader
 from kafka_shim.tests.produced import batch, fetch, make_topic, produce
 from kafka_shim.tests.waiting import PATIENCE_S
 from kafka_shim.wire_client import Connection
@@ -79,6 +80,37 @@ def test_a_signal_ends_a_start_that_recovers(
                 signal.signal(number, action)
     assert "ready" not in capsys.readouterr().out
     everything_is_there(crashed, recovered)
+
+
+def test_a_signal_ends_a_start_that_looks_at_its_directories(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """All were looked at first, and those that the metadata does not know set aside, of which each is a rename."""
+    with Broker(data_dir=tmp_path) as broker, Connection(broker.bootstrap_servers) as client:
+        make_topic(client, "t", PARTITIONS)
+        for partition in range(PARTITIONS):
+            produce(client, "t", partition, batch(b"a"))
+    looked_at: list[str] = []
+    look = Loader._found
+
+    def signalled(loader: Loader, *arguments: Any) -> None:
+        look(loader, *arguments)
+        looked_at.append(str(arguments[1]))
+        if len(looked_at) == 1:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    actions = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
+    with monkeypatch.context() as patch:
+        patch.setattr(Loader, "_found", signalled)
+        try:
+            assert serve.serve(listen="127.0.0.1:0", data_dir=str(tmp_path), log_level="WARNING") == 0
+        finally:
+            for number, action in actions.items():
+                signal.signal(number, action)
+    assert "ready" not in capsys.readouterr().out
+    assert len(looked_at) == 1
+    with Broker(data_dir=tmp_path) as broker, Connection(broker.bootstrap_servers) as client:
+        assert all(fetch(client, "t", partition, 0).high_watermark == 1 for partition in range(PARTITIONS))
 
 
 BATCHES = 30
