@@ -223,7 +223,9 @@ class _Server(ThreadingMixIn, TCPServer):
                 # The oldest is not always the first: TLS has given another socket to some that came earlier.
                 for request, since_s in sorted(clients.items(), key=itemgetter(1))[:1]:
                     if since_s + most_s <= now_s:
-                        clients.pop(request, None)
+                        if clients.pop(request, None) is None:
+                            next_s = now_s  # it was heard just now, or has got its socket of TLS: look again
+                            break
                         with suppress(OSError):  # its thread may close it now
                             _end(request, f"{what}, and another one needs its place")
                         return self._free.acquire(timeout=EVICTION_S)
@@ -250,9 +252,12 @@ class _Server(ThreadingMixIn, TCPServer):
     def watch_instead(self, before: socket.socket, after: socket.socket) -> None:
         """A request's socket is another one from now on."""
         self._deadlines_s[after] = self._deadlines_s.pop(before, time.monotonic())
-        since_s = self._silent.pop(before, None)  # not if its place was taken just now
+        since_s = self._silent.pop(before, None)
         if since_s is not None:
             self._silent[after] = since_s
+        else:  # its place was taken just now, when `before` may have had no descriptor any more
+            with suppress(OSError):
+                _end(after, f"{SILENT}, and another one needs its place")
 
     def watch_no_more(self, request: socket.socket) -> None:
         """A request's socket is being closed."""

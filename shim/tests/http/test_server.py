@@ -155,6 +155,81 @@ def test_over_tls_the_client_that_is_silent_for_longest_loses_its_place(
         assert select.select([first], [], [], PATIENCE_S)[0] == [first], "its end"
 
 
+def test_over_tls_a_place_is_free_that_was_taken_while_its_socket_became_one_of_tls(
+    secure: tuple[HttpServer, ssl.SSLContext], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one that was to be ended had no descriptor any more, and the one of TLS went on: who came was refused."""
+    server, trust = secure
+    wrapped, may_go_on = threading.Event(), threading.Event()
+    context = server._server.tls
+    assert context is not None
+    wrap = context.wrap_socket
+
+    def held(*arguments: Any, **options: Any) -> ssl.SSLSocket:
+        made = wrap(*arguments, **options)
+        if not wrapped.is_set():
+            wrapped.set()
+            assert may_go_on.wait(PATIENCE_S)
+        return made
+
+    monkeypatch.setattr(context, "wrap_socket", held)
+    monkeypatch.setattr(module, "EVICTION_S", PATIENCE_S)
+    monkeypatch.setattr(module, "SILENCE_S", 600.0)
+    silent = server._server._silent
+    with ExitStack() as opened:
+        address = ("127.0.0.1", server.port)
+        first = opened.enter_context(socket.create_connection(address, timeout=PATIENCE_S))
+        first.sendall(b"\x16")
+        assert wrapped.wait(PATIENCE_S)
+        for _ in range(module.MOST_REQUESTS - 1):
+            server._server._free.acquire()
+            opened.callback(server._server._free.release)
+        later = opened.enter_context(socket.create_connection(address, timeout=PATIENCE_S))
+        wait_until(lambda: not silent, "the place of the first is taken")
+        may_go_on.set()
+        assert first.recv(1) == b"", "its end"
+        with trust.wrap_socket(later, server_hostname="localhost") as client:
+            client.sendall(b"GET /a HTTP/1.0\r\n\r\n")
+            assert client.recv(1 << 16).startswith(b"HTTP/1.0 200")
+
+
+def test_over_tls_a_place_is_not_taken_of_a_socket_that_has_become_one_of_tls(
+    secure: tuple[HttpServer, ssl.SSLContext], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the look at who is silent and the end of one: nothing was ended, and who came was refused."""
+    server, trust = secure
+    inner, has_looked, may_go_on = server._server, threading.Event(), threading.Event()
+
+    class Silent(dict[socket.socket, float]):
+        def items(self) -> Any:
+            found = list(super().items())
+            if found and not has_looked.is_set():
+                has_looked.set()
+                assert may_go_on.wait(PATIENCE_S)
+            return found
+
+    monkeypatch.setattr(inner, "_silent", Silent())
+    monkeypatch.setattr(module, "HESITANT_S", 0.0)
+    monkeypatch.setattr(module, "SILENCE_S", 600.0)
+    monkeypatch.setattr(module, "EVICTION_S", PATIENCE_S)
+    with ExitStack() as opened:
+        address = ("127.0.0.1", server.port)
+        first = opened.enter_context(socket.create_connection(address, timeout=PATIENCE_S))
+        wait_until(lambda: bool(inner._silent), "it has a place")
+        for _ in range(module.MOST_REQUESTS - 1):
+            inner._free.acquire()
+            opened.callback(inner._free.release)
+        later = opened.enter_context(socket.create_connection(address, timeout=PATIENCE_S))
+        assert has_looked.wait(PATIENCE_S)
+        first.sendall(b"\x16")
+        wait_until(lambda: any(isinstance(one, ssl.SSLSocket) for one in list(inner._silent)), "it has its socket")
+        may_go_on.set()
+        assert first.recv(1) == b"", "its end"
+        with trust.wrap_socket(later, server_hostname="localhost") as client:
+            client.sendall(b"GET /a HTTP/1.0\r\n\r\n")
+            assert client.recv(1 << 16).startswith(b"HTTP/1.0 200")
+
+
 def test_over_tls_a_request_that_is_ended_while_it_is_read_is_no_bug(
     secure: tuple[HttpServer, ssl.SSLContext], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
