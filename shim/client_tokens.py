@@ -72,7 +72,7 @@ def _from_endpoint(
 ) -> str:
     """The grant of client credentials (RFC 6749, 4.4)."""
     from urllib.error import HTTPError
-    from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
+    from urllib.request import HTTPRedirectHandler, HTTPSHandler, ProxyHandler, Request, build_opener
 
     class Stays(HTTPRedirectHandler):
         """The secret is for this endpoint alone: it does not follow to another one."""
@@ -89,7 +89,8 @@ def _from_endpoint(
         "Content-Type": "application/x-www-form-urlencoded",
     }
     try:
-        opener = build_opener(Stays, HTTPSHandler(context=context))
+        # Without the proxies of the environment, of which Java knows nothing: one would see the secret of an http: URL.
+        opener = build_opener(Stays, ProxyHandler({}), HTTPSHandler(context=context))
         with opener.open(Request(url, urlencode(words).encode(), headers), timeout=READ_SECONDS) as answer:
             token = json.loads(answer.read(LARGEST_ANSWER_BYTES))["access_token"]
     except HTTPError as err:

@@ -8,7 +8,7 @@ import time
 from contextlib import suppress
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler, HTTPSHandler, build_opener
+from urllib.request import HTTPRedirectHandler, HTTPSHandler, ProxyHandler, build_opener
 
 from kafka_shim.security.tls.context import login_context
 
@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any, TypeVar
-    from urllib.request import OpenerDirector, Request
+    from urllib.request import BaseHandler, OpenerDirector, Request
 
     Key = TypeVar("Key")
 
@@ -33,7 +33,8 @@ class KeyEndpoint:
     def __init__(self, url: str, login: Mapping[str, str]) -> None:
         """`login`: the options of the login module, of which those of TLS hold. Raises ConfigError."""
         self._url = url
-        handlers: list[HTTPRedirectHandler | HTTPSHandler] = [_StaysWithScheme()]
+        # Without the proxies of the environment, of which Java knows nothing: they could give other keys.
+        handlers: list[BaseHandler] = [_StaysWithScheme(), ProxyHandler({})]
         if urlsplit(url).scheme == "https":
             handlers.append(HTTPSHandler(context=login_context(login)))
         self._opener = build_opener(*handlers)

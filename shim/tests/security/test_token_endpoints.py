@@ -131,6 +131,19 @@ def test_an_endpoint_is_trusted_by_the_stores_of_the_login_module(
     assert fetch_token(url, stores) == unsecured_token("carol")
 
 
+def test_an_endpoint_is_asked_without_the_proxies_of_the_environment(
+    url: str, stores: str, monkeypatch: pytest.MonkeyPatch
+):
+    """As from Java: a proxy could give other keys, and has nothing to do with a token."""
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))  # it does not listen: who is sent there is refused
+        monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{nobody.getsockname()[1]}")
+        monkeypatch.delenv("no_proxy", raising=False)
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        assert read_keys(url, stores, monkeypatch) == "carol"
+        assert fetch_token(url, stores) == unsecured_token("carol")
+
+
 def test_an_endpoint_without_them_is_trusted_by_the_authorities_of_the_machine(
     url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
