@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 
 from kafka_shim.embedded_control import STDERR, fill_standard_descriptors
 from kafka_shim.faults import ENVIRONMENT
+from kafka_shim.memory_files import memory_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -195,10 +196,9 @@ def _module_path() -> list[str]:
 def _properties_file(options: Mapping[str, str]) -> Iterator[int]:
     """The descriptor of a file without a name: nothing is left of it, also where this process is killed. On Linux it is
     on no disk, which may be read-only."""
+    number = memory_file("options")
     with (
-        os.fdopen(os.memfd_create("options", os.MFD_CLOEXEC), "w", encoding="utf-8")
-        if hasattr(os, "memfd_create")
-        else tempfile.TemporaryFile("w", encoding="utf-8")
+        tempfile.TemporaryFile("w", encoding="utf-8") if number is None else os.fdopen(number, "w", encoding="utf-8")
     ) as file:
         for name, text in options.items():
             escaped = text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")

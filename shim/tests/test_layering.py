@@ -39,6 +39,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "large_requests",
         "line_limit",
         "login_turns",
+        "memory_files",
         "metrics",
         "outcome",
         "patterns",

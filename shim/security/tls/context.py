@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from cryptography import x509
 
 from kafka_shim.config import BrokerConfig, ConfigError, ListenerOptions
+from kafka_shim.memory_files import memory_file
 from kafka_shim.security.tls.replacement import Stores
 from kafka_shim.security.tls.stores import read_keystore, read_truststore
 
@@ -203,10 +204,9 @@ def openssl_name(suite: str) -> str:
 @contextmanager
 def private_file(data: bytes) -> Iterator[str]:
     """A file that only this process can read, for the one call that wants a path. On Linux it is on no disk."""
-    if hasattr(os, "memfd_create"):
-        fd = os.memfd_create("keystore", os.MFD_CLOEXEC)
-        path = f"/proc/self/fd/{fd}"
-    else:
+    fd = memory_file("keystore")
+    path = f"/proc/self/fd/{fd}"
+    if fd is None:
         fd, path = tempfile.mkstemp()
     try:
         os.write(fd, data)
