@@ -33,7 +33,7 @@ def usual_targets(long: bool) -> str:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="make compat", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m kafka_shim.compat", description=__doc__.splitlines()[0])
     parser.add_argument("--targets", default="", help="kinds, the first is compared with each other")
     parser.add_argument("--only", default="", help="a regular expression for scenarios' names")
     parser.add_argument("--long", action="store_true", help="also the slow ones")

@@ -31,7 +31,7 @@ def test_a_choice_that_chooses_nothing_is_one_line(
     with pytest.raises(SystemExit) as ended:
         command.main(words)
     assert ended.value.code == 2
-    assert capsys.readouterr().err.splitlines()[-1].startswith(f"make compat: error: {said}")
+    assert capsys.readouterr().err.splitlines()[-1].startswith(f"python -m kafka_shim.compat: error: {said}")
 
 
 @pytest.mark.parametrize(("module", "option"), [(ecosystem, "--only"), (upstream, "--suites")])
