@@ -32,6 +32,18 @@ TEXTS = {
         "InvalidTopicException",
         "The request attempted to perform an operation on an invalid topic.",
     ),
+    ErrorCode.OFFSET_OUT_OF_RANGE: (
+        "OffsetOutOfRangeException",
+        "The requested offset is not within the range of offsets maintained by the server.",
+    ),
+    ErrorCode.POLICY_VIOLATION: (
+        "PolicyViolationException",
+        "Request parameters do not satisfy the configured policy.",
+    ),
+    ErrorCode.KAFKA_STORAGE_ERROR: (
+        "KafkaStorageException",
+        "Disk error when trying to access log file on the disk.",
+    ),
 }
 
 
@@ -46,5 +58,10 @@ def exception_of(error: BaseException) -> str:
     """`error` as Java prints the exception: its class and message."""
     if not isinstance(error, RequestError):
         return str(error)
-    name = TEXTS.get(error.code, ("ApiException", ""))[0]
-    return f"org.apache.kafka.common.errors.{name}: {message_of(error)}"
+    return f"{class_of(error.code)}: {message_of(error)}"
+
+
+def class_of(code: int) -> str:
+    """The name of Java's exception for an error code."""
+    name = TEXTS.get(ErrorCode(code), ("ApiException", ""))[0]
+    return f"org.apache.kafka.common.errors.{name}"

@@ -105,6 +105,26 @@ STORIES: dict[str, tuple[str, ...]] = {
         "get-offsets --topic @-in --time soon",
         "get-offsets --topic @-nowhere",
     ),
+    "deleted records and directories": (
+        "topics --create --topic @-many --partitions 12",
+        "topics --create --topic @-one --partitions 1",
+        "< a\\nb\\nc\\n| console-producer --topic @-one",
+        "delete-records --offset-json-file @-OFFSETS",
+        "get-offsets --topic @-one --time earliest",
+        "delete-records --offset-json-file @-TWICE",
+        "delete-records --offset-json-file @-NEWER",
+        "delete-records --offset-json-file @-NO-TOPIC",
+        "delete-records --offset-json-file @-TEXT",
+        "delete-records --offset-json-file FILE",
+        "delete-records --offset-json-file /no/such/file",
+        "delete-records",
+        "log-dirs --describe --topic-list held,__transaction_state,@-nowhere",
+        "log-dirs --describe --topic-list held --broker-list 1,",
+        "log-dirs --describe --topic-list @-nowhere",
+        "log-dirs --describe --broker-list 1,7",
+        "log-dirs --describe --broker-list x",
+        "log-dirs --topic-list @-many",
+    ),
     "groups": (
         "topics --create --topic @-read --partitions 3",
         "< a:1\\nb:2\\nc:3\\nd:4\\ne:5\\n| console-producer --topic @-read --reader-property parse.key=true"
@@ -367,13 +387,23 @@ STORIES: dict[str, tuple[str, ...]] = {
         "! cluster nonsense",
     ),
 }
+# Files for delete-records.
+DELETIONS = {
+    "OFFSETS": '{"partitions": [{"topic": "@-one", "partition": 0, "offset": 2}, {"topic": "@-many", "partition": 0, '
+    '"offset": 99}, {"topic": "@-many", "partition": 11, "offset": -1}], "version": 1} and more',
+    "TWICE": '{"partitions": [{"topic": "@-many", "partition": 3, "offset": 0}, {"topic": "@-many", "partition": 3, '
+    '"offset": 1}]}',
+    "NEWER": '{"partitions": [], "version": 2}',
+    "NO-TOPIC": '{"partitions": [{"partition": 3, "offset": 0}]}',
+    "TEXT": '{"partitions": [{"topic": "@-many", "partition": "3", "offset": 0}]}',
+}
 # Tools whose words of connection stand before the command.
 WITH_COMMANDS = ("features", "metadata-quorum", "transactions")
 WAYS = ("ourz", "jvmz")
 # The last part of the address that each has for itself.
 ADDRESSES = {"ourz": "8", "jvmz": "9"}
 # What stands in a text whose lines are in the order of a hash map there.
-UNSORTED = ("Partition: ", "Configs: ", "NEW-OFFSET", "@-read,", " Classic ", " ACLs ", " are ")
+UNSORTED = ("partition: ", "Partition: ", "Configs: ", "NEW-OFFSET", "@-read,", " Classic ", " ACLs ", " are ")
 
 
 class Runner:
@@ -455,6 +485,10 @@ def runner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runner]:
         f"process.roles=controller\nnode.id=7\nlog.dirs={folder}\ncontroller.listener.names=CONTROLLER\n"
         "listeners=CONTROLLER://[::1]:9093\n"
     )
+    for way in WAYS:
+        for name, text in DELETIONS.items():
+            files[f"{way}-{name}"] = folder / f"{way}-{name}"
+            files[f"{way}-{name}"].write_text(text.replace("@", way))
     (folder / "meta.properties").write_text("version=1\ncluster.id=c\nnode.id=7\ndirectory.id=MkU3OEVBNTcwNTJENDM2Qk\n")
     settings = {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",

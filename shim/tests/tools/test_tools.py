@@ -21,7 +21,9 @@ from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.consumer_protocol import write_assignment
 from kafka_shim.protocol.messages.consumer_group_describe_response import Assignment, Member, TopicPartitions
 from kafka_shim.protocol.messages.describe_groups_response import DescribedGroupMember
+from kafka_shim.protocol.messages.describe_log_dirs_response import DescribeLogDirsResult
 from kafka_shim.tests.produced import batch, make_topic, produce
+from kafka_shim.tools import log_dirs
 from kafka_shim.tools.console_producer import LineReader, ReadError
 from kafka_shim.tools.consumer_group_data import _assigned, _modern, committed
 from kafka_shim.tools.options import FLAG, NUMBER, OPTIONAL, VALUE, Options, UsageError
@@ -688,3 +690,86 @@ def test_values_of_a_clients_properties_may_be_kept_elsewhere(run, tmp_path, mon
         lines += ["config.providers=env", f"config.providers.env.class={provider}"]
         file.write_text("\n".join(lines).replace("secret-word", "${env:A_WORD}"))
         assert run(f"topics --list --command-config {file}", at=secured)[0] == 0
+
+
+def test_records_are_deleted_up_to_the_offsets_of_a_file(run, broker, tmp_path):
+    with Connection(broker.bootstrap_servers) as client:
+        make_topic(client, "a", 2)
+        produce(client, "a", 1, batch(b"x", b"y", b"z"))
+    file = tmp_path / "offsets.json"
+    file.write_text(
+        '{"partitions": [{"topic": "a", "partition": 1, "offset": 2}, {"topic": "a", "partition": 0, "offset": 9},'
+        ' {"topic": "b", "partition": 0, "offset": 0}], "version": 1}'
+    )
+    where = "The requested offset is not within the range of offsets maintained by the server."
+    assert run(f"delete-records --offset-json-file {file}") == (
+        0,
+        "Executing records delete operation\nRecords delete operation completed:\n"
+        f"partition: a-0\terror: org.apache.kafka.common.errors.OffsetOutOfRangeException: {where}\n"
+        "partition: a-1\tlow_watermark: 2\n"
+        "partition: b-0\terror: org.apache.kafka.common.errors.UnknownTopicOrPartitionException: "
+        "This server does not host this topic-partition.\n",
+    )
+    assert run("get-offsets --topic a --time earliest") == (0, "a:0:0\na:1:2\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("offsets", "The input string is not a valid JSON"),
+        ("[]", "Expected JSON object, received []"),
+        ('{"version": 2, "partitions": []}', "Not supported version field value 2"),
+        ('{"version": 1.0, "partitions": []}', "Expected `Integer` value, received 1.0"),
+        ('{"version": 1}', "Missing partitions field"),
+        ('{"partitions": {}}', "Expected JSON array, received {}"),
+        ('{"partitions": [7]}', "Expected JSON object, received 7"),
+        ('{"partitions": [{"partition": 0, "offset": 0}]}', "No such field exists: `topic`"),
+        ('{"partitions": [{"topic": 1, "partition": 0, "offset": 0}]}', "Expected `String` value, received 1"),
+        ('{"partitions": [{"topic": "a", "partition": true, "offset": 0}]}', "Expected `Integer` value, received True"),
+        (
+            '{"partitions": [{"topic": "a", "partition": 0, "offset": 9223372036854775808}]}',
+            "Expected `Long` value, received 9223372036854775808",
+        ),
+        (
+            '{"partitions": [{"topic": "a", "partition": 0, "offset": 1}, '
+            '{"topic": "a", "partition": 0, "offset": 1}]}',
+            "Offset json file contains duplicate topic partitions: a-0",
+        ),
+    ],
+)
+def test_a_file_that_does_not_say_what_to_delete_deletes_nothing(run, tmp_path, capsys, text, said):
+    file = tmp_path / "offsets.json"
+    file.write_text(text)
+    assert run(f"delete-records --offset-json-file {file}") == (1, "")
+    assert capsys.readouterr().err == f"{said}\n"
+
+
+def test_directories_are_described_with_their_partitions(run, broker, capsys):
+    with Connection(broker.bootstrap_servers) as client:
+        make_topic(client, "a", 2)
+        make_topic(client, "b", 1)
+    begin = (
+        "Querying brokers for log directories information\nReceived log directory information from brokers 1\n"
+        '{"brokers":[{"broker":1,"logDirs":[{"partitions":['
+    )
+    end = f'],"error":null,"logDir":"{broker.data_dir}"}}]}}],"version":1}}\n'
+    row = '{{"partition":"{}","size":0,"offsetLag":0,"isFuture":false}}'
+    assert run("log-dirs --describe --topic-list b,c") == (0, begin + row.format("b-0") + end)
+    status, printed = run("log-dirs --describe --broker-list 1")
+    assert (status, printed[: len(begin)]) == (0, begin)
+    assert all(row.format(name) in printed for name in ("a-0", "a-1", "b-0"))
+    assert run("log-dirs --describe --broker-list 1,7,6") == (1, "")
+    assert capsys.readouterr().err == (
+        "ERROR: The given brokers do not exist from --broker-list: 6,7. Current existent brokers: 1\n"
+    )
+    assert run("log-dirs --describe --broker-list x") == (1, "")
+    assert capsys.readouterr().err == 'For input string: "x"\n'
+
+
+def test_a_directory_that_failed_has_the_name_of_javas_exception():
+    failed = DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir="/d")
+    assert log_dirs._directory(failed, set()) == {
+        "partitions": [],
+        "error": "org.apache.kafka.common.errors.KafkaStorageException",
+        "logDir": "/d",
+    }
