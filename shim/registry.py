@@ -198,19 +198,17 @@ class Registry:
         self._freed.append(callback)
 
     def throttle_ms(self, listener: Listener) -> int:
-        """Count an accepted connection. Return for how many milliseconds it must wait to be served."""
+        """Count an accepted connection, also without a limit: as in Kafka one that is set counts those that came before.
+        Return for how many milliseconds it must wait to be served."""
         wait_ms = 0
-        limit = self._broker.config.max_connection_creation_rate
-        if listener.name != self._protected and limit < NO_RATE:
-            wait_ms = self._wait_ms(None, limit)
+        if listener.name != self._protected:
+            wait_ms = self._wait_ms(None, self._broker.config.max_connection_creation_rate)
         _, own = self._limits.get(listener.name, (None, None))
-        if own is not None:
-            wait_ms = max(wait_ms, self._wait_ms(listener.name, own))
-        return wait_ms
+        return max(wait_ms, self._wait_ms(listener.name, NO_RATE if own is None else own))
 
     def _wait_ms(self, name: str | None, limit: int) -> int:
         """Count a connection of this listener. Return for how long it waits, at most one window."""
-        from kafka_shim.quota.rate import Rate  # a broker without a limit starts without it
+        from kafka_shim.quota.rate import Rate  # a broker starts without it
 
         config = self._broker.config
         window_ms: int = config.quota_window_size_seconds * 1000
@@ -220,6 +218,8 @@ class Registry:
         rate.bound = limit
         now_ms = self._broker.clock.monotonic_ms()
         rate.record(1, now_ms)
+        if limit >= NO_RATE:
+            return 0
         return min(rate.throttle_time_ms(now_ms), window_ms)
 
     def hold_ms(self, address: str) -> int:

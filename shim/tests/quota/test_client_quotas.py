@@ -25,6 +25,11 @@ from kafka_shim.protocol.messages.create_topics_request import CreatableTopic, C
 from kafka_shim.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kafka_shim.protocol.messages.describe_client_quotas_request import ComponentData, DescribeClientQuotasRequest
 from kafka_shim.protocol.messages.heartbeat_request import HeartbeatRequest
+from kafka_shim.protocol.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from kafka_shim.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kafka_shim.quota.connection_quotas import ConnectionQuotas
 from kafka_shim.quota.request_throttle import RequestThrottle
@@ -277,6 +282,25 @@ def test_connection_over_the_rate_of_its_listener_waits_and_is_served(prefix: st
         assert is_silent(clients[10])
         broker.clock.advance(1)
         clients[10].receive(12, 4)
+
+
+@pytest.mark.parametrize("prefix", ["", "listener.name.plaintext."])
+def test_a_rate_of_connections_counts_those_that_came_before_it_was_set(prefix: str):
+    """As in Kafka, whose sensors measure without a limit."""
+    with Broker(clock="virtual") as broker, ExitStack() as opened:
+        clients = [opened.enter_context(Connection(broker.bootstrap_servers, timeout_s=60)) for _ in range(10)]
+        for client in clients:
+            client.request(HeartbeatRequest(group_id="g", member_id="m"), 4)
+        change = AlterableConfig(name=f"{prefix}max.connection.creation.rate", value="1")
+        resource = AlterConfigsResource(resource_type=4, resource_name="1", configs=[change])
+        answer = clients[0].request(IncrementalAlterConfigsRequest(resources=[resource]))
+        assert [one.error_code for one in answer.responses] == [0]
+        late = opened.enter_context(Connection(broker.bootstrap_servers, timeout_s=60))
+        late.send(HeartbeatRequest(group_id="g", member_id="m"), 4)
+        clients[0].request(HeartbeatRequest(group_id="g", member_id="m"), 4)
+        assert is_silent(late)
+        broker.clock.advance(1000)
+        late.receive(12, 4)
 
 
 def test_quota_of_an_address_precedes_that_of_all():
