@@ -103,9 +103,21 @@ def extensions() -> list[Extension]:
     return found
 
 
+def need_compiler(command: str, include_dirs: list[str]) -> None:
+    """Raise SystemExit with one line if nothing can be compiled here. The translation takes a minute, and what the
+    compiler says of each module is pages long."""
+    if shutil.which(command) is None:
+        raise SystemExit(f"error: a C compiler is needed, and there is no {command} (Debian: apt-get install gcc)")
+    places = [*include_dirs, *os.environ.get("CPATH", "").split(os.pathsep)]
+    if not any(Path(place, "Python.h").is_file() for place in places):
+        raise SystemExit(
+            f"error: Python.h is needed, and is not in {include_dirs[-1]} (Debian: apt-get install python3-dev)"
+        )
+
+
 class AtomicBuildExt(build_ext):
-    """Replaces a module by rename: a process that runs the old one keeps its pages. Prints a line for each module
-    that was compiled.
+    """Translates the modules on all cores, and compiles them. Replaces a module by rename: a process that runs the old
+    one keeps its pages. Prints a line for each module that was compiled.
     """
 
     def finalize_options(self):  # type: ignore[no-untyped-def]
@@ -113,6 +125,27 @@ class AtomicBuildExt(build_ext):
         # An editable install drops the options that `setup` is given.
         if self.parallel is None:
             self.parallel = os.cpu_count()
+
+    def build_extensions(self):  # type: ignore[no-untyped-def]
+        # Not before `setup`: metadata and source distributions need no C files, and no compiler.
+        need_compiler(self.compiler.compiler_so[0], self.compiler.include_dirs)
+        translated = cythonize(
+            self.extensions,
+            include_path=[str(LINKS.parent)],
+            build_dir="build/cython",
+            nthreads=os.cpu_count() or 1,
+            compiler_directives={
+                "language_level": 3,
+                "boundscheck": False,
+                "wraparound": False,
+                "initializedcheck": False,
+                "cdivision": True,
+                "linetrace": LINETRACE,
+            },
+        )
+        for extension, made in zip(self.extensions, translated, strict=True):
+            extension.sources, extension.depends = made.sources, made.depends
+        super().build_extensions()
 
     def build_extension(self, ext):  # type: ignore[no-untyped-def]
         super().build_extension(ext)
@@ -138,20 +171,7 @@ def run_setup() -> None:
         packages=list(packages),
         # Only the roots: an editable install maps each of them, and finds tests below them too.
         package_dir={package: folder for package, folder in packages.items() if package in ROOTS},
-        ext_modules=cythonize(
-            extensions() if EXTENSIONS else [],
-            include_path=[str(LINKS.parent)],
-            build_dir="build/cython",
-            nthreads=os.cpu_count() or 1,
-            compiler_directives={
-                "language_level": 3,
-                "boundscheck": False,
-                "wraparound": False,
-                "initializedcheck": False,
-                "cdivision": True,
-                "linetrace": LINETRACE,
-            },
-        ),
+        ext_modules=extensions() if EXTENSIONS else [],
         cmdclass={"build_ext": AtomicBuildExt},
     )
 
