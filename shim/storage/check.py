@@ -201,7 +201,7 @@ class _Check:
         for suffix in (names.INDEX, names.TIME_INDEX):
             if not os.path.exists(stem + suffix):
                 continue
-            dump = Dump(Options(verify_only=True))
+            dump = Dump(Options(verify_only=True, spares_emptied=True))
             try:
                 for _ in dump.lines(stem + suffix):
                     pass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from kafka_shim import Broker
 from kafka_shim.storage.check import DAMAGE, REPAIRED, Report, check_directory, log_bytes
 from kafka_shim.storage.data_dir import CLEAN_SHUTDOWN
 from kafka_shim.tests.produced import batch, make_topic, produce
+from kafka_shim.tests.storage.compacted import COMPACT, clean, headers, keyed
+from kafka_shim.tests.storage.conftest import NOW_MS, Disk
 from kafka_shim.wire_client import Connection
 
 SEGMENTS = 3
@@ -107,6 +110,21 @@ def test_an_index_that_contradicts_the_log_is_damage(copy: Path, suffix: str) ->
     severity, name, text = only(check_directory(str(copy)))
     assert (severity, name) == (DAMAGE, index.name)
     assert "remove the file, the next start writes it anew" in text
+
+
+def test_the_indexed_time_of_a_batch_that_compaction_emptied_is_no_damage(make_disk: Callable[..., Disk]) -> None:
+    disk = make_disk()
+    log = disk.open(COMPACT)
+    keyed(log, (b"k", b"old"), pid=5, seq=0, timestamp=NOW_MS + 1)
+    keyed(log, (b"k", b"new"))
+    clean(disk, log)
+    assert [header.record_count for header in headers(log)] == [0, 1]
+    (index,) = (path for path in Path(log.directory).glob("*.timeindex") if path.stat().st_size)
+    disk.stop()
+    assert [one.text for one in check_directory(str(disk.path)).findings if one.path == str(index)] == []
+    flip(index, 7)  # another time
+    texts = [one.text for one in check_directory(str(disk.path)).findings if one.path == str(index)]
+    assert [text.partition(": Index")[0] for text in texts] == ["contradicts the log"]
 
 
 @pytest.mark.parametrize(
