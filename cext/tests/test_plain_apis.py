@@ -1,6 +1,7 @@
 """What is served from frame to frame reads no byte beyond its frame, whatever is in it. What it answers is compared
-with the handlers in shim/tests/api/test_plain_produce.py, test_plain_fetch.py and test_plain_versions.py, and in
-shim/tests/group/test_plain_heartbeats.py, test_plain_joins.py, test_plain_waits.py and test_plain_commit_frames.py."""
+with the handlers in shim/tests/api/test_plain_produce.py, test_plain_fetch.py, test_plain_list_offsets.py and
+test_plain_versions.py, and in shim/tests/group/test_plain_heartbeats.py, test_plain_joins.py, test_plain_waits.py,
+test_plain_commit_frames.py and test_plain_offset_fetch.py."""
 
 from __future__ import annotations
 
@@ -11,13 +12,17 @@ from typing import Any
 
 import pytest
 
-from kafka_shim.cext.classic_requests import ClassicRequestsEnd, Joining, Syncing
+from kafka_shim.cext.classic_members import ClassicGroupEnd
+from kafka_shim.cext.classic_requests import ClassicRequestsEnd, GroupsEnd, Joining, PartitionCountEnd, Syncing
 from kafka_shim.cext.headers import RequestHeaderParser
 from kafka_shim.cext.log_end import LogEnd, ProducersEnd
+from kafka_shim.cext.offset_records import Committed
 from kafka_shim.cext.plain_commits import PlainCommit
 from kafka_shim.cext.plain_fetch import PlainFetch
 from kafka_shim.cext.plain_heartbeats import PlainConsumerHeartbeat, PlainHeartbeat
 from kafka_shim.cext.plain_joins import PlainJoin
+from kafka_shim.cext.plain_list_offsets import PlainListOffsets
+from kafka_shim.cext.plain_offset_fetch import PlainOffsetFetch
 from kafka_shim.cext.plain_produce import PlainProduce
 from kafka_shim.cext.plain_syncs import PlainSync
 from kafka_shim.cext.plain_versions import PlainVersions
@@ -29,11 +34,17 @@ from kafka_shim.cext.tests.exact import exact
 from kafka_shim.protocol.headers import encode_request_frame, request_class
 from kafka_shim.protocol.messages.fetch_request import FetchPartition, FetchTopic
 from kafka_shim.protocol.messages.join_group_request import JoinGroupRequestProtocol
+from kafka_shim.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsTopic
 from kafka_shim.protocol.messages.offset_commit_request import OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from kafka_shim.protocol.messages.offset_fetch_request import (
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+)
 from kafka_shim.protocol.messages.produce_request import PartitionProduceData, TopicProduceData
 
 BATCH = oracle.write_batch(oracle.write_record(0, 0, b"key", b"value"), 1)
-FIRST_FLEXIBLE = {0: 9, 1: 12, 8: 8, 11: 6, 12: 4, 14: 4, 18: 3, 68: 0}
+FIRST_FLEXIBLE = {0: 9, 1: 12, 2: 6, 8: 8, 9: 6, 11: 6, 12: 4, 14: 4, 18: 3, 68: 0}
 TOPIC_ID = bytes(range(16))
 SESSION_ID = 7
 FIRST_WITH_SESSIONS, FIRST_WITH_IDS = 7, 13
@@ -58,12 +69,27 @@ class Dispatcher(DispatcherEnd):
         raise error
 
 
+class Groups(GroupsEnd):
+    offsets: Any
+
+
+def loaded() -> Groups:
+    """One group, with offsets."""
+    groups, group = Groups(), ClassicGroupEnd()
+    groups.by_id, groups.is_current = {"group": group}, True
+    offsets = {"topic": {index: Committed(5, 0, "m", 1, topic_id=TOPIC_ID) for index in range(3)}}
+    groups.offsets = SimpleNamespace(has_any_pending=lambda group_id: False, of_group=lambda group_id: offsets)
+    return groups
+
+
 class Requests(ClassicRequestsEnd):
     """A group in which everybody waits."""
 
     def __init__(self, seen: Counter[str]) -> None:
-        runtime = SimpleNamespace(clock=None, config=None, partitions=None, timers=None, purgatory={})
-        runtime.loader = SimpleNamespace(by_partition={})
+        partitions = PartitionCountEnd()
+        partitions.known = 1
+        runtime = SimpleNamespace(clock=None, config=None, partitions=partitions, timers=None, purgatory={})
+        runtime.loader = SimpleNamespace(by_partition={0: loaded()})
         super().__init__(runtime, ("join", "session", "sync"), None)
         self._seen = seen
 
@@ -135,6 +161,8 @@ def dispatcher(seen: Counter[str]) -> Dispatcher:
         8: PlainCommit(SimpleNamespace(append=None), 5, prepare, left),
         0: PlainProduce(SimpleNamespace(append=None), frozenset(["__other"]), 5, left),
         1: PlainFetch(1000),
+        2: PlainListOffsets(),
+        9: PlainOffsetFetch(object()),
         11: PlainJoin(DelayedEnd, left, left),
         12: PlainHeartbeat(stays),
         14: PlainSync(DelayedEnd, left),
@@ -153,7 +181,11 @@ def dispatcher(seen: Counter[str]) -> Dispatcher:
     topics = {"topic": topic, "__other": topic}
     broker = SimpleNamespace(
         authorizer=None,
-        groups=SimpleNamespace(classic=Requests(seen), partitions=SimpleNamespace(known=3)),
+        groups=SimpleNamespace(
+            classic=Requests(seen),
+            partitions=SimpleNamespace(known=3),
+            offsets=SimpleNamespace(deleted=SimpleNamespace(are_left=False)),
+        ),
         quotas=None,
         config=SimpleNamespace(fetch_max_bytes=1000),
         fetch_sessions=Sessions(log),
@@ -183,6 +215,19 @@ def requests() -> list[tuple[bytes, int]]:
             message = fetch(max_bytes=1, rack_id="r" if version > 10 else "", topics=[topic], session_id=session_id)
             message.session_epoch = 1 if session_id else -1
             found.append((encode_request_frame(message, version, 1, "c")[4:], 1))
+    for version in range(1, 12):
+        rows = [ListOffsetsPartition(partition_index=index, timestamp=-1) for index in range(3)]
+        message = request_class(2)(replica_id=-1, topics=[ListOffsetsTopic(name="topic", partitions=rows)])
+        found.append((encode_request_frame(message, version, 1, "c")[4:], 2))
+    for version in range(1, 11):
+        asked = {"name": "topic", "partition_indexes": [0, 1, 2]}
+        if version >= 8:
+            asked |= {"topic_id": TOPIC_ID} if version >= 10 else {}
+            named = OffsetFetchRequestTopics(**asked)
+            message = request_class(9)(groups=[OffsetFetchRequestGroup(group_id="group", topics=[named])])
+        else:
+            message = request_class(9)(group_id="group", topics=[OffsetFetchRequestTopic(**asked)])
+        found.append((encode_request_frame(message, version, 1, "c")[4:], 9))
     for version in range(2, 11):
         rows = [OffsetCommitRequestPartition(partition_index=index, committed_metadata="m") for index in range(3)]
         topic = OffsetCommitRequestTopic(name="topic", topic_id=TOPIC_ID, partitions=rows)
@@ -227,7 +272,7 @@ def test_no_byte_beyond_the_frame_is_read(frame: bytes, key: int) -> None:
     seen: Counter[str] = Counter()
     asked = dispatcher(seen)
     answer = ask(asked, frame)
-    if key == 1:
+    if key in (1, 2, 9):
         assert answer.is_plain
     elif key:
         assert (answer is not None) == (key != 8)

@@ -15,6 +15,7 @@ from operator import attrgetter
 
 from kafka_shim.api.partitions import check_leader_epoch
 from kafka_shim.authorization import authorized_in_steps
+from kafka_shim.cext.plain_list_offsets import PlainListOffsets
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest
 from kafka_shim.protocol.messages.list_offsets_response import (
@@ -171,3 +172,6 @@ def _find(
     answer.offset = found.offset
     if has_leader_epoch:
         answer.leader_epoch = found.leader_epoch
+
+
+PLAIN = PlainListOffsets()

@@ -11,7 +11,9 @@ NOT_COORDINATOR.
 from __future__ import annotations
 
 from kafka_shim.authorization import authorized_in_steps, is_authorized
+from kafka_shim.cext.plain_offset_fetch import PlainOffsetFetch
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.group.classic_state import DEAD
 from kafka_shim.protocol.message import ZERO_UUID
 from kafka_shim.protocol.messages.offset_fetch_request import (
     OffsetFetchRequest,
@@ -170,3 +172,6 @@ def failed(
             )
             yield
     return response
+
+
+PLAIN = PlainOffsetFetch(DEAD)
