@@ -424,6 +424,7 @@ def measure(broker: Growing, work: Callable[[Growing], None], seconds: float) ->
 
 
 def started(stack: ExitStack, kind: str, curve: Curve, folder: Path) -> Growing:
+    target: Target
     if curve.is_secured:
         setup = security.Setup(folder)
         secured = security.KINDS["shim" if kind == SHIM else "kafka"](setup.settings)

@@ -88,7 +88,7 @@ def result(process: subprocess.Popen[str]) -> Any:
     """Wait for clients and return what they found. Raises RuntimeError with the end of what they wrote."""
     found, errors = process.communicate()
     if process.returncode != 0:
-        raise RuntimeError(f"{process.args} failed:\n{errors[-2000:]}")
+        raise RuntimeError(f"{process.args!r} failed:\n{errors[-2000:]}")
     return json.loads(found)
 
 
@@ -111,9 +111,10 @@ def _many(name: str, kinds: tuple[str, ...] = (SHIM, KAFKA), **how: Any) -> Case
 
 
 def cases(megabytes: int) -> list[Case]:
-    small, large = {"record_bytes": SMALL_BYTES, "partitions": 4}, {"record_bytes": LARGE_BYTES, "partitions": 4}
-    batch = {"clients": 4, "partitions": 4, "records": 100, "record_bytes": 1000}
-    equal = {"clients": EQUAL_CLIENTS, "partitions": 4}
+    small: dict[str, Any] = {"record_bytes": SMALL_BYTES, "partitions": 4}
+    large: dict[str, Any] = {"record_bytes": LARGE_BYTES, "partitions": 4}
+    batch: dict[str, Any] = {"clients": 4, "partitions": 4, "records": 100, "record_bytes": 1000}
+    equal: dict[str, Any] = {"clients": EQUAL_CLIENTS, "partitions": 4}
     return [
         Case("throughput", throughput, "produce_mb_s", is_awake=False, pages_mb=megabytes, kinds=ALL),
         Case("single", single, "p50_us", kinds=ALL),

@@ -23,6 +23,7 @@ from bench import data, groups, machine, rounds
 from bench.__main__ import FULL, rounded
 from bench.compiled import program
 from bench.rounds import FLOOR, KAFKA, SHIM, Case, Side
+from bench.yardstick import MEMBERS
 from kafka_shim.cext.messages import encode_response_frame
 from kafka_shim.client.requests import struct
 from kafka_shim.errors import ErrorCode
@@ -53,7 +54,7 @@ CASES: dict[str, float | None] = {
     "offset commits": 3,
     "classic heartbeats": 3,
     "consumer heartbeats": 3,
-    f"{groups.MEMBERS} members at once": 3,
+    f"{MEMBERS} members at once": 3,
 }
 
 

@@ -90,10 +90,7 @@ def together(brokers: list[Driven], kind: str, count: int) -> float:
     """Requests a second of all brokers, each in its thread, at the same time."""
     barrier = threading.Barrier(len(brokers))
     took: list[float] = []
-    threads = [
-        threading.Thread(target=lambda one=one: took.append(one.serve(kind, count, barrier)))  # type: ignore[misc]
-        for one in brokers
-    ]
+    threads = [threading.Thread(target=lambda one=one: took.append(one.serve(kind, count, barrier))) for one in brokers]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -93,7 +93,7 @@ def members(side: Side, pace: Pace) -> Figures:
     """Until the members that came at once are together in one generation, in one group after another for the seconds of
     a step. One thread in C speaks for all of them (`members.c`). They leave before the next group, which is in the CPU
     and not in the time."""
-    line = [program("members", ["bench/members.c"]), str(local_port(side.bootstrap)), str(MEMBERS), TOPIC]
+    line = [str(program("members", ["bench/members.c"])), str(local_port(side.bootstrap)), str(MEMBERS), TOPIC]
     took_s, requests, groups = 0.0, 0, 0
     with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as it:
         assert it.stdin is not None and it.stdout is not None and it.stderr is not None

@@ -450,7 +450,7 @@ class Counter:
 # The options of a broker whose requests are counted. Without retention and checkpoints: one more or less among the
 # requests is a tenth of a figure, and of 4,000 partitions several times the figure. Half a minute after the start
 # retention would delete the records, which are old by their timestamps, and close the files of a thousand partitions.
-UNDISTURBED = {"log.cleaner.enable": "false", "log.initial.task.delay.ms": "86400000"}
+UNDISTURBED: dict[str, Any] = {"log.cleaner.enable": "false", "log.initial.task.delay.ms": "86400000"}
 
 
 @contextmanager

@@ -127,7 +127,7 @@ class Batches:
 
 def first_error(frame: memoryview) -> int:
     """Returns the error code of a Produce response with one topic and partition."""
-    answer = decode(response_class(0), PRODUCE, frame, 4)
+    answer: Any = decode(response_class(0), PRODUCE, frame, 4)
     return int(answer.responses[0].partition_responses[0].error_code)
 
 

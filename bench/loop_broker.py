@@ -16,6 +16,10 @@ from kafka_shim import Broker
 from kafka_shim.first_uses import MODULES, imports
 from kafka_shim.serve import collect_in_parts
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 PROBE_S = 0.001
 
 
@@ -40,7 +44,7 @@ class Probe:
         return found
 
 
-def main(folder: str, options: dict[str, str]) -> None:
+def main(folder: str, options: dict[str, Any]) -> None:
     probe = Probe()
     for _ in imports(MODULES):  # as in the first seconds of `kafka-shim serve`
         pass

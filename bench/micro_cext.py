@@ -18,6 +18,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from kafka_shim.cext import compression, crc32c, records, segment
 from kafka_shim.cext.batch import scan, stamp
@@ -68,6 +69,7 @@ def batch_of(record_bytes: int, codec: int = 0, total_bytes: int = MIB) -> bytea
 
 
 def crc_rows() -> Iterator[Row]:
+    pypi: Callable[[bytes], int] | None
     try:
         from crc32c import crc32c as pypi
     except ImportError:
@@ -75,9 +77,9 @@ def crc_rows() -> Iterator[Row]:
     for size_bytes in (61, KIB, 64 * KIB, MIB):
         data = random.Random(2).randbytes(size_bytes)
         for name in crc32c.IMPLEMENTATIONS:
-            yield f"crc {size_bytes} B {name}", lambda n=name, d=data: crc32c.crc32c_with(n, d), size_bytes
+            yield f"crc {size_bytes} B {name}", partial(crc32c.crc32c_with, name, data), size_bytes
         if pypi is not None:
-            yield f"crc {size_bytes} B pypi", lambda d=data: pypi(d), size_bytes
+            yield f"crc {size_bytes} B pypi", partial(pypi, data), size_bytes
 
 
 def batch_rows() -> Iterator[Row]:
@@ -95,10 +97,14 @@ def batch_rows() -> Iterator[Row]:
             batch = scan(data)
             label = f"1 MiB of {record_bytes} B records, {name}"
             if codec == 0:
-                yield f"scan {label}", lambda d=data: scan(d), len(data)
-            yield f"validate {label}", lambda d=data, b=batch: records.validate(d, b), MIB
+                yield f"scan {label}", partial(scan, data), len(data)
+            yield f"validate {label}", partial(records.validate, data, batch), MIB
             if codec in (0, 4):
-                yield f"iterate {label}", lambda d=data: sum(1 for _ in records.iterate(d)), MIB
+                yield f"iterate {label}", partial(_iterate, data), MIB
+
+
+def _iterate(data: bytearray) -> int:
+    return sum(1 for _ in records.iterate(data))
 
 
 def compression_rows() -> Iterator[Row]:
@@ -107,8 +113,8 @@ def compression_rows() -> Iterator[Row]:
         name = compression.NAMES[codec]
         packed = compression.compress(codec, plain)
         share = len(memoryview(packed)) / len(plain)
-        yield f"compress {name} to {share:.0%}", lambda c=codec: compression.compress(c, plain), MIB
-        yield f"decompress {name}", lambda c=codec, p=packed: compression.decompress(c, p), MIB
+        yield f"compress {name} to {share:.0%}", partial(compression.compress, codec, plain), MIB
+        yield f"decompress {name}", partial(compression.decompress, codec, packed), MIB
 
 
 def segment_rows(folder: str) -> Iterator[Row]:
@@ -117,12 +123,7 @@ def segment_rows(folder: str) -> Iterator[Row]:
         path = f"{folder}/{total_bytes}.log"
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
 
-        def append(fd=fd, data=data):
-            segment.append(fd, (data,))
-            if os.lseek(fd, 0, os.SEEK_END) > 64 * MIB:
-                os.ftruncate(fd, 0)
-
-        yield f"append of {len(data)} B", append, len(data)
+        yield f"append of {len(data)} B", partial(_append, fd, data), len(data)
     path = f"{folder}/walk.log"
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
     small = batch_of(100, 0, 200)
@@ -137,6 +138,12 @@ def segment_rows(folder: str) -> Iterator[Row]:
     yield f"read of {MIB} B", lambda: segment.read(fd, MIB, MIB), MIB
     yield "find_batch 4 KiB ahead", lambda: segment.find_batch(fd, end - 20 * size, end, last), 0
     yield "walk over 16 MiB of small batches", lambda: sum(1 for _ in segment.Walk(fd, 0, end)), end
+
+
+def _append(fd: int, data: bytearray) -> None:
+    segment.append(fd, (data,))
+    if os.lseek(fd, 0, os.SEEK_END) > 64 * MIB:
+        os.ftruncate(fd, 0)
 
 
 def fetch_rows(folder: str) -> Iterator[Row]:
@@ -175,10 +182,10 @@ def fetch_rows(folder: str) -> Iterator[Row]:
     turn = endless()
     populate = mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0)
     for size in (4 * KIB, 64 * KIB, 256 * KIB, MIB):
-        yield f"read and send {size} B: copy", lambda s=size: by_copy(s), size
-        yield f"read and send {size} B: map each", lambda s=size: by_mapping(s, populate), size
-        yield f"read and send {size} B: one lasting map", lambda s=size: by_lasting_mapping(s), size
-        yield f"read and send {size} B: sendfile", lambda s=size: by_sendfile(s), size
+        yield f"read and send {size} B: copy", partial(by_copy, size), size
+        yield f"read and send {size} B: map each", partial(by_mapping, size, populate), size
+        yield f"read and send {size} B: one lasting map", partial(by_lasting_mapping, size), size
+        yield f"read and send {size} B: sendfile", partial(by_sendfile, size), size
 
 
 def _discard(receiver: socket.socket) -> None:
@@ -193,11 +200,11 @@ def gil_rows(folder: str) -> Iterator[Row]:
     os.write(fd, bytes(4 * MIB))
     sizes = (4 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB)
     for size in sizes:
-        yield f"gil released for a read of {size} B, alone", lambda s=size: os.pread(fd, s, 0), 0
+        yield f"gil released for a read of {size} B, alone", partial(os.pread, fd, size, 0), 0
     stop = threading.Event()
     threading.Thread(target=_compute, args=(stop,), daemon=True).start()
     for size in sizes:
-        yield f"gil released for a read of {size} B, beside a busy thread", lambda s=size: os.pread(fd, s, 0), 0
+        yield f"gil released for a read of {size} B, beside a busy thread", partial(os.pread, fd, size, 0), 0
     stop.set()
 
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 PACE = Pace(seconds=4.0)
 SAMPLES_PER_S = 2000
 # By name: what some frame on a sample's stack is called, from the kernel's boundary inwards; the first that fits.
-KERNEL = (
+KERNEL: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("sockets: write", ("sock_write_iter", "tcp_sendmsg", "__sys_sendto", "____sys_sendmsg")),
     ("sockets: read", ("sock_read_iter", "sock_recvmsg", "tcp_recvmsg")),
     ("sendfile", ("do_sendfile", "__do_splice", "splice_file_to_pipe")),
@@ -48,7 +48,7 @@ KERNEL = (
 )
 OTHER_KERNEL = "kernel, other"
 # By a part of the path of the file that has the function.
-USER = (
+USER: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("extension modules", ("/cext/", "/kafka_shim/")),
     ("uvloop", ("/uvloop/",)),
     ("codecs", ("cramjam", "libzstd", "liblz4", "libz.so", "libsnappy")),

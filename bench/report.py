@@ -205,7 +205,7 @@ def table(name: str, figures: Mapping[str, Any]) -> str:
     known = [row for row in rows if row.case in cases]
     if not known:
         return ""
-    kinds = (KAFKA, YARDSTICK, SHIM) if name in YARDSTICK_TABLES else (KAFKA, SHIM)
+    kinds: Sequence[str] = (KAFKA, YARDSTICK, SHIM) if name in YARDSTICK_TABLES else (KAFKA, SHIM)
     if name in ALONE:
         kinds = (SHIM,)
         if figures["settings"]["is_small"]:
@@ -241,8 +241,12 @@ def _verdict(row: Row, cases: Results) -> tuple[str, str]:
     """(the budget, whether the quiet figure is inside)."""
     if row.limit is None:
         return ABSENT, ABSENT
-    result, ratio = cases[row.case], _ratio(row, cases, QUIET)
-    value = median(result, QUIET, SHIM, row.figure) if row.is_absolute else ratio and ratio.median
+    value: float | None
+    if row.is_absolute:
+        value = median(cases[row.case], QUIET, SHIM, row.figure)
+    else:
+        ratio = _ratio(row, cases, QUIET)
+        value = ratio.median if ratio else None
     budget = f"{'>=' if row.is_more else '<='} {row.limit:g}{'' if row.is_absolute else 'x'}"
     if value is None:
         return budget, ABSENT

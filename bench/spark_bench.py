@@ -146,7 +146,9 @@ def main(orders: int, repeats: int, quick: bool, json_path: Path) -> None:
     if quick:
         orders, repeats = 20_000, 1
     session = build_session("bench")
-    jvm = session.sparkContext._gateway.proc.pid
+    gateway = session.sparkContext._gateway
+    assert gateway is not None
+    jvm = gateway.proc.pid
     targets = {kind: make(kind, is_measured=True) for kind in KINDS}
     rounds: list[dict[str, dict[str, dict[str, float]]]] = []
     try:

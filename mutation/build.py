@@ -19,7 +19,7 @@ DIRECTIVES = {
 }
 
 
-class InPlace(build_ext):
+class InPlace(build_ext):  # type: ignore[misc]
     def get_ext_fullpath(self, ext_name: str) -> str:
         return f"cext/{self.get_ext_filename(ext_name.rpartition('.')[2])}"
 
@@ -31,7 +31,7 @@ def main(modules: list[str]) -> None:
         )
         for name in modules
     ]
-    found = cythonize(
+    found = cythonize(  # type: ignore[no-untyped-call]
         extensions,
         include_path=["build/names"],
         build_dir="build/cython",

@@ -142,7 +142,8 @@ def is_noticed_by(trial: Trial, test: str) -> bool:
 
 
 def within(tests: LineMap, order: list[str], budget_s: float) -> list[str]:
-    chosen, total = [], 0.0
+    chosen: list[str] = []
+    total = 0.0
     for test in order:
         total += tests.seconds.get(test, 1.0)
         if total > budget_s and chosen:

@@ -48,14 +48,19 @@ class Step:
 
 
 def pytest(
-    name: str, *arguments: str, python: Path = PYTHON, cwd: Path = ROOT, is_traced: bool = False, **environment: str
+    name: str,
+    *arguments: str,
+    python: Path = PYTHON,
+    cwd: Path = ROOT,
+    is_traced: bool = False,
+    environment: dict[str, str] | None = None,
 ) -> Step:
     """Returns a pytest run. `is_traced` writes Python coverage to build/coverage."""
     report = REPORTS / f"{name}.xml"
     tracing = ["-m", "coverage", "run", f"--data-file={COVERED}"] if is_traced else []
     logging = ("-o", "junit_logging=system-out")
     command = [str(python), *tracing, "-m", "pytest", "-q", f"--junitxml={report}", *logging, *arguments]
-    return Step(name, command, cwd, environment, report)
+    return Step(name, command, cwd, environment or {}, report)
 
 
 def copy_tree(target: Path, **environment: str) -> Step:
@@ -173,7 +178,7 @@ def asan() -> list[Step]:
     }
     return [
         copy_tree(tree, KAFKA_SHIM_ASAN="1"),
-        pytest("asan", "cext/tests", "--timeout=600", "-m", "not soak and not java", cwd=tree, **environment),
+        pytest("asan", "cext/tests", "--timeout=600", "-m", "not soak and not java", cwd=tree, environment=environment),
     ]
 
 

@@ -87,9 +87,11 @@ def prove(names: list[str]) -> int:
 
 def _fails_without(label: str, test: str) -> bool:
     environment = {**os.environ, VARIABLE: label}
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--basetemp=inner", TESTS / test]
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--basetemp=inner"]
     with tempfile.TemporaryDirectory() as directory:  # a broker without log.dirs makes its directory here
-        done = subprocess.run(command, env=environment, cwd=directory, capture_output=True, check=False)
+        done = subprocess.run(
+            [*command, TESTS / test], env=environment, cwd=directory, capture_output=True, check=False
+        )
     return done.returncode == 1
 
 

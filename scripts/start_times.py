@@ -62,7 +62,7 @@ def file_s(executable: Path) -> float:
     """The time of one start of the single file, in an empty directory."""
     (port,) = free_ports(1)
     with tempfile.TemporaryDirectory() as folder:
-        line = [executable, "serve", "--listen", f"127.0.0.1:{port}", "--data-dir", folder]
+        line = [str(executable), "serve", "--listen", f"127.0.0.1:{port}", "--data-dir", folder]
         began_s = time.perf_counter()
         with subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as child:
             took_s = until_it_answers_s(began_s, port)

@@ -97,8 +97,8 @@ def build_wheel(sdist: Path, python: Path, machine: str, out: Path) -> Path:
             Path(folder, "debian", f"{machine}-linux-gnu").mkdir(parents=True)
             Path(folder, "debian", f"{machine}-linux-gnu", header.name).symlink_to(header)
             environment["CFLAGS"] = f"-DNDEBUG -I{folder}/debian"
-        pip = [sys.executable, "-m", "pip", "--python", python, "wheel", "--no-deps", "--no-cache-dir", "--wheel-dir"]
-        run(*pip, folder, sdist, environment=environment)
+        pip = [sys.executable, "-m", "pip", "--python", str(python), "wheel", "--no-deps", "--no-cache-dir"]
+        run(*pip, "--wheel-dir", folder, sdist, environment=environment)
         raw = next(Path(folder).glob("*.whl"))
         fixed = Path(folder, "fixed")
         policy = f"manylinux_{GLIBC[0]}_{GLIBC[1]}_{machine}"
@@ -140,12 +140,12 @@ def check_wheel(wheel: Path, python: Path | EmulatedPython) -> list[str]:
         for tests, target in (("cext/tests", "cext/tests"), ("shim/tests/protocol", "tests/protocol")):
             shutil.copytree(ROOT / tests, package / target, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy2(ROOT / "shim" / "tests" / "__init__.py", package / "tests" / "__init__.py")
-        chosen = ["-m", "not soak and not java and not slow and not alone", "-c", ROOT / "pyproject.toml"]
+        chosen = ["-m", "not soak and not java and not slow and not alone", "-c", str(ROOT / "pyproject.toml")]
         if isinstance(python, EmulatedPython):
             chosen += ["-o", "timeout=1200"]  # emulation is ten times slower
         # Outside of the checkout, so that no folder of it can stand in for what was installed.
-        pytest = ["-m", "pytest", "-q", "-p", "no:cacheprovider", *chosen, "--rootdir", place, package / "cext/tests"]
-        tests = run(*made, *pytest, cwd=place, environment=environment)
+        pytest = ["-m", "pytest", "-q", "-p", "no:cacheprovider", *chosen, "--rootdir"]
+        tests = run(*made, *pytest, place, package / "cext/tests", cwd=place, environment=environment)
         smoke = run(*made, ROOT / "scripts" / "smoke.py", cwd=place, environment=environment)
         return [said.strip().splitlines()[-1] for said in (tests, smoke)]
 

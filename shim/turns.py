@@ -12,8 +12,7 @@ import asyncio
 from collections import deque
 from types import CoroutineType
 
-from kafka_shim.scheduler import SLICE_US as SHARE_US
-from kafka_shim.scheduler import Rest
+from kafka_shim.scheduler import SLICE_US, Rest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +31,8 @@ if TYPE_CHECKING:
         def wait(self) -> None: ...
 
 
+# How long a request is worked on before others get their turn.
+SHARE_US = SLICE_US
 # The most steps that are taken between two looks at the clock: a step can be anything from a microsecond to a new
 # partition's files. A virtual clock stands still meanwhile, so that the looks are bounded too.
 STEPS_BETWEEN_LOOKS = 8

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +106,7 @@ def _take_from_topics(name: str) -> None:
         if option != name:
             really(self, option, text)
 
-    TopicConfig._set = put  # type: ignore[method-assign]
+    TopicConfig._set = put  # type: ignore[method-assign, assignment]
 
 
 def _take_from_groups(name: str) -> None:
@@ -116,7 +116,7 @@ def _take_from_groups(name: str) -> None:
         stored = really(self, kind, resource)
         return {key: value for key, value in stored.items() if kind != RESOURCE_GROUP or key != name}
 
-    Image.config_of = config_of  # type: ignore[method-assign]
+    Image.config_of = config_of  # type: ignore[method-assign, assignment]
 
 
 def _take_from_brokers(name: str) -> None:
@@ -132,10 +132,10 @@ def _take_from_brokers(name: str) -> None:
         if key != attribute:
             object.__setattr__(self, key, value)
 
-    def apply(config: BrokerConfig, values: dict[str, Any]) -> None:
+    def apply(config: BrokerConfig, values: Mapping[str, Any]) -> None:
         really(config, {option: value for option, value in values.items() if option != name})
 
     if name == providers.OPTION:
         providers.resolve = lambda options, providers_from=None: dict(options)
-    BrokerConfig.__setattr__ = put  # type: ignore[method-assign]
+    BrokerConfig.__setattr__ = put  # type: ignore[method-assign, assignment]
     parse._apply = apply
