@@ -140,39 +140,42 @@ class _Positions:
         return known[bisect_right(known, after) : bisect_left(known, before)]
 
 
+def _moves(history: Sequence[Operation], positions: _Positions) -> Iterator[tuple[Operation, str, int, int, bool]]:
+    """Yields each record polled by a process that has a position in the key: (operation, key, former offset, offset,
+    whether the operation had polled the key before).
+    """
+    for operation in history:
+        polled: set[str] = set()
+        for op in operation.ops:
+            if op[0] == ASSIGN:
+                positions.reset(operation.process, op[1])
+            elif op[0] == POLL:
+                for name, offset in ((name, offset) for name, records in op[1].items() for offset, _ in records):
+                    before = positions.move(operation.process, name, offset)
+                    if before is not None:
+                        yield operation, name, before, offset, name in polled
+                    polled.add(name)
+
+
 def poll_order(history: Sequence[Operation], evidence: Evidence) -> Iterator[tuple[str, str, bool]]:
     """Finds polls of a process that go backwards in a key, repeat an offset, or skip existing values. Yields (class,
     details, subscribed).
     """
     positions = _Positions(evidence)
-    for operation in history:
-        polled_here: set[str] = set()
-        for op in operation.ops:
-            if op[0] == ASSIGN:
-                positions.reset(operation.process, op[1])
-                continue
-            if op[0] != POLL:
-                continue
-            for name, records in op[1].items():
-                for offset, _ in records:
-                    before = positions.move(operation.process, name, offset)
-                    inner = name in polled_here
-                    polled_here.add(name)
-                    if before is None:
-                        continue
-                    if offset <= before:
-                        anomaly = INT_NONMONOTONIC_POLL if inner else NONMONOTONIC_POLL
-                        details = f"line {operation.index}, process {operation.process}: {name}:{offset} after {before}"
-                        yield anomaly, details, operation.subscribed
-                    elif offset > before + 1:
-                        skipped = positions.skipped(name, operation.committed_reads, before, offset)
-                        if skipped:
-                            anomaly = INT_POLL_SKIP if inner else POLL_SKIP
-                            details = (
-                                f"line {operation.index}, process {operation.process}: {name}:{offset} after {before}, "
-                                f"without {skipped[:5]!r}"
-                            )
-                            yield anomaly, details, operation.subscribed
+    for operation, name, before, offset, inner in _moves(history, positions):
+        if offset <= before:
+            anomaly = INT_NONMONOTONIC_POLL if inner else NONMONOTONIC_POLL
+            yield anomaly, _place(operation, name, before, offset), operation.subscribed
+        elif offset > before + 1:
+            skipped = positions.skipped(name, operation.committed_reads, before, offset)
+            if skipped:
+                anomaly = INT_POLL_SKIP if inner else POLL_SKIP
+                details = f"{_place(operation, name, before, offset)}, without {skipped[:5]!r}"
+                yield anomaly, details, operation.subscribed
+
+
+def _place(operation: Operation, name: str, before: int, offset: int) -> str:
+    return f"line {operation.index}, process {operation.process}: {name}:{offset} after {before}"
 
 
 def send_order(history: Sequence[Operation], evidence: Evidence) -> Iterator[Found]:
