@@ -109,6 +109,10 @@ async def _answer_later(
     from kafka_shim.api.delayed_fetch import wait_for_reads
 
     reads = await wait_for_reads(context, request, fetch, reads)
+    quotas = context.broker.quotas
+    if context.throttle is None and quotas is not None and quotas.is_enabled:
+        # The first quota was set meanwhile. Kafka looks for one when it answers.
+        context.throttle = quotas.throttle(context.session.principal, context.client_id, 0)
     if len(reads.entries) <= MANY:
         return _answer(context, request, fetch, reads)
     answer = context.broker.turns.finish(_answer_in_steps(context, request, fetch, reads), context.throttle)

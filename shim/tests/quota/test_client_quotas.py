@@ -24,6 +24,7 @@ from kafka_shim.protocol.messages.create_partitions_request import CreatePartiti
 from kafka_shim.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kafka_shim.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kafka_shim.protocol.messages.describe_client_quotas_request import ComponentData, DescribeClientQuotasRequest
+from kafka_shim.protocol.messages.fetch_request import FetchRequest
 from kafka_shim.protocol.messages.heartbeat_request import HeartbeatRequest
 from kafka_shim.protocol.messages.incremental_alter_configs_request import (
     AlterableConfig,
@@ -33,6 +34,7 @@ from kafka_shim.protocol.messages.incremental_alter_configs_request import (
 from kafka_shim.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kafka_shim.quota.connection_quotas import ConnectionQuotas
 from kafka_shim.quota.request_throttle import RequestThrottle
+from kafka_shim.targets.waiting import wait_until
 from kafka_shim.tests.produced import batch, fetch_request, make_topic, produce_request
 from kafka_shim.wire_client import Connection, WireClientError
 
@@ -170,6 +172,20 @@ def test_fetch_over_quota_gets_nothing_and_reads_the_same_later(broker: Broker, 
     broker.clock.advance(11_000)
     third = client.request(fetch_request({("t", 0): 0}), 12)
     assert len(third.responses[0].partitions[0].records) > 9000
+
+
+def test_a_fetch_that_waits_when_the_first_quota_is_set_is_charged(broker: Broker, client: Connection):
+    """As in Kafka, which looks for a quota when it answers: all that came meanwhile was given at once."""
+    make_topic(client, "t")
+    with Connection(broker.bootstrap_servers, timeout_s=60) as waiting:
+        request = fetch_request({("t", 0): 0}, max_wait_ms=600_000)
+        waiting.send(request, 12)
+        wait_until(lambda: broker.call(lambda: len(broker.state.parked)) == 1, "it waits")
+        alter(client, entry(ANONYMOUS, consumer_byte_rate=100))
+        client.request(produce_request("t", 0, batch(b"x" * 9000)), 9)
+        answer = waiting.receive(FetchRequest.API_KEY, 12)[1]
+    assert answer.responses == []
+    assert answer.throttle_time_ms > 0
 
 
 def test_throttled_fetch_leaves_its_session_as_it_was(broker: Broker, client: Connection):
