@@ -198,8 +198,8 @@ class Registry:
         self._freed.append(callback)
 
     def throttle_ms(self, listener: Listener) -> int:
-        """Count an accepted connection, also without a limit: as in Kafka one that is set counts those that came before.
-        Return for how many milliseconds it must wait to be served."""
+        """Count an accepted connection, also without a limit: one that is set later counts it, as in Kafka. Return for
+        how many milliseconds it must wait to be served."""
         wait_ms = 0
         if listener.name != self._protected:
             wait_ms = self._wait_ms(None, self._broker.config.max_connection_creation_rate)
