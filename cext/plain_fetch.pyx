@@ -92,7 +92,8 @@ cdef class PlainFetch(PlainApi):
         if not _is_enough(request, &reads):
             return None
         answer = write_answer(request, header, &reads, records)
-        _count(broker, logs, &reads)
+        broker.metrics.fetched_bytes += reads.size_bytes
+        _count(logs, &reads)
         self.answered = 1 + reads.count
         return answer
 
@@ -127,16 +128,18 @@ cdef class PlainFetch(PlainApi):
             return None
         _decide_shown(changed, &reads)
         answer = write_answer(request, header, &reads, records)
+        metrics = broker.metrics
+        fetched_bytes = metrics.fetched_bytes + reads.size_bytes
         now_ms = broker.clock.monotonic_ms()
         # Up to here nothing has happened. If memory ends in the next two, the handler does the same again.
         _move(session, request, named)
         _follow(request, changed, logs, names, &reads)
-        del sessions[request.session_id]
-        sessions[request.session_id] = session      # the one that was used last
+        # From here on nothing may need memory: the handler would refuse the request, whose epoch is over.
         session.used_ms = now_ms
         session.epoch = session.epoch + 1 if session.epoch < MAX_SESSION_ID else 1
         self.answered = 1 + _remember(session, request, changed, &reads)
-        _count(broker, logs, &reads)
+        metrics.fetched_bytes = fetched_bytes
+        _count(logs, &reads)
         return answer
 
 
@@ -378,11 +381,8 @@ cdef int _remember(SessionEnd session, Request* request, list changed, Reads* re
     return shown
 
 
-cdef int _count(object broker, list logs, Reads* reads) except -1:
+cdef int _count(list logs, Reads* reads) except -1:
     cdef int at
-    if reads.size_bytes:
-        metrics = broker.metrics
-        metrics.fetched_bytes += reads.size_bytes
-        for at in range(reads.count):
-            (<LogEnd>logs[at]).fetched_bytes += reads.reads[at].size_bytes
+    for at in range(reads.count):
+        (<LogEnd>logs[at]).fetched_bytes += reads.reads[at].size_bytes
     return 0

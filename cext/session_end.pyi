@@ -39,4 +39,5 @@ class CachedEnd:
     session: Any
 
     def mark_changed(self) -> None:
-        """The log changed, or the client moved its position. Cheap: every append calls it."""
+        """The log changed, or the client moved its position. Cheap: every append calls it. If memory ends, the next
+        request of the session reads all of its partitions."""

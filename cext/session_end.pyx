@@ -13,7 +13,10 @@ cdef class CachedEnd:
         cdef SessionEnd session = self.session
         if session is None:
             return
-        session.changed[self] = None
-        if session.waiters:
-            for waiter in session.waiters:
-                waiter.wake()
+        try:
+            session.changed[self] = None
+            if session.waiters:
+                for waiter in session.waiters:
+                    waiter.wake()
+        except MemoryError:
+            session.reader = None   # the next request reads all partitions

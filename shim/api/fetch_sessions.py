@@ -80,8 +80,9 @@ class CachedPartition(CachedEnd):
         if log is not self.log and self.session is not None:
             if self.log is not None:
                 self.log.unsubscribe(self.mark_changed)
-            self.log = log
+                self.log = None
             log.subscribe(self.mark_changed)
+            self.log = log  # last: memory may end before, and a log that tells of nothing would not be asked again
 
     def leave(self) -> None:
         """Be no longer a partition of the session."""
@@ -271,7 +272,7 @@ def slots_of(option: int) -> int:
 
 
 class FetchSessionCache:
-    """All fetch sessions of one broker, least recently used first."""
+    """All fetch sessions of one broker, in the order in which they began."""
 
     __slots__ = ("_random", "sessions", "slots")
 
@@ -317,10 +318,9 @@ class FetchSessionCache:
             return FetchContext({}, by_id, error=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
         if session is not updated:
             session.update(request)
-        del self.sessions[session_id]
         if not session.partitions:
+            del self.sessions[session_id]
             return FetchContext(asked_of(request, by_id), by_id)
-        self.sessions[session_id] = session
         session.used_ms = now_ms
         session.epoch = session.epoch + 1 if session.epoch < MAX_SESSION_ID else 1
         return FetchContext(session.partitions, by_id, session)
@@ -345,12 +345,12 @@ class FetchSessionCache:
     def _evict(self, size: int, now_ms: int) -> bool:
         if not self.sessions:
             return False
-        oldest = next(iter(self.sessions.values()))
+        oldest = min(self.sessions.values(), key=_last_use)
         if now_ms - oldest.used_ms <= EVICTABLE_AFTER_MS:
             evictable = [one for one in self.sessions.values() if now_ms - one.created_ms > EVICTABLE_AFTER_MS]
             if not evictable:
                 return False
-            oldest = min(evictable, key=lambda one: len(one.partitions))
+            oldest = min(evictable, key=lambda one: (len(one.partitions), one.session_id))
             if size <= len(oldest.partitions):
                 return False
         logger.debug("evicting fetch session %d", oldest.session_id)
@@ -367,6 +367,11 @@ def asked_of(request: FetchRequest, by_id: bool) -> dict[Key, CachedPartition]:
         for asked in topic.partitions:
             found[name, asked.partition] = CachedPartition(name, asked)
     return found
+
+
+def _last_use(session: FetchSession) -> tuple[int, int]:
+    """Of two that were used in the same millisecond Kafka takes the one of the lesser id (LastUsedKey)."""
+    return session.used_ms, session.session_id
 
 
 def _turn_of(cached: CachedPartition) -> int:

@@ -45,6 +45,25 @@ def test_a_larger_session_takes_the_slot_of_a_smaller_old_one_in_use():
     assert sessions.open(partitions(3), False, now_ms) is not None
 
 
+def test_the_session_that_was_used_least_recently_gives_way():
+    """Of two that were used in the same millisecond that of the lesser id."""
+    sessions = FetchSessionCache(3, Randomness(1))
+    first, *others = [opened(sessions, 1) for _ in range(3)]
+    assert not sessions.new_context(FetchRequest(session_id=first, session_epoch=1), 12, 1).error
+    opened(sessions, 1, EVICTABLE_AFTER_MS + 2)
+    assert set(sessions.sessions) & {first, *others} == {first, max(others)}
+
+
+def test_of_old_sessions_the_smallest_gives_way_and_of_these_that_of_the_least_id():
+    sessions = FetchSessionCache(3, Randomness(1))
+    large, *small = [opened(sessions, size) for size in (2, 1, 1)]
+    now_ms = EVICTABLE_AFTER_MS + 1
+    for session_id in (*small, large):
+        assert not sessions.new_context(FetchRequest(session_id=session_id, session_epoch=1), 12, now_ms).error
+    opened(sessions, 3, now_ms)
+    assert set(sessions.sessions) & {large, *small} == {large, max(small)}
+
+
 def test_no_slots_means_no_sessions():
     sessions = FetchSessionCache(0, Randomness(1))
     assert sessions.open(partitions(1), False, 0) is None
