@@ -6,6 +6,10 @@ import asyncio
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+    from contextvars import Context
+    from typing import Any
+
     from kafka_shim.clock import Clock
 
 
@@ -17,22 +21,23 @@ class Waiter:
     """Belongs to one parked request. `wake` may be called anywhere on the loop's thread, also before `wait`: it is then
     kept until the next `wait`. Pass `waiter.wake` to `PartitionLog.subscribe`."""
 
-    __slots__ = ("_clock", "_future", "_woken", "operation")
+    __slots__ = ("_clock", "_pause", "_woken", "operation")
 
     def __init__(self, clock: Clock, operation: str = "") -> None:
         """`operation` is Kafka's name of the purgatory, for metrics; what only pauses has none."""
         self._clock = clock
         self.operation = operation
-        self._future: asyncio.Future[bool] | None = None
+        self._pause: _Pause | None = None
         self._woken = False
 
     def wake(self) -> None:
-        """End the current wait, or the next one if none is in progress. Cheap and idempotent."""
-        future = self._future
-        if future is None:
+        """End the current wait, or the next one if none is in progress. Cheap and idempotent. If no memory is left for
+        that, the wait ends with its timeout: who wakes it has done what it was asked for, and must not fail."""
+        waited = self._pause
+        if waited is None:
             self._woken = True
-        elif not future.done():
-            future.set_result(True)
+        else:
+            waited.end(True)
 
     async def wait(self, timeout_ms: float) -> bool:
         """Returns True if woken, False if `timeout_ms` passed first. May be called again. Only one caller may wait at a
@@ -42,14 +47,82 @@ class Waiter:
             return True
         if timeout_ms <= 0:
             return False
-        future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._future = future
-        timer = self._clock.call_later(timeout_ms, _expire, future)
+        self._pause = waited = _Pause(asyncio.get_running_loop())
         try:
-            return await future
+            timer = self._clock.call_later(timeout_ms, waited.expire)
+            try:
+                return await waited
+            finally:
+                timer.cancel()
         finally:
-            self._future = None
-            timer.cancel()
+            self._pause = None
+
+
+class _Pause:
+    """What the task of a request awaits: as much of a future as a task asks for. A future that finds no memory to have
+    its task called has forgotten it, and the task can be neither woken nor cancelled any more. This one remembers it
+    until the event loop has the call."""
+
+    __slots__ = ("_asyncio_future_blocking", "_call", "_context", "_is_cancelled", "_is_woken", "_loop")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._asyncio_future_blocking = False
+        self._call: Callable[[_Pause], object] | None = None
+        self._context: Context | None = None
+        self._is_cancelled = False
+        self._is_woken: bool | None = None
+        self._loop = loop
+
+    def end(self, is_woken: bool) -> None:
+        if self._is_woken is None:
+            self._is_woken = is_woken
+        self._go_on()
+
+    def expire(self) -> None:
+        """Of a timer, after which nothing else may come."""
+        self.end(False)
+        call, context = self._call, self._context
+        if call is not None and context is not None and asyncio.current_task() is None:
+            self._call = None
+            context.run(call, self)
+
+    def _go_on(self) -> None:
+        if self._call is not None:
+            try:
+                self._loop.call_soon(self._call, self, context=self._context)
+            except MemoryError:
+                return  # what comes next tries again, at last the timer
+            self._call = None
+
+    # --- what a task calls, and a virtual clock
+
+    def __await__(self) -> Generator[_Pause, None, bool]:
+        if self._is_woken is None:
+            self._asyncio_future_blocking = True
+            yield self
+        return self.result()
+
+    def get_loop(self) -> asyncio.AbstractEventLoop:
+        return self._loop
+
+    def done(self) -> bool:
+        """Whether the task goes on, or will without anything else."""
+        return self._call is None and (self._is_woken is not None or self._is_cancelled)
+
+    def add_done_callback(self, call: Callable[[_Pause], object], *, context: Context) -> None:
+        self._call, self._context = call, context
+
+    def cancel(self, msg: Any = None) -> bool:
+        if self._call is None:
+            return False
+        self._is_cancelled = True
+        self._go_on()
+        return True
+
+    def result(self) -> bool:
+        if self._is_cancelled:
+            raise asyncio.CancelledError
+        return self._is_woken is True
 
 
 def deadline_ms(clock: Clock, wait_ms: float) -> float:
@@ -70,8 +143,3 @@ async def pause(clock: Clock, parked: set[Waiter], delay_ms: float) -> None:
         await waiter.wait(delay_ms)
     finally:
         parked.discard(waiter)
-
-
-def _expire(future: asyncio.Future[bool]) -> None:
-    if not future.done():
-        future.set_result(False)

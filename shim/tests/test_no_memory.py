@@ -10,15 +10,17 @@ from typing import Any
 
 import pytest
 
-from kafka_shim import connection, server
+from kafka_shim import connection, server, waiters
 from kafka_shim.clock import RealClock
 from kafka_shim.embedded import Broker
+from kafka_shim.errors import ErrorCode
 from kafka_shim.memory_pool import LARGE_BYTES, ReceiveMemory
 from kafka_shim.registry import Registry
 from kafka_shim.targets.waiting import wait_until
 from kafka_shim.tests.no_memory import no_memory_left
 from kafka_shim.tests.produced import fetch_request, make_topic, metadata
 from kafka_shim.turns import MOST_LOOKS, STEPS_BETWEEN_LOOKS, Turns
+from kafka_shim.waiters import Waiter
 from kafka_shim.wire_client import Connection, ConnectionLostError
 
 # That something comes to its end at all, however slow the machine is.
@@ -35,27 +37,83 @@ def registry(broker: Broker) -> Registry:
     return broker._server._registry
 
 
-def test_a_request_whose_waking_finds_no_memory_does_not_hold_up_the_stop(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "DRAIN_SECONDS", 0.01)
+@pytest.fixture
+def parked() -> Iterator[tuple[Broker, Connection]]:
+    """A Fetch waits for a minute, and its waking has found no memory."""
 
     def lose(broker: Broker) -> None:
         (waiter,) = broker.state.parked
-        only_connection(broker).task._log_destroy_pending = False  # of the task that is left behind
-        with monkeypatch.context() as patch:
+        with pytest.MonkeyPatch.context() as patch:
             patch.setattr(asyncio.get_running_loop(), "call_soon", no_memory_left)
-            with pytest.raises(MemoryError):
-                waiter.wake()
+            waiter.wake()
 
+    with (
+        Broker(loop_factory=asyncio.new_event_loop, clock="virtual") as broker,
+        Connection(broker.bootstrap_servers, timeout_s=60) as client,
+    ):
+        make_topic(client, "t")
+        client.send(fetch_request({("t", 0): 0}, max_wait_ms=60_000), 12)
+        wait_until(lambda: broker.state.parked, "the request waits")
+        broker.call(lose, broker)
+        yield broker, client
+
+
+def test_a_request_whose_waking_finds_no_memory_is_answered_when_its_wait_is_over(
+    parked: tuple[Broker, Connection],
+) -> None:
+    broker, client = parked
+    broker.clock.advance(59_999)
+    assert broker.call(lambda: len(broker.state.parked)) == 1
+    broker.clock.advance(1)
+    assert client.receive(1, 12)[1].error_code == ErrorCode.NONE
+    assert not broker.state.parked
+
+
+def test_a_request_whose_waking_finds_no_memory_is_woken_by_the_stop(parked: tuple[Broker, Connection]) -> None:
+    broker, client = parked
+    broker.stop()
+    assert client.receive(1, 12)[1].error_code == ErrorCode.NONE
+
+
+def test_a_request_whose_waking_finds_no_memory_ends_with_its_connection(parked: tuple[Broker, Connection]) -> None:
+    broker, client = parked
+    client.close()
+    wait_until(lambda: not broker.state.parked, "it is cancelled")
+
+
+def test_a_request_that_cannot_be_woken_does_not_hold_up_the_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "DRAIN_SECONDS", 0.01)
     broker = Broker(loop_factory=asyncio.new_event_loop).start()
     with Connection(broker.bootstrap_servers, timeout_s=60) as client:
         make_topic(client, "t")
         client.send(fetch_request({("t", 0): 0}, max_wait_ms=600_000), 12)
-        while not broker.call(lambda: len(broker.state.parked)):
-            pass
-        broker.call(lose, broker)
+        wait_until(lambda: broker.state.parked, "the request waits")
+        monkeypatch.setattr(Waiter, "wake", lambda _: None)
         broker.stop()
         with pytest.raises(ConnectionLostError):
             client.receive(1, 12)
+
+
+@pytest.mark.parametrize("is_woken", [True, False])
+def test_a_wait_ends_although_its_timer_finds_no_memory_either(is_woken: bool) -> None:
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        waiter, real = Waiter(RealClock(loop)), loop.call_soon
+
+        def call_soon(callback: Any, *arguments: Any, **context: Any) -> Any:
+            if arguments and isinstance(arguments[0], waiters._Pause):
+                raise MemoryError
+            return real(callback, *arguments, **context)
+
+        waiting = asyncio.ensure_future(waiter.wait(1))
+        await asyncio.sleep(0)
+        loop.call_soon = call_soon  # type: ignore[method-assign,assignment]
+        if is_woken:
+            waiter.wake()
+        assert await asyncio.wait_for(waiting, PATIENCE_S) is is_woken
+
+    with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
+        runner.run(run())
 
 
 # --- a connection
