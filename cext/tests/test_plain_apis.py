@@ -5,8 +5,11 @@ test_plain_commit_frames.py and test_plain_offset_fetch.py."""
 
 from __future__ import annotations
 
+import os
 import random
 from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -27,7 +30,7 @@ from kafka_shim.cext.plain_produce import PlainProduce
 from kafka_shim.cext.plain_syncs import PlainSync
 from kafka_shim.cext.plain_versions import PlainVersions
 from kafka_shim.cext.request_end import ApiEnd, DelayedEnd, DispatcherEnd
-from kafka_shim.cext.segment import SegmentEnd
+from kafka_shim.cext.segment import IndexEnd, SegmentEnd
 from kafka_shim.cext.session_end import CachedEnd, SessionEnd
 from kafka_shim.cext.tests import oracle
 from kafka_shim.cext.tests.exact import exact
@@ -45,6 +48,8 @@ from kafka_shim.protocol.messages.produce_request import PartitionProduceData, T
 
 BATCH = oracle.write_batch(oracle.write_record(0, 0, b"key", b"value"), 1)
 FIRST_FLEXIBLE = {0: 9, 1: 12, 2: 6, 8: 8, 9: 6, 11: 6, 12: 4, 14: 4, 18: 3, 68: 0}
+# What is stored of the topic, in each of its partitions.
+STORED = b"".join(offset.to_bytes(8) + BATCH[8:] for offset in range(3))
 TOPIC_ID = bytes(range(16))
 SESSION_ID = 7
 FIRST_WITH_SESSIONS, FIRST_WITH_IDS = 7, 13
@@ -115,8 +120,24 @@ class Requests(ClassicRequestsEnd):
         return False
 
 
+class Segment(SegmentEnd):
+    txn_index = SimpleNamespace(last_offsets=[])
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._offset_index = IndexEnd()
+        self.store(STORED, [(1, len(BATCH))])
+
+    def store(self, stored: bytes, entries: list[tuple[int, int]]) -> None:
+        """Have these bytes in the file, and these offsets and positions in the index."""
+        os.ftruncate(self._fd, 0)
+        os.pwrite(self._fd, stored, 0)
+        self.size_bytes = len(stored)
+        self._offset_index.tail = bytearray(b"".join(at.to_bytes(4) + to.to_bytes(4) for at, to in entries))
+
+
 class Sessions:
-    """The session of whoever asks, which has three partitions and is at the end of each."""
+    """The session of whoever asks, which has three partitions and has read nothing."""
 
     def __init__(self, log: LogEnd) -> None:
         self._log = log
@@ -141,7 +162,14 @@ def left(context: Any, request: Any) -> None:
     raise NotServedError
 
 
-def dispatcher(seen: Counter[str]) -> Dispatcher:
+@pytest.fixture
+def segment(tmp_path: Path) -> Iterator[Segment]:
+    fd = os.open(tmp_path / "0.log", os.O_RDWR | os.O_CREAT)
+    yield Segment(fd)
+    os.close(fd)
+
+
+def dispatcher(seen: Counter[str], segment: Segment) -> Dispatcher:
     def stays(*arguments: Any) -> bool:
         seen["stays"] += 1
         return True
@@ -176,7 +204,7 @@ def dispatcher(seen: Counter[str]) -> Dispatcher:
         api.cluster_operations, api.handle, api.plain = (), left, plain
         api.request = request_class(key)
     log = LogEnd()
-    log.segments, log.producers = [SegmentEnd()], ProducersEnd()
+    log.segments, log.producers, log.log_end_offset = [segment], ProducersEnd(), 3
     topic = SimpleNamespace(name="topic", topic_id=TOPIC_ID, partitions=[None] * 3)
     topics = {"topic": topic, "__other": topic}
     broker = SimpleNamespace(
@@ -209,10 +237,12 @@ def requests() -> list[tuple[bytes, int]]:
         found.append((encode_request_frame(message, version, 1, "c")[4:], 0))
     fetch = request_class(1)
     for version in range(4, 19):
-        parts = [FetchPartition(partition=index, partition_max_bytes=1) for index in range(3)]
+        parts = [
+            FetchPartition(partition=index, fetch_offset=index, partition_max_bytes=len(STORED)) for index in range(3)
+        ]
         topic = FetchTopic(topic="topic", topic_id=TOPIC_ID, partitions=parts)
         for session_id in (0, SESSION_ID) if version >= FIRST_WITH_SESSIONS else (0,):
-            message = fetch(max_bytes=1, rack_id="r" if version > 10 else "", topics=[topic], session_id=session_id)
+            message = fetch(max_bytes=900, rack_id="r" if version > 10 else "", topics=[topic], session_id=session_id)
             message.session_epoch = 1 if session_id else -1
             found.append((encode_request_frame(message, version, 1, "c")[4:], 1))
     for version in range(1, 12):
@@ -268,12 +298,14 @@ def ask(asked: Dispatcher, frame: bytes) -> Any:
 
 
 @pytest.mark.parametrize(("frame", "key"), requests())
-def test_no_byte_beyond_the_frame_is_read(frame: bytes, key: int) -> None:
+def test_no_byte_beyond_the_frame_is_read(segment: Segment, frame: bytes, key: int) -> None:
     seen: Counter[str] = Counter()
-    asked = dispatcher(seen)
+    asked = dispatcher(seen, segment)
     answer = ask(asked, frame)
     if key in (1, 2, 9):
         assert answer.is_plain
+        if key == 1:
+            assert [answer.parts[0].count(STORED[len(BATCH) * at :]) for at in range(3)] == [1, 2, 3]
     elif key:
         assert (answer is not None) == (key != 8)
         assert seen["stays"] == 1
@@ -285,3 +317,20 @@ def test_no_byte_beyond_the_frame_is_read(frame: bytes, key: int) -> None:
         for _ in range(chance.choice([1, 1, 2, 4])):
             changed[chance.randrange(HEADER_BYTES, len(changed))] = chance.choice([0, 1, 0x7F, 0x80, 0xFF])
         ask(asked, bytes(changed[: chance.randrange(HEADER_BYTES, len(changed) + 1)]))
+
+
+@pytest.mark.parametrize(("frame", "key"), [row for row in requests() if row[1] == 1])
+def test_no_byte_beyond_what_is_read_is_looked_at_whatever_is_stored(segment: Segment, frame: bytes, key: int) -> None:
+    asked = dispatcher(Counter(), segment)
+    chance, served = random.Random(key), 0
+    for _ in range(200):
+        changed = bytearray(STORED * chance.choice([1, 1, 40]))
+        for _ in range(chance.choice([0, 1, 2])):
+            changed[chance.randrange(len(changed))] = chance.choice([0, 1, 0x7F, 0x80, 0xFF])
+        places = [0, len(BATCH), len(BATCH) - 1, 4 << 10, 1 << 31, (1 << 32) - 1]
+        entries = [(number, chance.choice(places)) for number in range(chance.randrange(4))]
+        segment.store(bytes(changed[: chance.randrange(len(changed) + 1)]), entries)
+        # The file may end before what is known of it.
+        segment.size_bytes += chance.choice([0, 0, 1, 1 << 32])
+        served += ask(asked, frame) is not None
+    assert 0 < served < 200
