@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from kafka_shim.config.table import (
         AUTHORIZER_OPTIONS,
         BROKER_OPTIONS,
+        BUILT_IN,
         CLIENT_METRICS_OPTIONS,
         CLIENT_NAMES,
         CLUSTER_WIDE,
@@ -72,6 +73,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AUTHORIZER_OPTIONS",
     "BROKER_OPTIONS",
+    "BUILT_IN",
     "CHECKS_ALL_LISTENERS",
     "CLIENT_METRICS_OPTIONS",
     "CLIENT_NAMES",

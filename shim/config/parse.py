@@ -9,6 +9,7 @@ from kafka_shim.config.listener import base_name
 from kafka_shim.config.table import (
     AUTHORIZER_OPTIONS,
     BROKER_OPTIONS,
+    BUILT_IN,
     LISTENER_OPTIONS,
     SYNONYMS,
     nearest,
@@ -57,6 +58,8 @@ def parse_broker(config: BrokerConfig, options: Mapping[str, str], from_file: Co
             continue
         if option.is_default(text.strip()) and known == name:
             values[name] = value
+            continue
+        if text.strip() == BUILT_IN.get(known):
             continue
         missing = refusal(known)
         if missing is not None:

@@ -66,6 +66,8 @@ MISSING = {
     "ssl.engine.factory.class": JAVA_CLASS,
 }
 UNIMPLEMENTED_SECURITY = frozenset(MISSING)
+# Kafka's own classes for such options, which do what is done here.
+BUILT_IN = {"ssl.engine.factory.class": "org.apache.kafka.common.security.ssl.DefaultSslEngineFactory"}
 # Options of one listener, read through `ListenerOptions` and not as attributes of `BrokerConfig`. They may have the
 # prefix `listener.name.NAME.`, and those of SASL `listener.name.NAME.MECHANISM.`.
 LISTENER_OPTIONS = frozenset(

@@ -9,6 +9,7 @@ import re
 
 from kafka_shim.config import (
     BROKER_OPTIONS,
+    BUILT_IN,
     CLIENT_METRICS_OPTIONS,
     GROUP_OPTIONS,
     READ_ONLY,
@@ -145,7 +146,9 @@ def _needs_security(name: str, text: str) -> bool:
     effect."""
     option = base_name(name)
     row = BROKER_OPTIONS.get(option)
-    return option in UNIMPLEMENTED_SECURITY and (row is None or text.strip() != (row.default or ""))
+    if option not in UNIMPLEMENTED_SECURITY or text.strip() == BUILT_IN.get(option):
+        return False
+    return row is None or text.strip() != (row.default or "")
 
 
 def check_client_metrics(name: str, options: Mapping[str, str]) -> None:

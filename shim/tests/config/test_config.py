@@ -155,6 +155,16 @@ def test_the_default_of_such_an_option_is_no_promise():
     assert config.warnings == []
 
 
+@pytest.mark.parametrize("prefix", ["", "listener.name.ssl."])
+def test_kafkas_own_class_that_makes_the_tls_of_listeners_may_be_named(prefix: str):
+    """As a file does that names every class: it was refused as any other one."""
+    name, own = f"{prefix}ssl.engine.factory.class", "org.apache.kafka.common.security.ssl.DefaultSslEngineFactory"
+    config = BrokerConfig.parse({name: f" {own}"})
+    assert (config.warnings, config.given) == ([], {name: f" {own}"})
+    with pytest.raises(ConfigError, match=r"ssl\.engine\.factory\.class: a Java class cannot be loaded here"):
+        BrokerConfig.parse({name: "com.example.Engines"})
+
+
 def test_every_promise_is_an_option():
     assert BROKER_OPTIONS.keys() >= UNIMPLEMENTED_SECURITY
 

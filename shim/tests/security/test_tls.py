@@ -263,6 +263,8 @@ def test_a_java_class_for_one_listener_is_refused_while_it_runs_as_at_the_start(
     assert code == ErrorCode.INVALID_REQUEST
     assert message is not None
     assert "listener.name.ssl.ssl.engine.factory.class" in message
+    built_in = "org.apache.kafka.common.security.ssl.DefaultSslEngineFactory"
+    assert alter(secured, engine_factory_class=built_in) == (0, None)
 
 
 def test_a_change_of_options_is_whole_although_no_descriptor_is_left_for_a_store(
