@@ -5,7 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, load_pem_private_key
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
 from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_and_certificates
 from cryptography.x509 import load_pem_x509_certificates
 
@@ -107,6 +113,24 @@ def test_what_kafka_refuses_about_a_store_is_refused(tmp_path: Path, monkeypatch
     assert read_keystore(
         options(keystore_location="keys.p12", keystore_type="PKCS12", keystore_password=PASSWORD, key_password=PASSWORD)
     )
+
+
+@pytest.mark.parametrize("form", ["traditional", "PBES2"])
+def test_private_keys_in_other_forms_than_pkcs_8_are_read(form: str):
+    """docs/differences.md"""
+    key = load_pem_private_key(KEY.encode(), None)
+    if form == "traditional":
+        text = key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()).decode()
+        assert text.startswith(("-----BEGIN EC PRIVATE KEY-----", "-----BEGIN RSA PRIVATE KEY-----"))
+        found = read_keystore(options(keystore_type="PEM", keystore_key=text, keystore_certificate_chain=CHAIN))
+    else:
+        encryption = BestAvailableEncryption(PASSWORD.encode())
+        text = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption).decode()
+        assert text.startswith("-----BEGIN ENCRYPTED PRIVATE KEY-----")
+        given = {"keystore_type": "PEM", "keystore_key": text, "keystore_certificate_chain": CHAIN}
+        found = read_keystore(options(**given, key_password=PASSWORD))
+    assert found is not None
+    assert load_pem_private_key(found, None).private_numbers() == key.private_numbers()
 
 
 def test_truststore_in_options_needs_its_type():
