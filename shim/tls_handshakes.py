@@ -12,6 +12,8 @@ import threading
 from itertools import cycle
 from queue import SimpleQueue
 
+from kafka_shim.threads import Thread
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ssl import SSLObject
@@ -44,13 +46,13 @@ class TlsHandshakes:
         # Each step holds one, in turn, until its result is delivered. Not a semaphore: its release needs memory, and
         # where that fails the thread waits for ever, so that no client can begin TLS any more.
         self._rooms = [threading.Lock() for _ in range(MOST_UNDELIVERED)]
-        self._thread: threading.Thread | None = None
+        self._thread: Thread | None = None
         self._is_stopped = False
 
     def take_step(self, tls: SSLObject, step: Step) -> None:
         """Have the thread take a handshake as far as what has arrived allows."""
         if self._thread is None:
-            thread = threading.Thread(target=self._run, name="tls-handshakes", daemon=True)
+            thread = Thread(target=self._run, name="tls-handshakes", daemon=True)
             thread.start()  # RuntimeError where none can be started: the next handshake tries again
             self._thread = thread
         self._clock.begin_work()

@@ -22,6 +22,7 @@ from kafka_shim.protocol.records.partition_record import PartitionRecord
 from kafka_shim.protocol.records.producer_ids_record import ProducerIdsRecord
 from kafka_shim.protocol.records.topic_record import TopicRecord
 from kafka_shim.scheduler import Scheduler
+from kafka_shim.threads import Thread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class SnapshotGenerator:
         self._unwritten: tuple[int, int] | None = None
         # None is due before, because one failed.
         self._retry_ms: int | None = None
-        self._writer: threading.Thread | None = None
+        self._writer: Thread | None = None
         self._scheduler = Scheduler(clock)
 
     def committed(self, image: Image, now_ms: int) -> None:
@@ -133,7 +134,7 @@ class SnapshotGenerator:
             return encode((record, record_version(record, level)) for record in _patiently(image_records(view)))
 
         arguments = (end_offset, epoch, content, self._log.flushing())
-        self._writer = threading.Thread(target=self._write, args=arguments, name="metadata-snapshot", daemon=True)
+        self._writer = Thread(target=self._write, args=arguments, name="metadata-snapshot", daemon=True)
         self._clock.begin_work()
         try:
             self._writer.start()

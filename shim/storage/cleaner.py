@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 from contextlib import suppress
 
 from kafka_shim.cext.batch import BatchError
@@ -17,6 +16,7 @@ from kafka_shim.storage.leaving import remove_snapshot, retire_segment
 from kafka_shim.storage.open_files import out_of_memory
 from kafka_shim.storage.segments import Segment
 from kafka_shim.storage.throttle import Throttle
+from kafka_shim.threads import Thread
 from kafka_shim.turns import at_once
 
 TYPE_CHECKING = False
@@ -50,7 +50,7 @@ class Cleaner:
         self._logs = logs
         self._services = services
         self._scheduler: Scheduler | None = None
-        self._thread: threading.Thread | None = None
+        self._thread: Thread | None = None
         self._throttle: Throttle | None = None
         self._stopping = False
         # Partitions with a corrupt log. They are not tried again until a restart.
@@ -127,7 +127,7 @@ class Cleaner:
                 finally:
                     clock.end_work()
 
-            thread = threading.Thread(target=run, name="kafka-shim-cleaner", daemon=True)
+            thread = Thread(target=run, name="kafka-shim-cleaner", daemon=True)
             clock.begin_work()
             try:
                 thread.start()

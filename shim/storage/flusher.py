@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import logging
 import os
-import threading
 import time
 from collections import deque
 from concurrent.futures import Future
@@ -21,6 +20,7 @@ from queue import PriorityQueue
 from kafka_shim.errors import KafkaError
 from kafka_shim.storage.durable import fsync
 from kafka_shim.storage.open_files import OUT_OF_DESCRIPTORS, out_of_memory
+from kafka_shim.threads import Thread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class Flusher:
         # What the fsyncs have found that began after a task of this number would have come, by path.
         self._results: dict[str, OSError | None] = {}
         self._results_since = -1
-        self._thread: threading.Thread | None = None
+        self._thread: Thread | None = None
         # At most one descriptor, given up for an fsync when the process has no other: what was appended is kept, so
         # that its request must not fail for lack of one. A list, whose `pop` gives it to one thread.
         self._spare: list[int] = []
@@ -205,7 +205,7 @@ class Flusher:
             self._background.append((number, task))
         self._queue.put((priority, number, None if priority == BACKGROUND else task))
         if self._thread is None or not self._thread.is_alive():
-            self._thread = threading.Thread(target=self._work, name="kafka-shim-flusher", daemon=True)
+            self._thread = Thread(target=self._work, name="kafka-shim-flusher", daemon=True)
             try:
                 self._thread.start()
             except RuntimeError as err:

@@ -28,6 +28,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "own_tags",
         "places",
         "ports",
+        "threads",
         "timer_failures",
     ),
     (
