@@ -211,7 +211,7 @@ class GroupCoordinator:
                 return
             with groups:  # rules change at once what no record holds
                 decision = KINDS[group.TYPE].on_timer(group, timer, member_id, runtime.image, now_ms)
-                runtime.carry_out(partition, groups, decision, now_ms)
+                runtime.carry_out_within(partition, groups, decision, now_ms)
             if timer != REGEX:
                 whose = f"the {timer} time of {member_id}" if member_id else f"its {timer} time"
                 logger.info("group %s, now %s: %s is over", group_id, group.state_name, whose)

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections import deque
 
 from kafka_shim.errors import KafkaError
-from kafka_shim.scheduler import Scheduler, Slice
+from kafka_shim.scheduler import Slice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from kafka_shim.clock import Clock
+    from kafka_shim.clock import Clock, Timer
     from kafka_shim.group.purgatory import DelayedResponse
 
 # Requests per turn at most, also with a virtual clock, which stands still meanwhile.
@@ -30,16 +30,17 @@ LOST_MS = 100
 class MemberTurns:
     """Owned by `ClassicRequests`. Event-loop thread only."""
 
-    __slots__ = ("_clock", "_has_turn", "_is_over", "_lost_ms", "_scheduler", "_slice", "_waiting")
+    __slots__ = ("_clock", "_has_turn", "_is_over", "_lost_ms", "_slice", "_turn", "_waiting")
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._scheduler = Scheduler(clock)
         self._slice = Slice(clock, MOST_PER_TURN)
         # Whether a slice of this turn of the loop has begun, and whether it is over.
         self._has_turn = False
         self._is_over = False
         self._lost_ms = 0
+        # The next turn of the loop, which ends this one.
+        self._turn: Timer | None = None
         self._waiting: deque[tuple[DelayedResponse, Callable[..., None], tuple[Any, ...]]] = deque()
 
     def serve(self, delayed: DelayedResponse, work: Callable[..., None], *arguments: Any) -> None:
@@ -70,7 +71,9 @@ class MemberTurns:
 
     def _begin(self, now_ms: int) -> None:
         """Begin a slice of this turn of the loop."""
-        self._scheduler.after("turn", 0, self._next_turn)
+        if self._turn is not None:
+            self._turn.cancel()  # its end did not come in time
+        self._turn = self._clock.call_later(0, self._next_turn)
         self._has_turn = True
         self._lost_ms = now_ms + LOST_MS
         self._slice.begin()
@@ -78,6 +81,7 @@ class MemberTurns:
     def _next_turn(self) -> None:
         waiting = self._waiting
         self._is_over = self._has_turn = False
+        self._turn = None
         if not waiting:
             return
         has_next = True

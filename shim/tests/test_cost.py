@@ -35,9 +35,9 @@ MOST = {
     "produce and incremental fetch, 10 partitions": 30,
     "produce and incremental fetch, 4,000 partitions": 30,
     "heartbeat": 30,
-    "join, sync and leave of a member": 3_660,
+    "join, sync and leave of a member": 3_515,
     # Up to 10 % above: in how many turns of the loop their requests come depends on the machine.
-    "20 members join, sync and leave": 7_310,
+    "20 members join, sync and leave": 7_070,
     "consumer heartbeat": 307,
     "offset commit": 186,
     "latest offsets of 20 topics": 30,

@@ -80,6 +80,7 @@ TIMERS = {
     "group/timers.py": "sessions, by the thousand",
     "acceptor.py": "waits for the kernel, which no virtual clock moves",
     "group/loader.py": "reading what is stored: its pace depends on who waits",
+    "group/member_turns.py": "the next turn of the loop, asked for by each request that comes alone",
     "txn/retries.py": "retries of single transactions",
 }
 
