@@ -13,6 +13,7 @@ from kafka_shim.api import TABLE, k01_fetch
 from kafka_shim.api.fetch_reads import COPY_BYTES
 from kafka_shim.embedded import Broker
 from kafka_shim.errors import ErrorCode
+from kafka_shim.tests.api.test_fetch_committed import Producer
 from kafka_shim.tests.frames import counted
 from kafka_shim.tests.produced import batch, fetch, fetch_request, make_topic, produce, size_of
 from kafka_shim.wire_client import Connection
@@ -131,6 +132,16 @@ def test_a_partition_for_which_nothing_is_left_has_no_aborted_transactions(clien
     first, second = client.request(request, 12).responses[0].partitions
     assert (size_of(first.records), first.aborted_transactions) == (len(records), [])
     assert (size_of(second.records), second.aborted_transactions) == (0, None)
+
+
+def test_what_lies_before_an_open_transaction_is_served(client):
+    make_topic(client, "t", 1)
+    produce(client, "t", 0, batch(b"a"))
+    Producer(client, "x").write(b"in a transaction", 0)
+    with counted(k01_fetch, is_short=True) as ways:
+        told = fetch(client, "t", 0, 0, isolation_level=1)
+    assert not ways
+    assert (size_of(told.records), told.last_stable_offset, told.high_watermark) == (len(batch(b"a")), 1, 2)
 
 
 def test_all_partitions_together_are_copied_up_to_the_limit(client):
