@@ -200,27 +200,30 @@ class Registry:
     def throttle_ms(self, listener: Listener) -> int:
         """Count an accepted connection, also without a limit: one that is set later counts it, as in Kafka. Return for
         how many milliseconds it must wait to be served."""
+        now_ms = self._broker.clock.monotonic_ms()
         wait_ms = 0
         if listener.name != self._protected:
-            wait_ms = self._wait_ms(None, self._broker.config.max_connection_creation_rate)
+            wait_ms = self._wait_ms(None, self._broker.config.max_connection_creation_rate, now_ms)
         _, own = self._limits.get(listener.name, (None, None))
-        return max(wait_ms, self._wait_ms(listener.name, NO_RATE if own is None else own))
+        return max(wait_ms, self._wait_ms(listener.name, NO_RATE if own is None else own, now_ms))
 
-    def _wait_ms(self, name: str | None, limit: int) -> int:
+    def _wait_ms(self, name: str | None, limit: int, now_ms: int) -> int:
         """Count a connection of this listener. Return for how long it waits, at most one window."""
-        from kafka_shim.quota.rate import Rate  # a broker starts without it
-
-        config = self._broker.config
-        window_ms: int = config.quota_window_size_seconds * 1000
         rate = self._rates.get(name)
         if rate is None:
-            rate = self._rates[name] = Rate(limit, config.quota_window_num, window_ms)
-        rate.bound = limit
-        now_ms = self._broker.clock.monotonic_ms()
+            rate = self._rates[name] = self._new_rate(limit)
         rate.record(1, now_ms)
         if limit >= NO_RATE:
             return 0
+        rate.bound = limit
+        window_ms: int = self._broker.config.quota_window_size_seconds * 1000
         return min(rate.throttle_time_ms(now_ms), window_ms)
+
+    def _new_rate(self, limit: int) -> Rate:
+        from kafka_shim.quota.rate import Rate  # a broker starts without it
+
+        config = self._broker.config
+        return Rate(limit, config.quota_window_num, config.quota_window_size_seconds * 1000)
 
     def hold_ms(self, address: str) -> int:
         """Count an accepted connection of this address. Return for how many milliseconds it is held before it is

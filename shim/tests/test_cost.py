@@ -47,7 +47,7 @@ MOST = {
     "transaction of 20 partitions without offsets": 1_700,
     "transaction of 1,000 records": 1_700,
     "transaction of 1,000 records, 20 partitions": 1_700,
-    "connect, ApiVersions, close": 1_416,
+    "connect, ApiVersions, close": 1_515,
     "small produce in a crowd": 30,
 }
 # How much more the CPU may execute than docs/instructions.json says.
