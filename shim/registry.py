@@ -20,6 +20,7 @@ from kafka_shim.closing import Closing
 from kafka_shim.host_names import HostNames
 from kafka_shim.line_limit import LineLimit
 from kafka_shim.login_turns import LoginTurns
+from kafka_shim.quota.rate import Rate
 from kafka_shim.security.printable import MAX_NAME, printable
 
 TYPE_CHECKING = False
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
     from kafka_shim.connection import Connection
     from kafka_shim.frame_receiver import FrameReceiver
-    from kafka_shim.quota.rate import Rate
     from kafka_shim.session import Listener
 
 logger = logging.getLogger("kafka_shim.connection")
@@ -220,8 +220,6 @@ class Registry:
         return min(rate.throttle_time_ms(now_ms), window_ms)
 
     def _new_rate(self, limit: int) -> Rate:
-        from kafka_shim.quota.rate import Rate  # a broker starts without it
-
         config = self._broker.config
         return Rate(limit, config.quota_window_num, config.quota_window_size_seconds * 1000)
 
