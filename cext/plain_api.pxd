@@ -60,6 +60,11 @@ cdef class PlainMember(PlainApi):
     cdef object _answer(self, object broker, object session, RequestHeader* header, object client_id, Reader* c)
 
 
+cdef class PlainLookup(PlainApi):
+    # What `serve` returns, of a request whose body is at the reader: bytes, or None if there is something to decide.
+    cdef object _answer(self, object broker, RequestHeader* header, Reader* c, Out* out)
+
+
 cdef inline bint take(Reader* c, Py_ssize_t size_bytes) noexcept nogil:
     if size_bytes < 0 or c.end - c.at < size_bytes:
         return False

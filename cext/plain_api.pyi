@@ -33,3 +33,7 @@ class PlainApi:
 class PlainMember(PlainApi):
     """Of requests of group members. No authorizer, and no virtual clock, whose members are noted. What raises has done
     nothing, or had memory end: the handler meets it again."""
+
+class PlainLookup(PlainApi):
+    """Of requests that change nothing and are answered as they are read. No authorizer, and no frame that the handler
+    serves in steps. What raises is met again by the handler."""

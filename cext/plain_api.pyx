@@ -5,6 +5,7 @@ from libc.stdint cimport uint8_t
 
 from kafka_shim.cext.headers cimport RequestHeader
 from kafka_shim.cext.machine_time cimport MachineTime
+from kafka_shim.cext.wire cimport Out, out_free, out_init
 
 
 cdef class BrokerEnd:
@@ -51,4 +52,31 @@ cdef class PlainMember(PlainApi):
             PyBuffer_Release(&view)
 
     cdef object _answer(self, object broker, object session, RequestHeader* header, object client_id, Reader* c):
+        raise NotImplementedError("abstract: a request is read and answered here")
+
+
+cdef class PlainLookup(PlainApi):
+    cdef object serve(
+        self, object broker, object session, RequestHeader* header, object client_id, object frame, object now_ms
+    ):
+        cdef Py_buffer view
+        cdef Reader c
+        cdef Out out
+        if broker.authorizer is not None:
+            return None
+        PyObject_GetBuffer(frame, &view, PyBUF_SIMPLE)
+        out_init(&out)
+        try:
+            if view.len > IN_STEPS_BYTES:
+                return None
+            c.at = <uint8_t*>view.buf + header.body_at
+            c.end = <uint8_t*>view.buf + view.len
+            return self._answer(broker, header, &c, &out)
+        except Exception:
+            return None         # nothing has happened: the handler meets it again, and answers
+        finally:
+            out_free(&out)
+            PyBuffer_Release(&view)
+
+    cdef object _answer(self, object broker, RequestHeader* header, Reader* c, Out* out):
         raise NotImplementedError("abstract: a request is read and answered here")

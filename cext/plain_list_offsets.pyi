@@ -5,7 +5,7 @@ handler's.
 `shim/tests/api/test_plain_list_offsets.py` compares the answers with those of the handler.
 """
 
-from kafka_shim.cext.plain_api import PlainApi
+from kafka_shim.cext.plain_api import PlainLookup
 
-class PlainListOffsets(PlainApi):
+class PlainListOffsets(PlainLookup):
     pass

@@ -1,15 +1,13 @@
 """A ListOffsets that asks for the ends of partitions, from frame to frame. Contracts are in plain_list_offsets.pyi."""
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t
 
 from kafka_shim.cext.bigendian cimport load_i64
 from kafka_shim.cext.headers cimport RequestHeader
 from kafka_shim.cext.log_end cimport LogEnd, ProducersEnd
 from kafka_shim.cext.plain_api cimport (
-    IN_STEPS_BYTES,
     LONG,
-    PlainApi,
+    PlainLookup,
     Reader,
     begin_answer,
     end_answer,
@@ -22,8 +20,6 @@ from kafka_shim.cext.plain_api cimport (
 )
 from kafka_shim.cext.wire cimport (
     Out,
-    out_free,
-    out_init,
     write_i8,
     write_i16,
     write_i32,
@@ -78,33 +74,13 @@ cdef bint _read_isolation(Reader* c, int version, bint* is_committed) noexcept n
     return READ_UNCOMMITTED <= level <= READ_COMMITTED
 
 
-cdef class PlainListOffsets(PlainApi):
-    cdef object serve(
-        self, object broker, object session, RequestHeader* header, object client_id, object frame, object now_ms
-    ):
-        cdef Py_buffer view
-        cdef Reader c
-        cdef Out out
-        cdef Py_ssize_t count
-        if broker.authorizer is not None:
+cdef class PlainListOffsets(PlainLookup):
+    cdef object _answer(self, object broker, RequestHeader* header, Reader* c, Out* out):
+        cdef Py_ssize_t count = _write_answer(out, c, header, <dict?>broker.logs.partitions.loaded)
+        if count < 0:
             return None
-        PyObject_GetBuffer(frame, &view, PyBUF_SIMPLE)
-        out_init(&out)
-        try:
-            if view.len > IN_STEPS_BYTES:
-                return None
-            c.at = <uint8_t*>view.buf + header.body_at
-            c.end = <uint8_t*>view.buf + view.len
-            count = _write_answer(&out, &c, header, <dict?>broker.logs.partitions.loaded)
-            if count < 0:
-                return None
-            self.answered = count
-            return end_answer(&out)
-        except Exception:
-            return None         # nothing has happened: the handler meets it again, and answers
-        finally:
-            out_free(&out)
-            PyBuffer_Release(&view)
+        self.answered = count
+        return end_answer(out)
 
 
 cdef Py_ssize_t _write_answer(Out* out, Reader* c, RequestHeader* header, dict loaded) except -2:

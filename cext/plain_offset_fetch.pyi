@@ -6,9 +6,9 @@ are checked, are the handler's.
 `shim/tests/group/test_plain_offset_fetch.py` compares the answers with those of the handler.
 """
 
-from kafka_shim.cext.plain_api import PlainApi
+from kafka_shim.cext.plain_api import PlainLookup
 
-class PlainOffsetFetch(PlainApi):
+class PlainOffsetFetch(PlainLookup):
     """`dead` is the state of a group that has no offsets to return."""
 
     def __init__(self, dead: object) -> None: ...

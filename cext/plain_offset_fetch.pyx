@@ -1,6 +1,5 @@
 """An OffsetFetch of which nothing is refused, from frame to frame. Contracts are in plain_offset_fetch.pyi."""
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport int32_t, uint8_t
 
@@ -9,9 +8,8 @@ from kafka_shim.cext.classic_requests cimport ClassicRequestsEnd, GroupsEnd
 from kafka_shim.cext.headers cimport RequestHeader
 from kafka_shim.cext.offset_records cimport Committed
 from kafka_shim.cext.plain_api cimport (
-    IN_STEPS_BYTES,
     LONG,
-    PlainApi,
+    PlainLookup,
     Reader,
     begin_answer,
     end_answer,
@@ -25,8 +23,6 @@ from kafka_shim.cext.plain_api cimport (
 )
 from kafka_shim.cext.wire cimport (
     Out,
-    out_free,
-    out_init,
     write_i8,
     write_i16,
     write_i32,
@@ -63,33 +59,11 @@ cdef struct Asking:
     int count
 
 
-cdef class PlainOffsetFetch(PlainApi):
+cdef class PlainOffsetFetch(PlainLookup):
     cdef object _dead
 
     def __init__(self, dead not None):
         self._dead = dead
-
-    cdef object serve(
-        self, object broker, object session, RequestHeader* header, object client_id, object frame, object now_ms
-    ):
-        cdef Py_buffer view
-        cdef Reader c
-        cdef Out out
-        if broker.authorizer is not None:
-            return None
-        PyObject_GetBuffer(frame, &view, PyBUF_SIMPLE)
-        out_init(&out)
-        try:
-            if view.len > IN_STEPS_BYTES:
-                return None
-            c.at = <uint8_t*>view.buf + header.body_at
-            c.end = <uint8_t*>view.buf + view.len
-            return self._answer(broker, header, &c, &out)
-        except Exception:
-            return None         # nothing has happened: the handler meets it again, and answers
-        finally:
-            out_free(&out)
-            PyBuffer_Release(&view)
 
     cdef object _answer(self, object broker, RequestHeader* header, Reader* c, Out* out):
         """The answer is written as the request is read."""
