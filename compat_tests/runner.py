@@ -142,11 +142,14 @@ class Run:
         alone on a new one, because concurrent ones can affect it: for example, Kafka verifies partitions of several
         requests together and responds by the version of one of them. The report names it. The shim gets no second
         try."""
+        first = next(iter(self._shared))
         for kind in [kind for kind in self._shared if not kind.startswith("shim")]:
             doubts = [
                 (scenario, why)
                 for scenario in self._scenarios
-                if not scenario.is_alone and (why := _doubt(scenario, self.results[scenario.name], kind))
+                if not scenario.is_alone
+                for results in [self.results[scenario.name]]
+                if (why := _doubt(scenario, results[first], results[kind]))
             ]
             if doubts:
                 self._shared[kind].close()
@@ -200,12 +203,11 @@ def _by_settings(scenarios: Iterable[Scenario]) -> list[list[Scenario]]:
     return list(groups.values())
 
 
-def _doubt(scenario: Scenario, outcomes: Mapping[str, Outcome], kind: str) -> str:
+def _doubt(scenario: Scenario, first: Outcome, mine: Outcome) -> str:
     """Returns why a result deserves a second try: it failed, or differs from the first target's without being allowed
     to. Otherwise an empty string."""
     from kafka_shim.compat.differences import reason_for
 
-    mine, first = outcomes[kind], next(iter(outcomes.values()))
     if mine.status == FAILED:
         return f"failed: {mine.reason.strip().splitlines()[-1] if mine.reason.strip() else 'without a reason'}"
     if mine.status == first.status == PASSED:

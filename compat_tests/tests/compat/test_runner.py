@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -13,6 +14,7 @@ from kafka_shim.compat.runner import FAILED, NOT_APPLICABLE, PASSED, Difference,
 from kafka_shim.compat.scenarios import Scenario, load
 from kafka_shim.compat.scenarios.scenario_client import Disagreement, ScenarioClient
 from kafka_shim.targets import Power, Target, make
+from kafka_shim.targets.waiting import PATIENCE_S
 
 
 @pytest.fixture(scope="module")
@@ -111,6 +113,32 @@ def test_a_second_try_of_another_broker_is_reported(target: Target) -> None:
     told = Report([scenario], kinds, results, 0.0)
     assert told.second_tries == [("once", kinds[1], "failed: not at first")]
     assert f"second try: once on {kinds[1]}, which at first failed: not at first" in told.text()
+
+
+def test_another_broker_that_ends_first_is_compared_with_the_first_target(target: Target) -> None:
+    """The order in which the brokers end a scenario does not decide which of them is compared with which."""
+    kinds = ["shim-embedded", f"external={target.bootstrap}"]
+    has_ended, seen = threading.Event(), []
+
+    def run(client: ScenarioClient) -> None:
+        """Differs on the other broker, which ends first, at its first try."""
+        is_first = client.target.kind == kinds[0]
+        if is_first:
+            assert has_ended.wait(PATIENCE_S)
+        seen.append(client.target.kind)
+        client.note("try", "", "right" if is_first or len(seen) > 2 else "other")
+
+    def progress(_name: str, kind: str, _outcome: Outcome) -> None:
+        if kind == kinds[1]:
+            has_ended.set()
+
+    scenario = Scenario("late", ("A1",), run)
+    results = runner.run([scenario], kinds, progress)
+    told = Report([scenario], kinds, results, 0.0)
+    assert told.second_tries == [
+        ("late", kinds[1], "differed: step 0, try answer: 'right' where the other has 'other'")
+    ]
+    assert told.is_good
 
 
 def test_every_scenario_says_what_it_shows() -> None:
