@@ -139,23 +139,25 @@ class Run:
 
     def try_doubtful_again(self) -> None:
         """A scenario that failed on another broker than the shim, or has another transcript there, is run there again,
-        alone on a new one, because concurrent ones can affect it: for example, Kafka verifies partitions of several
-        requests together and responds by the version of one of them. The report names it. The shim gets no second
-        try."""
+        alone on a new one, because concurrent ones and a slow machine can affect it: for example, Kafka verifies
+        partitions of several requests together and responds by the version of one of them. The report names it. The
+        shim gets no second try."""
         first = next(iter(self._shared))
         for kind in [kind for kind in self._shared if not kind.startswith("shim")]:
             doubts = [
                 (scenario, why)
                 for scenario in self._scenarios
-                if not scenario.is_alone
                 for results in [self.results[scenario.name]]
                 if (why := _doubt(scenario, results[first], results[kind]))
             ]
-            if doubts:
+            if any(not scenario.is_alone for scenario, _ in doubts):
                 self._shared[kind].close()
                 self._shared[kind] = Shared(kind)
             for scenario, why in doubts:
-                self._together(scenario, kind)
+                if scenario.is_alone:
+                    self._in_turn([scenario], kind)
+                else:
+                    self._together(scenario, kind)
                 self.results[scenario.name][kind].second_try = why
 
     def close(self) -> None:

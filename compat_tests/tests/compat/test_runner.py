@@ -84,7 +84,7 @@ def test_an_allowed_difference_is_allowed_in_its_scenario_alone() -> None:
     assert all(any(each == known for known in load()) for each in {row.scenario})
 
 
-def _fails_once(seen: list[str]) -> Scenario:
+def _fails_once(seen: list[str], *, spoils: bool = False) -> Scenario:
     def run(client: ScenarioClient) -> None:
         """Fails the first time on each target."""
         first = client.target.kind not in seen
@@ -93,7 +93,7 @@ def _fails_once(seen: list[str]) -> Scenario:
             raise Disagreement("not at first")
         client.topic()
 
-    return Scenario("once", ("A1",), run)
+    return Scenario("once", ("A1",), run, spoils=spoils)
 
 
 def test_the_shim_gets_no_second_try(target: Target) -> None:
@@ -102,11 +102,12 @@ def test_the_shim_gets_no_second_try(target: Target) -> None:
     assert (found.status, found.second_try, seen) == (FAILED, "", ["shim-embedded"])
 
 
-def test_a_second_try_of_another_broker_is_reported(target: Target) -> None:
+@pytest.mark.parametrize("spoils", [False, True], ids=["on the shared broker", "on a broker of its own"])
+def test_a_second_try_of_another_broker_is_reported(target: Target, spoils: bool) -> None:
     """The other broker is a shim that runs elsewhere, taken for a foreign one."""
     seen: list[str] = ["shim-embedded"]
     kinds = ["shim-embedded", f"external={target.bootstrap}"]
-    scenario = _fails_once(seen)
+    scenario = _fails_once(seen, spoils=spoils)
     results = runner.run([scenario], kinds)
     found = results["once"][kinds[1]]
     assert (found.status, found.second_try) == (PASSED, "failed: not at first")
