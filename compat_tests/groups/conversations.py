@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 CONVERSATIONS: dict[str, Callable[[Script], None]] = {}
 
-SESSION_MS, REBALANCE_MS = 10_000, 5_000
+# No conversation waits for their end. Apache Kafka on a busy machine takes seconds for one step of it.
+SESSION_MS, REBALANCE_MS = 300_000, 300_000
 
 
 def conversation(function: Callable[[Script], None]) -> Callable[[Script], None]:

@@ -35,7 +35,7 @@ class Script:
         self.suffix = suffix
         self.said: list[Any] = []
         self._names: dict[Any, str] = {}
-        self._main = Connection(bootstrap, client_id="script")
+        self._main = Connection(bootstrap, client_id="script", timeout_s=PATIENCE_S)
         self._parked: list[Parked] = []
         self._count = 0
 
@@ -52,7 +52,7 @@ class Script:
         """Creates a topic for this run."""
         full = f"{name}-{self.suffix}"
         topics = [{"name": full, "num_partitions": partitions, "replication_factor": 1}]
-        self._main.request(make("CreateTopics", topics=topics, timeout_ms=10_000), 7)
+        self._main.request(make("CreateTopics", topics=topics, timeout_ms=60_000), 7)
         self._names.setdefault(full, name)
         self._wait_for(full)
         return full
@@ -123,7 +123,11 @@ class Script:
         """Waits until all markers of a transaction are written. Kafka responds to EndTxn before that."""
         self.until(
             lambda: self.quietly("DescribeTransactions", 0, transactional_ids=[transactional_id]),
-            lambda told: not told.transaction_states[0].transaction_state.startswith("Prepare"),
+            # A coordinator that loads again tells an error and no state.
+            lambda told: (
+                not told.transaction_states[0].error_code
+                and not told.transaction_states[0].transaction_state.startswith("Prepare")
+            ),
             f"the transaction of {transactional_id} does not end",
         )
 
@@ -202,7 +206,7 @@ class Parked(parked.Parked):
     """A request that may wait."""
 
     def __init__(self, script: Script, message: Message, version: int, what: str) -> None:
-        super().__init__(script.bootstrap, message, version, client_id="script", timeout_s=20)
+        super().__init__(script.bootstrap, message, version, client_id="script", timeout_s=PATIENCE_S)
         self._script = script
         self._what = what
 

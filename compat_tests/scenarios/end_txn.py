@@ -142,7 +142,8 @@ def a_transaction_times_out(t: ScenarioClient) -> None:
 def a_classic_transaction_times_out(t: ScenarioClient) -> None:
     """A TV1 client is aborted at the server's level, epoch + 1: EndTxn and AddPartitions are fenced by version."""
     topic = t.topic()
-    p = Producer(t, "x", transaction_timeout_ms=2000)
+    # Its time begins with the partition, and the record has to come before it ends.
+    p = Producer(t, "x", transaction_timeout_ms=10_000)
     p.add(topic)
     p.send(topic, b"late", version=11)
     t.wait(lambda: t.end_offset(topic, committed=True) == 2, "the abort marker")
