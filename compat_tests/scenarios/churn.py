@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from kafka_shim.compat.scenarios import scenario
+from kafka_shim.targets.waiting import PATIENCE_S
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class Chain:
     def fill(self, first: int) -> None:
         for number in range(first, first + COUNT):
             self.producer.produce(self.topics[0], str(number), partition=number % PARTITIONS)
-        self.producer.flush(20)
+        self.producer.flush(PATIENCE_S)
 
     def turn(self) -> None:
         """Every consumer polls once."""
@@ -64,7 +65,7 @@ class Chain:
                     self.errors.append(message.error().name())
                     continue
                 self.producer.produce(self.topics[stage + 1], message.value(), partition=message.partition())
-                self.producer.flush(20)
+                self.producer.flush(PATIENCE_S)
                 self._commit(consumer, message)
 
     def _commit(self, consumer: Any, message: Any) -> None:

@@ -182,7 +182,7 @@ def a_client_consumes_transforms_and_produces(t: ScenarioClient, app: App) -> No
 def a_client_whose_transaction_is_too_old(t: ScenarioClient, app: App) -> None:
     """The broker aborts it; the client learns it at its commit, and a new instance goes on."""
     topic = t.topic()
-    producer = app.producer(t.name("x"), timeout_ms=1_000)
+    producer = app.producer(t.name("x"), timeout_ms=5_000)
     producer.begin()
     producer.send(topic, "late")
 

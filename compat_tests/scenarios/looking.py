@@ -9,6 +9,7 @@ from kafka_shim.compat.scenarios.scenario_client import NONE, Producer, Scenario
 from kafka_shim.compat.scenarios.transactions import state_of
 from kafka_shim.targets import Power
 from kafka_shim.targets.requests import fetch
+from kafka_shim.targets.waiting import PATIENCE_S
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -207,22 +208,22 @@ def a_stock_producer_through_its_states(t: ScenarioClient) -> None:
 
     first = Client(options, logger=QUIET)
     attempt("begin before init", first.begin_transaction)
-    attempt("init", lambda: first.init_transactions(20))
-    attempt("commit before begin", lambda: first.commit_transaction(20))
+    attempt("init", lambda: first.init_transactions(PATIENCE_S))
+    attempt("commit before begin", lambda: first.commit_transaction(PATIENCE_S))
     for commit in (True, False):
         attempt("begin", first.begin_transaction)
         first.produce(topic, f"{commit}", partition=0)
-        attempt("end", lambda: first.commit_transaction(20) if commit else first.abort_transaction(20))  # noqa: B023
+        attempt("end", lambda: first.commit_transaction(PATIENCE_S) if commit else first.abort_transaction(PATIENCE_S))  # noqa: B023
     attempt("begin", first.begin_transaction)
     first.produce(topic, "fenced", partition=0)
-    first.flush(20)
+    first.flush(PATIENCE_S)
     second = Client(options, logger=QUIET)
-    attempt("the second's init", lambda: second.init_transactions(30))
-    attempt("the first's commit", lambda: first.commit_transaction(20))
-    attempt("the first's abort", lambda: first.abort_transaction(20))
+    attempt("the second's init", lambda: second.init_transactions(PATIENCE_S))
+    attempt("the first's commit", lambda: first.commit_transaction(PATIENCE_S))
+    attempt("the first's abort", lambda: first.abort_transaction(PATIENCE_S))
     attempt("the second's begin", second.begin_transaction)
     second.produce(topic, "second", partition=0)
-    attempt("the second's commit", lambda: second.commit_transaction(20))
+    attempt("the second's commit", lambda: second.commit_transaction(PATIENCE_S))
     t.note("librdkafka", "states", told)
     t.settle(transactional_id)
     t.same(t.values(topic, committed=True), [b"True", b"second"], "committed")

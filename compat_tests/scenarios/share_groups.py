@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 ACCEPT, RELEASE, REJECT, RENEW = 1, 2, 3, 4
 GROUP_RESOURCE = 32
-# Long enough for what happens meanwhile, on a slow machine too.
-PARKED_MS = 3000
+# Long enough for what happens meanwhile, on a slow machine too: so long waits what is woken, and what its time ends.
+WOKEN_MS, ENDED_MS = 60_000, 10_000
 # Short locks; brokers start with bounds that allow them.
 LOCKS = {"group.share.min.record.lock.duration.ms": "1000"}
 
@@ -322,12 +322,12 @@ def what_a_crash_leaves(t: ScenarioClient) -> None:
     t.same(offsets, [(2, 2, 1), (3, 3, 2), (4, 5, 1)], "what comes back")
 
 
-def _parked(t: ScenarioClient, name: str = "t") -> tuple[Member, Parked]:
+def _parked(t: ScenarioClient, name: str = "t", wait_ms: int = WOKEN_MS) -> tuple[Member, Parked]:
     """A member whose second ShareFetch waits for records on a connection of its own."""
     topic, group = t.topic(name), group_of(t)
     one = Member(t, group, "m1", topic).join()
     one.has_nothing()
-    waiting = t.park(make("ShareFetch", **one.fetch_fields(max_wait_ms=PARKED_MS)), 2)
+    waiting = t.park(make("ShareFetch", **one.fetch_fields(max_wait_ms=wait_ms)), 2)
     t.same(waiting.is_waiting, True, "the fetch waits")
     return one, waiting
 
@@ -344,7 +344,7 @@ def _acquired(answer: Any) -> list[tuple[int, int, int]]:
 @scenario("C19")
 def a_fetch_waits_while_its_topic_is_deleted(t: ScenarioClient) -> None:
     """A ShareFetch that waits hears nothing of its deleted topic until its time is over; then it has no records."""
-    one, waiting = _parked(t)
+    one, waiting = _parked(t, wait_ms=ENDED_MS)
     t.quietly("DeleteTopics", 3, topic_names=[one.topic], timeout_ms=30_000)
     answer = waiting.answer()
     t.error(answer, NONE)
