@@ -100,7 +100,8 @@ def test_a_timer_that_is_due_at_once_runs_on_the_next_turn(loop_factory, delay_m
 def test_the_real_clock_tells_the_machines_time_and_fires(loop_factory):
     async def main():
         clock = RealClock()
-        assert abs(clock.now_ms() - time.time() * 1000) < 1000
+        began_ms, now_ms = time.time_ns() // 1_000_000, clock.now_ms()
+        assert began_ms <= now_ms <= time.time_ns() // 1_000_000
         before = clock.monotonic_ms()
         await clock.sleep_ms(5)
         assert clock.monotonic_ms() - before >= 4
@@ -321,18 +322,21 @@ def test_periodic_work_goes_on_after_memory_ended_when_it_was_started_again(loop
     """Also when a spare timer found none."""
     clock, waits = RealClock(), RealClock()
     runs, refused = [], []
+    patch = pytest.MonkeyPatch()
 
     def find_no_memory(*arguments):
         refused.append(arguments)
+        if len(refused) == 2:
+            # Here, not later: on a slow machine the last spare timer fires in the same turn of the loop.
+            patch.undo()
         raise MemoryError
 
     async def main():
         asyncio.get_running_loop().set_exception_handler(lambda *_: None)
         timer = clock.every(1, lambda: runs.append(1))
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(timer, "_call_later", find_no_memory)
-            while len(refused) < 2:
-                await waits.sleep_ms(1)
+        patch.setattr(timer, "_call_later", find_no_memory)
+        while len(refused) < 2:
+            await waits.sleep_ms(1)
         count = len(runs)
         while len(runs) < count + 3:
             await waits.sleep_ms(1)
