@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 
 from kafka_shim.targets import jvm
+from kafka_shim.targets.waiting import PATIENCE_S
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class Member:
     def values(self) -> list[str]:
         return [record[3] for record in self.records]
 
-    def stop(self, timeout_s: float = 20) -> None:
+    def stop(self, timeout_s: float = PATIENCE_S) -> None:
         """Leaves the group and ends the process."""
         # Before that it would not know how.
         if not self._started.wait(timeout_s):
@@ -75,7 +76,7 @@ class Member:
     def kill(self) -> None:
         """Sends SIGKILL."""
         self._process.kill()
-        self._end(10)
+        self._end(PATIENCE_S)
 
     def _end(self, timeout_s: float) -> None:
         try:
@@ -85,7 +86,7 @@ class Member:
             self._process.wait()
             raise AssertionError(f"{self.kind} did not end in {timeout_s} s") from None
         finally:
-            self._reader.join(10)
+            self._reader.join(PATIENCE_S)
             assert self._process.stdout is not None
             self._process.stdout.close()
 
@@ -97,12 +98,13 @@ class Member:
 class Members:
     """All members of a test. Kills those that still run at the end."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, **options: object) -> None:
         self.bootstrap = bootstrap
+        self.options = options  # of each member
         self.all: list[Member] = []
 
     def start(self, kind: str, group: str, topic: str, **options: object) -> Member:
-        member = Member(kind, self.bootstrap, group, topic, **options)
+        member = Member(kind, self.bootstrap, group, topic, **{**self.options, **options})
         self.all.append(member)
         return member
 

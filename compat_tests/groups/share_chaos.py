@@ -57,7 +57,7 @@ SETTINGS = {
     "share.coordinator.state.topic.num.partitions": "4",
 }
 HEARTBEAT_S = 0.1
-TIMEOUT_S = 20
+TIMEOUT_S = 60
 KILL_EVERY_S = 4.0
 # So many records are acknowledged before a broker is killed, and in each of these ways before the chaos may end: on a
 # busy machine that takes longer.

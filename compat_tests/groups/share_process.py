@@ -9,6 +9,7 @@ from pathlib import Path
 
 from kafka_shim.compat.clients.go_client import compiled
 from kafka_shim.targets import jvm
+from kafka_shim.targets.waiting import PATIENCE_S
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class ShareProcess:
         self._process.kill()
         self._process.wait()
         self.is_running = False
-        self._reader.join(10)
+        self._reader.join(PATIENCE_S)
         assert self._process.stdout is not None
         self._process.stdout.close()
 

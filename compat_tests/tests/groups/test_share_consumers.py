@@ -18,14 +18,12 @@ from kafka_shim.targets.waiting import wait_until
 from kafka_shim.wire_client import Connection
 
 pytestmark = pytest.mark.java
-# The locks that tests wait for are short.
-SETTINGS = {"group.share.min.record.lock.duration.ms": "1000"}
 PATIENCE_S = 100
 
 
 @pytest.fixture(scope="module", params=["shim", pytest.param("kafka-native", marks=pytest.mark.soak)])
 def target(request: pytest.FixtureRequest) -> Iterator[Target]:
-    with make(request.param, settings=SETTINGS) as started:
+    with make(request.param) as started:
         yield started
 
 
@@ -37,13 +35,11 @@ def processes() -> Iterator[ShareProcesses]:
 
 
 def prepare(target: Target, *values: bytes, partitions: int = 1) -> tuple[str, str]:
-    """A topic with these records, and a group that reads it from the start with short locks."""
+    """A topic with these records, and a group that reads it from the start. No lock ends by its time: what a killed
+    member held is free when its connection ends, and one that only stands still must not lose its records."""
     nonce = os.urandom(3).hex()
     topic, group = f"t-{nonce}", f"g-{nonce}"
-    configs = [
-        {"name": name, "config_operation": 0, "value": value}
-        for name, value in (("share.auto.offset.reset", "earliest"), ("share.record.lock.duration.ms", "3000"))
-    ]
+    configs = [{"name": "share.auto.offset.reset", "config_operation": 0, "value": "earliest"}]
     row = {"resource_type": 32, "resource_name": group, "configs": configs}
     with Connection(target.bootstrap) as client:
         wanted = {"name": topic, "num_partitions": partitions, "replication_factor": 1}
@@ -99,7 +95,7 @@ def test_what_a_killed_member_held_goes_to_another(target: Target, processes: Sh
 
 
 def test_what_was_accepted_stays_so_over_a_crash_of_the_broker(processes: ShareProcesses) -> None:
-    with make("shim", settings=SETTINGS) as target:
+    with make("shim") as target:
         topic, group = prepare(target, *[b"%d" % number for number in range(40)], partitions=2)
         member = processes.start("java", "explicit", target.bootstrap, group, topic)
         wait_until(lambda: len(member.records) >= 40 and member.commits >= 1, "delivered", PATIENCE_S)

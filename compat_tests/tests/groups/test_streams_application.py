@@ -20,6 +20,7 @@ from kafka_shim.compat.groups.task_assignor_driver import TaskAssignorDriver, ra
 from kafka_shim.compat.tests.groups.conftest import wait_for_coordinator
 from kafka_shim.targets import Target, jvm, make
 from kafka_shim.targets.requests import make as make_request
+from kafka_shim.targets.waiting import right_answer
 from kafka_shim.tests.group.task_assignor_cases import answer
 from kafka_shim.wire_client import Connection
 
@@ -120,10 +121,14 @@ def run(target: Target, folder: Path, protocol: str, records: int) -> Work:
 
 
 def check_described(target: Target, work: Work, members: int) -> None:
-    """Kafka's tool and the API tell of the group."""
+    """The API tells of the group, once each member has its tasks."""
     with Connection(target.bootstrap) as connection:
-        told: Any = connection.request(make_request("StreamsGroupDescribe", group_ids=[work.name]), 0)
-    (group,) = told.groups
+        asked = make_request("StreamsGroupDescribe", group_ids=[work.name])
+        group: Any = right_answer(
+            lambda: connection.request(asked, 0).groups[0],
+            lambda told: (told.group_state, len(told.members)) == ("Stable", members),
+            "the group is stable",
+        )
     names = [topic.name for each in group.topology.subtopologies for topic in each.state_changelog_topics]
     assert names == [f"{work.name}-counts-changelog"]
     tasks = [
@@ -133,7 +138,6 @@ def check_described(target: Target, work: Work, members: int) -> None:
         for number in each.partitions
     ]
     assert sorted(tasks) == [(name, number) for name in ("0", "1") for number in range(PARTITIONS)]
-    assert (group.group_state, len(group.members)) == ("Stable", members)
 
 
 def test_streams_application_counts_once(broker: Target, tmp_path: Path) -> None:
