@@ -35,8 +35,8 @@ class KafkaContainer(ContainerTarget):
             "inter.broker.listener.name": "INSIDE",
             "controller.listener.names": "CONTROLLER",
             "log.dirs": "/var/lib/kafka/data",
-            # A killed broker can register again only after its old session has expired: 9 s by default.
-            "broker.session.timeout.ms": "4000",
+            # A killed broker can register again only after its old session has expired, which is 9 s by default: with
+            # less, one that stands still on a busy machine is taken for gone.
             "broker.heartbeat.interval.ms": "1000",
             **self.settings,
         }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import shutil
+import signal
 import subprocess
 import tempfile
 from pathlib import Path
@@ -31,8 +32,10 @@ AS_SHIPPED = (
     "-Djava.awt.headless=true",
 )
 # A killed broker can register again only after its old session has expired: 9 s by default. A clean stop ends the
-# session by controlled shutdown.
+# session by controlled shutdown. Where none waits for that, a machine that lets the JVM stand still for seconds must
+# not make its controller take it for gone: topics have no leader then, and none can be created.
 SHORT_SESSION = {"broker.session.timeout.ms": "4000", "broker.heartbeat.interval.ms": "1000"}
+LONG_SESSION = {**SHORT_SESSION, "broker.session.timeout.ms": "60000"}
 
 
 class KafkaNative(ProcessTarget):
@@ -41,6 +44,8 @@ class KafkaNative(ProcessTarget):
 
     jvm_options: tuple[str, ...] = class_archive.SHORT_LIVED
     controller_port = 0
+    _is_killed = False
+    _was_stopped = False
 
     def properties(self) -> dict[str, str]:
         return {
@@ -51,7 +56,7 @@ class KafkaNative(ProcessTarget):
             "advertised.listeners": f"PLAINTEXT://{self.bootstrap}",
             "controller.listener.names": "CONTROLLER",
             "log.dirs": str(self.data_dir),
-            **({} if self.is_measured else SHORT_SESSION),
+            **({} if self.is_measured else SHORT_SESSION if self._is_killed else LONG_SESSION),
             **self.settings,
         }
 
@@ -72,9 +77,12 @@ class KafkaNative(ProcessTarget):
         if not self.controller_port:
             port, self.controller_port = free_ports(2)
             self.bootstrap = self.bootstrap or f"127.0.0.1:{port}"
+        is_formatted = (self.data_dir / "meta.properties").exists()
+        # What others left may be a killed broker's.
+        self._is_killed = is_formatted and not self._was_stopped
         path = self.properties_path
         path.write_text("".join(f"{name}={value}\n" for name, value in self.properties().items()))
-        if not (self.data_dir / "meta.properties").exists():
+        if not is_formatted:
             self._format()
 
     def _format(self) -> None:
@@ -106,9 +114,16 @@ class KafkaNative(ProcessTarget):
         archive = () if self.is_measured else class_archive.options()
         options = [*archive, *self.jvm_options, log4j, "-cp", classpath()]
         command = ["java", *options, "kafka.Kafka", str(self.properties_path)]
+        self._was_stopped = False
         self._spawn(command)
         self.wait_until_it_answers()
         return self
+
+    def stop(self) -> None:
+        process = self.process
+        super().stop()
+        if process is not None:
+            self._was_stopped = process.returncode != -signal.SIGKILL
 
     def close(self) -> None:
         path = self.properties_path if self._data_dir is not None else None
