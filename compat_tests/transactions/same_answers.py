@@ -16,7 +16,7 @@ from kafka_shim.cext.batch import scan_all
 from kafka_shim.cext.java_hash import internal_partition
 from kafka_shim.compat.comparison import lines
 from kafka_shim.targets.requests import create_topic, make
-from kafka_shim.targets.waiting import wait_until
+from kafka_shim.targets.waiting import PATIENCE_S, wait_until
 from kafka_shim.tests.txn.raw import Client
 from kafka_shim.wire_client import Connection
 
@@ -26,8 +26,11 @@ OFFSETS_PARTITIONS = 50  # by default, on both
 UNKNOWN_PARTITION = 9
 # A producer id that no producer gets, and of which a log keeps no state.
 NEGATIVE_ID = -2
-# Kafka writes markers after it has sent the EndTxn response.
+# Kafka writes markers after it has sent the EndTxn response: so long is waited for a transaction that may never be
+# settled. Where the shim has settled it, Kafka may take longer.
 SETTLE_S, SETTLE_PAUSE_S = 10.0, 0.01
+# No transaction ends by its time, on whichever broker first.
+OPEN_MS = 900_000
 
 # A request: its name and arguments. `shift` is added to the (producer id, epoch) that the producer holds.
 Request = tuple[Any, ...]
@@ -96,7 +99,7 @@ class Side:
         self._clients = [Client(self._connection, f"{topic}-{number}") for number in range(PRODUCERS)]
         for client in self._clients:
             client.topic = topic
-            wait_until(lambda client=client: client.init() == 0, "a producer id")  # type: ignore[misc]
+            wait_until(lambda client=client: client.init(timeout_ms=OPEN_MS) == 0, "a producer id")  # type: ignore[misc]
             wait_until(lambda client=client: self._committed(client.name, False) == (-1, 0), "the group is there")  # type: ignore[misc]
             self._know(client)
 
@@ -131,7 +134,7 @@ class Side:
 
         if kind == "init":
             version, shift = arguments
-            code: Any = client.init(version, (-1, -1) if shift is None else who(shift))
+            code: Any = client.init(version, (-1, -1) if shift is None else who(shift), OPEN_MS)
         elif kind == "add":
             version, shift, partition = arguments
             code = client.add(version, who(shift), (self._topic, partition))
@@ -203,18 +206,19 @@ class Side:
 
     # --- visible state
 
-    def seen(self, number: int) -> dict[str, Any]:
-        """Returns all state visible from outside, once the transaction of this producer is in a stable state."""
+    def seen(self, number: int, patience_s: float) -> dict[str, Any]:
+        """Returns all state visible from outside, once the transaction of this producer is in a stable state or so
+        much time is over."""
         name = self._clients[number].name
         return {
-            "transaction": self._settled(name),
+            "transaction": self._settled(name, patience_s),
             "log": [self._fetched(isolation) for isolation in (0, 1)],
             "producers": [*self._remembered(), self._remembered_by_the_coordinator(name)],
             "offsets": [self._committed(name, require_stable) for require_stable in (False, True)],
         }
 
-    def _settled(self, name: str) -> tuple[Any, ...]:
-        deadline = time.monotonic() + SETTLE_S
+    def _settled(self, name: str, patience_s: float) -> tuple[Any, ...]:
+        deadline = time.monotonic() + patience_s
         while True:
             (found,) = self._ask("DescribeTransactions", 0, transactional_ids=[name]).transaction_states
             if not found.transaction_state.startswith("Prepare") or time.monotonic() > deadline:
@@ -293,10 +297,15 @@ def compare(ours: str, theirs: str, topic: str, seed: int, steps: int, *, marker
         for _ in range(steps):
             number, request = chance.randrange(PRODUCERS), random_request(chance, markers=markers)
             sent.append((number, request))
-            told = [{"answer": side.send(number, request), **side.seen(number)} for side in sides]
+            told: list[dict[str, Any]] = []
+            patience_s = SETTLE_S
+            for side in sides:
+                told.append({"answer": side.send(number, request), **side.seen(number, patience_s)})
+                is_stranded = told[0]["transaction"][0].startswith("Prepare")
+                patience_s = SETTLE_S if is_stranded else PATIENCE_S
             found = lines(*told)
             assert not found, "\n".join([f"seed {seed}, after {sent[-6:]}:", *found])
-            if told[0]["transaction"][0].startswith("Prepare"):
+            if is_stranded:
                 break
     finally:
         for side in sides:
