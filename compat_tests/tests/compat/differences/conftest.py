@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
-LOGIN_MS = 1000
+# All logins at the shim have so long, on a busy machine too, and one test waits for its end.
+LOGIN_MS = 5000
 # How long Kafka is waited for where it never answers.
 UNANSWERED_S = 6
 
