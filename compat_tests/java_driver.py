@@ -28,7 +28,7 @@ class JavaDriver:
         assert self._process.stdin and self._process.stdout
         self._process.stdin.close()
         self._process.stdout.close()
-        self._process.wait(timeout=10)
+        self._process.wait(timeout=60)
 
     def _ask(self, *words: str) -> str:
         """Writes the words as one line, with tabs between them, and returns the line that answers it."""
@@ -37,5 +37,5 @@ class JavaDriver:
         self._process.stdin.flush()
         answer = self._process.stdout.readline().rstrip("\n")
         if not answer:
-            raise RuntimeError(f"the driver ended with {self._process.wait(timeout=10)} at {words}; a JDK 17 is needed")
+            raise RuntimeError(f"the driver ended with {self._process.wait(timeout=60)} at {words}; a JDK 17 is needed")
         return answer

@@ -17,6 +17,7 @@ from kafka_shim.cext.wire import UnsupportedVersionError
 from kafka_shim.protocol.headers import request_class
 from kafka_shim.protocol.message import Message
 from kafka_shim.targets.requests import NAMES, create_topic, make
+from kafka_shim.targets.waiting import PATIENCE_S
 from kafka_shim.wire_client import Connection, WireClientError
 from kafka_shim.wiretap.compare import Pairs, differences
 from kafka_shim.wiretap.frames import error_codes
@@ -526,7 +527,7 @@ class Side:
 
     def __init__(self, address: str) -> None:
         self.address = address
-        self.connection = Connection(address, timeout_s=20)
+        self.connection = Connection(address, timeout_s=PATIENCE_S)
 
     def ranges(self) -> dict[int, tuple[int, int]]:
         return self.connection.ranges()
@@ -537,7 +538,7 @@ class Side:
             return self.connection.request(message, version)
         except WireClientError:
             self.close()
-            self.connection = Connection(self.address, timeout_s=20)
+            self.connection = Connection(self.address, timeout_s=PATIENCE_S)
             return "closed"
 
     def close(self) -> None:

@@ -144,7 +144,7 @@ class ProcessTarget(Target):
     """A target that is a child process. Its output goes to a file beside the data directory."""
 
     start_timeout_s = 120.0  # a JVM on a busy machine
-    stop_timeout_s = 30.0
+    stop_timeout_s = 120.0
 
     def __init__(self, settings: Mapping[str, str] | None = None, data_dir: Path | None = None) -> None:
         super().__init__(settings, data_dir)

@@ -27,7 +27,7 @@ class ContainerTarget(Target):
     powers = Power.WIRE | Power.PROXY | Power.SETTINGS | Power.KILL
 
     start_timeout_s = 120.0
-    stop_timeout_s = 30.0
+    stop_timeout_s = 120.0
     container: Any = None
     # More variables of the container than `options` makes.
     variables: Mapping[str, str] = MappingProxyType({})

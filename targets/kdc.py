@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 REALM = "SHIM.TEST"
-START_SECONDS = 20.0
+START_SECONDS = 60.0
 SEARCHED = "/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -91,7 +91,7 @@ class Kdc:
         """End the KDC."""
         if self._process is not None:
             self._process.kill()
-            self._process.wait(10)
+            self._process.wait(60)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

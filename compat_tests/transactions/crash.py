@@ -108,7 +108,7 @@ class CrashHarness:
         def revive() -> None:
             nonlocal deaths
             assert target.process is not None
-            status = target.process.wait(20)
+            status = target.process.wait(60)
             assert status == -9, f"the broker ended with status {status}"
             assert target.environment["KAFKA_SHIM_FAULTS"], "it died without a reason"
             target.kill()

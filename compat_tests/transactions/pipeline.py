@@ -13,6 +13,7 @@ import time
 from kafka_shim.cext.records import iterate, parse_marker
 from kafka_shim.errors import ErrorCode
 from kafka_shim.targets.requests import create_topic, fetch, make, produce
+from kafka_shim.targets.waiting import PATIENCE_S
 from kafka_shim.wire_client import Connection, RequestError, WireClientError, check
 
 TYPE_CHECKING = False
@@ -102,7 +103,7 @@ class Pipeline:
     def _start(self) -> None:
         """Starts as a new instance: fences the old one and reads the committed offset."""
         if self._client is None:
-            self._client = Connection(self._bootstrap, timeout_s=20)
+            self._client = Connection(self._bootstrap, timeout_s=PATIENCE_S)
         self._ask("FindCoordinator", 4, key_type=1, coordinator_keys=[TRANSACTIONAL_ID])
         self._ask("FindCoordinator", 4, key_type=0, coordinator_keys=[GROUP])
         while True:
@@ -204,7 +205,7 @@ class Pipeline:
             if not retries:
                 raise Restart("the broker died under EndTxn") from None
             # Retry with the same epoch, as client libraries do. The response must be the same as without the kill.
-            self._client = Connection(self._bootstrap, timeout_s=20)
+            self._client = Connection(self._bootstrap, timeout_s=PATIENCE_S)
             self._end(commit)
         if commit:
             self._position = values[-1][0] + 1
@@ -227,7 +228,7 @@ def verify(bootstrap: str, count: int) -> None:
     """Asserts exactly-once: the sink holds every input once and in order, the offset is at the end, no transaction
     hangs.
     """
-    with Connection(bootstrap, timeout_s=20) as client:
+    with Connection(bootstrap, timeout_s=PATIENCE_S) as client:
         for partition in range(SINK_PARTITIONS):
             found = read_committed(client, SINK, partition)
             expected = [str(number) for number in range(count) if number % SINK_PARTITIONS == partition]

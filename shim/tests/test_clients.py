@@ -50,7 +50,7 @@ def test_confluent_kafka_reads_what_it_wrote(either):
     consumer.assign([confluent_kafka.TopicPartition("t", 0, 0)])
     found = []
     while len(found) < len(VALUES):
-        message = consumer.poll(20)
+        message = consumer.poll(60)
         assert message is not None
         assert message.error() is None, message.error()
         found.append(message.value())

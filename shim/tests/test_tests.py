@@ -8,6 +8,8 @@ import runpy
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 TREES = ("cext/tests", "shim/tests", "compat_tests/tests", "mutation/tests", "spark/tests")
 ANY_EXCEPTION = {"Exception", "BaseException"}
@@ -22,15 +24,23 @@ CHECKING_CALLS = {
     "check": "wire_client.check raises for an error code",
 }
 # Calls that give up after so many seconds: name -> which argument says how many.
-GIVES_UP = {"result": 0, "join": 0, "settimeout": 0, "timeout": 0, "wait_for": 1, "wait_until": 2}
+GIVES_UP = {
+    **dict.fromkeys(("result", "join", "settimeout", "timeout", "wait", "flush", "poll"), 0),
+    **dict.fromkeys(("init_transactions", "commit_transaction", "abort_transaction"), 0),
+    "wait_for": 1,
+    "wait_until": 2,
+}
+# What tests use, which gives up as they do.
+HELPERS = ("compat_tests", "targets")
+# Their calls are tried again until a later time.
+RETRIED = {"compat_tests/transactions/client_pipeline.py", "compat_tests/transactions/soak.py"}
 LEAST_PATIENCE_S = 30
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def modules() -> Iterator[tuple[Path, ast.Module]]:
-    for tree in TREES:
-        for path in sorted((ROOT / tree).rglob("*.py")):
-            yield path, ast.parse(path.read_text(encoding="utf-8"))
+def modules(trees: tuple[str, ...] = TREES) -> Iterator[tuple[Path, ast.Module]]:
+    for path in sorted({path for tree in trees for path in (ROOT / tree).rglob("*.py")}):
+        yield path, ast.parse(path.read_text(encoding="utf-8"))
 
 
 def functions(module: ast.AST) -> Iterator[Function]:
@@ -102,13 +112,28 @@ def _may_differ(node: ast.expr) -> bool:
     return any(isinstance(one, ast.Call | ast.Await) for one in ast.walk(node))
 
 
-def patience_s(call: ast.Call) -> Iterator[float]:
-    """After how many seconds it gives up, where a number says so."""
-    at = GIVES_UP.get(last_name(call.func), len(call.args))
-    said = [word.value for word in call.keywords if word.arg in {"timeout", "timeout_s"}]
-    for one in [*call.args[at : at + 1], *said]:
+def patience_s(node: ast.Call | ast.BinOp) -> Iterator[float]:
+    """After how many seconds a call or a deadline gives up, where a number says so."""
+    match node:
+        case ast.Call(func=func, args=args, keywords=keywords):
+            at = GIVES_UP.get(last_name(func), len(args))
+            said = [*args[at : at + 1], *(word.value for word in keywords if word.arg in {"timeout", "timeout_s"})]
+        case ast.BinOp(left=ast.Call(func=func), op=ast.Add(), right=right) if last_name(func) == "monotonic":
+            said = [right]
+        case _:
+            return
+    for one in said:
         if isinstance(one, ast.Constant) and isinstance(one.value, int | float):
             yield one.value
+
+
+def hasty(path: Path, module: ast.Module) -> Iterator[str]:
+    where = path.relative_to(ROOT)
+    for node in ast.walk(module):
+        if not isinstance(node, ast.Call | ast.BinOp):
+            continue
+        if any(1 < seconds < LEAST_PATIENCE_S for seconds in patience_s(node)):
+            yield f"{where}:{node.lineno}: gives up where a busy machine is late: {ast.unparse(node)}"
 
 
 def faults(path: Path, module: ast.Module, names: set[str]) -> Iterator[str]:
@@ -123,8 +148,6 @@ def faults(path: Path, module: ast.Module, names: set[str]) -> Iterator[str]:
             if one.name not in used and not one.decorator_list and asserts_itself(one):
                 yield f"{where}:{one.lineno}: {one.name} asserts and is never called"
     for node in ast.walk(module):
-        if isinstance(node, ast.Call) and any(1 < seconds < LEAST_PATIENCE_S for seconds in patience_s(node)):
-            yield f"{where}:{node.lineno}: gives up where a busy machine is late: {ast.unparse(node)}"
         if isinstance(node, ast.Assert) and holds_by_its_form(node.test):
             yield f"{where}:{node.lineno}: holds by its form: {ast.unparse(node.test)}"
         elif isinstance(node, ast.Call) and last_name(node.func) == "raises":
@@ -138,11 +161,17 @@ def faults(path: Path, module: ast.Module, names: set[str]) -> Iterator[str]:
 
 
 def all_faults() -> list[str]:
-    every = list(modules())
-    names = asserting_names([module for _, module in every])
-    return [fault for path, module in every for fault in faults(path, module, names)]
+    every = list(modules((*TREES, *HELPERS)))
+    tests = [(path, module) for path, module in every if any(path.is_relative_to(ROOT / tree) for tree in TREES)]
+    names = asserting_names([module for _, module in tests])
+    patient = [each for each in every if each[0].relative_to(ROOT).as_posix() not in RETRIED]
+    return [
+        *(fault for path, module in tests for fault in faults(path, module, names)),
+        *(fault for path, module in patient for fault in hasty(path, module)),
+    ]
 
 
+@pytest.mark.timeout(600)  # it reads all tests, which takes a minute beside three other layers
 def test_each_test_can_fail_and_not_by_slowness() -> None:
     assert all_faults() == []
 
@@ -168,12 +197,14 @@ def test_callback():
 @pytest.mark.parametrize("x", [])
 def test_none(x): assert x
 def test_hasty(x): assert x.result(10) or x.result(60) or x.result(1) or x.run(timeout=5)
+def test_deadline(x): assert x < time.monotonic() + 10
 """
 
 
 def test_the_check_finds_each_kind() -> None:
     module = ast.parse(BAD)
-    found = list(faults(ROOT / "shim" / "tests" / "test_bad.py", module, asserting_names([module])))
+    path = ROOT / "shim" / "tests" / "test_bad.py"
+    found = [*faults(path, module, asserting_names([module])), *hasty(path, module)]
     assert [fault.partition(": ")[2] for fault in found] == [
         "test_nothing asserts nothing",
         "never asserts and is never called",
@@ -186,6 +217,7 @@ def test_the_check_finds_each_kind() -> None:
         "any exception would do: pytest.raises(Exception)",
         "gives up where a busy machine is late: x.result(10)",
         "gives up where a busy machine is late: x.run(timeout=5)",
+        "gives up where a busy machine is late: time.monotonic() + 10",
     ]
 
 

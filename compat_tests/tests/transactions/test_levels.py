@@ -42,7 +42,7 @@ def test_commit_abort_fence_and_offsets_at_every_level(level: int) -> None:
             producer.begin_transaction()
             producer.produce("t", value)
             producer.flush(60)
-            (producer.commit_transaction if commit else producer.abort_transaction)(20)
+            (producer.commit_transaction if commit else producer.abort_transaction)(60)
         with Connection(target.bootstrap) as client:
             assert read_committed(client, "t", 0) == ["a", "b", "c", "d"]
             request = make(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kafka_shim.telemetry.receivers import Push
 
 PORT_VARIABLE = "KAFKA_SHIM_TEST_PLUGINS"
-TIMEOUT_S = 10
+TIMEOUT_S = 60
 UNAUTHORIZED = "User:Unauthorized"
 
 

@@ -52,7 +52,7 @@ def test_librdkafka_connects_by_its_client_config(secured: Broker):
     consumer.subscribe(["librdkafka"])
     values = []
     while len(values) < 100:
-        message = consumer.poll(20)
+        message = consumer.poll(60)
         assert message is not None
         assert message.error() is None
         values.append(int(message.value()))

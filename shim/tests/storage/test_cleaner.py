@@ -323,7 +323,7 @@ def test_throttle_waits_by_its_rate_and_lets_go_at_a_stop(make_disk: Callable[..
     assert clock.monotonic_ms() - started_ms >= 90
     throttle.stop()
     throttle.take(1_000_000_000)
-    assert clock.monotonic_ms() - started_ms < 5000
+    assert clock.monotonic_ms() - started_ms < 60_000  # it would take 100 s
 
 
 def test_the_cleaner_looks_again_although_memory_ended_when_its_next_look_was_set(

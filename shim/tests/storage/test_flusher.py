@@ -175,12 +175,12 @@ def test_what_nobody_waits_for_is_done_though_there_is_always_something_that_is_
 
     for path in paths[:2]:
         again(str(path))
-    assert has_begun.wait(20)
+    assert has_begun.wait(60)
     try:
         if task == "removal":
             removed = threading.Event()
             flusher.run(removed.set)  # type: ignore[arg-type]
-            assert removed.wait(20)
+            assert removed.wait(60)
         else:
             assert flusher.sync_later([str(path) for path in paths[2:]]).result(60) is None
     finally:

@@ -425,7 +425,7 @@ def test_the_event_loop_stands_still_for_one_fsync_whatever_others_wait_for(
 
     def note(path: str) -> None:
         synced.append(path)
-        assert may_sync.wait(20)
+        assert may_sync.wait(60)
 
     disk.faults.arm("log.before_fsync", note)
     others = [flusher.sync([str(tmp_path / f"{number}")]) for number in range(5)]

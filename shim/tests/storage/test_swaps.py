@@ -72,7 +72,7 @@ def test_round_after_a_kill_holds_up_no_fsync_that_is_waited_for_and_no_stop(
     log = disk.open()
     services = disk.logs.services
     goes_on, synced = threading.Event(), note_syncs(disk)
-    services.flusher.run(lambda: iter([goes_on.wait(2)]))  # a slow disk
+    services.flusher.run(lambda: iter([goes_on.wait(60)]))  # a slow disk
     work = disk.logs.cleaner.begin(examine(log, None, NOW_MS))
     waited = services.flusher.sync([str(disk.path / "waited")])
     monkeypatch.setattr(disk.logs.cleaner, "_stopping", True)

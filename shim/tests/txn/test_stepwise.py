@@ -57,7 +57,7 @@ def test_a_dropped_answer_is_asked_for_again(
 ) -> None:
     broker.faults.arm(point, "drop", nth=1)
     try:
-        (producer.commit_transaction if commit else producer.abort_transaction)(20)
+        (producer.commit_transaction if commit else producer.abort_transaction)(60)
     finally:
         broker.faults.disarm()
     assert state_of(broker, request.node.name) == ("CompleteCommit" if commit else "CompleteAbort")
