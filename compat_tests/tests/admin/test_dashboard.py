@@ -131,7 +131,7 @@ def test_every_query_returns_data_under_load(broker: ShimProcess, prometheus: st
     server = {"bootstrap.servers": broker.bootstrap}
     admin = AdminClient(server)
     admin.create_topics([NewTopic(TOPIC, 2, 1)])[TOPIC].result(30)
-    open_one = Producer({**server, "transactional.id": "open"})
+    open_one = Producer({**server, "transactional.id": "open", "transaction.timeout.ms": 900_000})
     open_one.init_transactions(60)
     open_one.begin_transaction()
     open_one.produce(TOPIC, b"held back", partition=1)

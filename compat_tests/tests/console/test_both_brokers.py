@@ -31,7 +31,8 @@ def write(bootstrap: str) -> Producer:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([NewTopic("t", 1, 1)])["t"].result(30)
     for name, end in (("committed", "commit"), ("aborted", "abort"), ("open", "")):
-        producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": name})
+        settings = {"transactional.id": name, "transaction.timeout.ms": 900_000}  # the last stays open
+        producer = Producer({"bootstrap.servers": bootstrap, **settings})
         producer.init_transactions(30)
         producer.begin_transaction()
         producer.produce("t", key=name, value='{"a":1}', headers=[("h", b"v")])

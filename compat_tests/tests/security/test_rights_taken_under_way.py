@@ -27,6 +27,8 @@ WRITE_T = Rule(ResourceType.TOPIC, "t", AclOperation.WRITE)
 READ_G = Rule(ResourceType.GROUP, "g", AclOperation.READ)
 WRITE_X = Rule(ResourceType.TRANSACTIONAL_ID, "x", AclOperation.WRITE)
 ALL = (READ_T, WRITE_T, READ_G, WRITE_X)
+# No transaction and no session ends by its time, on whichever broker first.
+LONG_MS = 600_000
 # What passes by itself while a coordinator starts or a transaction ends.
 PASSING = {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS.name,
@@ -91,7 +93,7 @@ class Producer:
 
     def __init__(self, talk: Talk) -> None:
         self.talk = talk
-        fields = {"transactional_id": "x", "transaction_timeout_ms": 60_000, "producer_id": -1, "producer_epoch": -1}
+        fields = {"transactional_id": "x", "transaction_timeout_ms": LONG_MS, "producer_id": -1, "producer_epoch": -1}
         made = talk.ask("InitProducerId", 5, **fields)
         self.who = {"producer_id": made.producer_id, "producer_epoch": made.producer_epoch}
         self.sequences = [0, 0]
@@ -175,7 +177,7 @@ def generation(broker: Secured) -> Talk:
     talk = Talk(broker)
     talk.take()
     protocols = requests.protocols("range", metadata=requests.subscription("t"))
-    joining = {"group_id": "g", "session_timeout_ms": 45_000, "rebalance_timeout_ms": 60_000}
+    joining = {"group_id": "g", "session_timeout_ms": LONG_MS, "rebalance_timeout_ms": LONG_MS}
     joining |= {"protocol_type": "consumer", "protocols": protocols}
     member = talk.ask("JoinGroup", 5, **joining).member_id
     generation_id = talk.ask("JoinGroup", 5, **joining, member_id=member).generation_id

@@ -176,7 +176,7 @@ def test_a_response_that_comes_too_late_is_not_taken_for_the_next() -> None:
 
     async def main() -> list[Finding]:
         async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
-            return (await Replayer(server.sockets[0].getsockname(), patience_s=0.2).run(entries)).findings
+            return (await Replayer(server.sockets[0].getsockname(), patience_s=2).run(entries)).findings
 
     (finding,) = asyncio.run(main())
     assert finding.request == "JoinGroup v9"

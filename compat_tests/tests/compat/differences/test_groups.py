@@ -41,9 +41,9 @@ def test_the_first_look_up_of_a_coordinator(each) -> None:
 
 
 def test_the_initial_rebalance_delay(each) -> None:
-    def seconds_to_join(connection: Connection) -> float:
-        join = ask.make("JoinGroup", **first_join("alone"))
-        await_coordinator(connection, "alone")
+    def seconds_to_join(connection: Connection, group: str) -> float:
+        join = ask.make("JoinGroup", **first_join(group))
+        await_coordinator(connection, group)
 
         def seconds() -> float | None:
             began = time.monotonic()
@@ -51,7 +51,11 @@ def test_the_initial_rebalance_delay(each) -> None:
 
         return until(seconds)
 
-    ours, theirs = each(seconds_to_join)
+    def least_seconds_to_join(connection: Connection) -> float:
+        """Of a few groups: a machine that stands still makes an answer late, and none early."""
+        return min(seconds_to_join(connection, f"alone-{number}") for number in range(3))
+
+    ours, theirs = each(least_seconds_to_join)
     assert ours < 2.9 < theirs
 
 
