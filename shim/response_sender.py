@@ -142,17 +142,14 @@ class ResponseSender(FrameReceiver):
     def _read_ahead(self, fd: int, position: int, size_bytes: int) -> bool:
         """Have a thread read what is on the disk alone, then go on sending. Returns False if there is no thread for
         it: the loop then waits for the disk itself."""
-        clock = self._dispatcher.broker.clock
         try:
-            reading = asyncio.get_running_loop().run_in_executor(None, read_ahead, fd, position, size_bytes)
+            reading = self._dispatcher.broker.logs.services.workers.begin(read_ahead, fd, position, size_bytes)
         except RuntimeError:
             return False
-        clock.begin_work()
         reading.add_done_callback(self._was_read_ahead)
         return True
 
     def _was_read_ahead(self, reading: asyncio.Future[None]) -> None:
-        self._dispatcher.broker.clock.end_work()
         if not reading.cancelled() and (error := reading.exception()) is not None:
             logger.warning("reading ahead for the response to %s failed: %s", self, error)
         self._go_on_sending()

@@ -334,6 +334,7 @@ class Server:
         yield self._settle
         yield broker.transactions.stop
         yield broker.batch_checks.stop
+        yield broker.large_requests.stop
         yield self._socket_server.stop
         if broker.client_metrics is not None:
             yield broker.client_metrics.stop

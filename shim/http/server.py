@@ -8,16 +8,17 @@ from __future__ import annotations
 import logging
 import socket
 import sys
-import threading
 import time
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler
 from operator import itemgetter
 from socketserver import TCPServer, ThreadingMixIn
+from threading import BoundedSemaphore
 
 from kafka_shim.http.bugs import Bugs
 from kafka_shim.http.heads import Head
 from kafka_shim.ports import HIGHEST_PORT, is_listening, parse_port, stop_listening
+from kafka_shim.threads import Thread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ class HttpServer:
     ) -> None:
         self._is_secure = tls is not None
         self._server = _Server(address, handle, most_requests or MOST_REQUESTS, tls)
-        self._thread = threading.Thread(target=self._server.serve_forever, name="http", daemon=True)
+        self._thread = Thread(target=self._server.serve_forever, name="http", daemon=True)
 
     @property
     def host(self) -> str:
@@ -178,7 +179,7 @@ class _Server(ThreadingMixIn, TCPServer):
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)  # of each connection
         self.handle_one = handle
         self.tls = tls
-        self._free = threading.BoundedSemaphore(most_requests)
+        self._free = BoundedSemaphore(most_requests)
         # The requests under way, with when each must end, the oldest first; those that are not whole yet, with
         # when they came.
         self._deadlines_s: dict[socket.socket, float] = {}
@@ -199,7 +200,7 @@ class _Server(ThreadingMixIn, TCPServer):
             self._silent[request] = now_s = time.monotonic()
             self._deadlines_s[request] = now_s + LONGEST_REQUEST_S
             try:
-                super().process_request(request, client_address)
+                Thread(target=self.process_request_thread, args=(request, client_address), daemon=True).start()
             except BaseException:  # no thread: the place must not stay taken
                 self._let_go(request)
                 raise

@@ -55,6 +55,7 @@ class Monitor:
 
     def __init__(self, broker: Broker, dispatcher: MeasuringDispatcher) -> None:
         self._loop = asyncio.get_running_loop()
+        self._workers = broker.logs.services.workers
         self._lag = Histogram()
         self._due_ns = 0
         self._timer: Timer | None = None
@@ -104,7 +105,7 @@ class Monitor:
     async def close(self) -> None:
         """Close the listener. The loop turns meanwhile, because a request may wait for it."""
         try:
-            await asyncio.to_thread(self.listener.stop)
+            await self._workers.begin(self.listener.stop)
         except RuntimeError:  # no thread can be started, as where the program is at its end
             self.listener.stop()
 

@@ -8,11 +8,10 @@ import os
 import time
 
 from kafka_shim.storage.validation import check_apart
+from kafka_shim.workers import Workers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
-
     from kafka_shim.clock import Clock
     from kafka_shim.config import TopicConfig
     from kafka_shim.storage.results import Buffer
@@ -26,56 +25,31 @@ class BatchChecks:
     """The threads of one broker, one for each CPU that the process may use. They are there from the first batch that
     needs them. Event-loop thread only."""
 
-    __slots__ = ("_clock", "_pool")
+    __slots__ = ("_workers",)
 
     def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._pool: ThreadPoolExecutor | None = None
+        self._workers = Workers(clock, "kafka-shim-batches", min(usable_cpus(), MOST_THREADS))
 
     def begin(
         self, records: Buffer, name: str, version: int, now_ms: int, config: TopicConfig
     ) -> asyncio.Future[Checked | None]:
         """Have a thread do `validation.check_apart`. Nobody may change the records until the future is done. Its result
         is None if no thread can be had: whoever appends checks then."""
-        loop = asyncio.get_running_loop()
-        self._clock.begin_work()
-        # The executor keeps work for which it could start no thread: it must not read the records then.
-        claim = [records]
         try:
-            work = loop.run_in_executor(self._threads(), _check, claim, name, version, now_ms, config)
-            work.add_done_callback(self._end)
-        except BaseException as error:
-            self._clock.end_work()
-            claim.clear()
-            if not isinstance(error, RuntimeError):
-                raise
-            # The system starts no thread.
-            refused: asyncio.Future[Checked | None] = loop.create_future()
+            return self._workers.begin(_check, records, name, version, now_ms, config)
+        except RuntimeError:  # the system starts no thread
+            refused: asyncio.Future[Checked | None] = asyncio.get_running_loop().create_future()
             refused.set_result(None)
             return refused
-        return work
-
-    def _threads(self) -> ThreadPoolExecutor:
-        if self._pool is None:
-            from concurrent.futures import ThreadPoolExecutor
-
-            self._pool = ThreadPoolExecutor(min(usable_cpus(), MOST_THREADS), "kafka-shim-batches")
-        return self._pool
-
-    def _end(self, work: object) -> None:
-        self._clock.end_work()
 
     def stop(self) -> None:
         """End the threads, each after the batch that it has begun."""
-        if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
+        self._workers.stop()
 
 
-def _check(claim: list[Buffer], name: str, version: int, now_ms: int, config: TopicConfig) -> Checked | None:
-    if not claim:
-        return None
+def _check(records: Buffer, name: str, version: int, now_ms: int, config: TopicConfig) -> Checked:
     began_ns = time.perf_counter_ns()
-    checked = check_apart(claim.pop(), name, version, now_ms, config)
+    checked = check_apart(records, name, version, now_ms, config)
     checked.spent_ns = time.perf_counter_ns() - began_ns
     return checked
 

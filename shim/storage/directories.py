@@ -59,7 +59,7 @@ class PartitionDirectories:
         self._loader = loader
         self._checkpoints = checkpoints
         self._scheduler = Scheduler(services.clock)
-        self._maker = DirectoryMaker(services.clock)
+        self._maker = DirectoryMaker(services.workers)
         self._refusals = LineLimit(logger, services.clock)
         # The log that has the deletions; None without metadata.
         self.metadata_log: PartitionLog | None = None

@@ -14,8 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from kafka_shim.clock import Clock
     from kafka_shim.storage.checkpoint import Partition
+    from kafka_shim.workers import Workers
 
     # The path of its directory, and the topic id.
     Place = tuple[Partition, str, bytes]
@@ -27,10 +27,10 @@ class DirectoryMaker:
     A thread and the loop never work on one partition: `take` and `undo` wait until the thread has left it, which takes
     as long as one directory."""
 
-    __slots__ = ("_clock", "_runs")
+    __slots__ = ("_runs", "_workers")
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+    def __init__(self, workers: Workers) -> None:
+        self._workers = workers
         # What was given to a thread, and not taken yet.
         self._runs: dict[Partition, _Run] = {}
 
@@ -43,12 +43,9 @@ class DirectoryMaker:
         that cannot be made are left out."""
         run = _Run(places)
         self._runs.update(dict.fromkeys([key for key, _, _ in places], run))
-        self._clock.begin_work()
         try:
-            run.work = asyncio.get_running_loop().run_in_executor(None, run)
-            run.work.add_done_callback(self._end)
+            run.work = self._workers.begin(run)
         except BaseException as error:
-            self._clock.end_work()
             run.stop()
             if not isinstance(error, RuntimeError):
                 raise
@@ -59,9 +56,6 @@ class DirectoryMaker:
         for run in {self._runs[key] for key in keys if key in self._runs}:
             if run.work is not None:
                 await asyncio.shield(run.work)
-
-    def _end(self, work: asyncio.Future[None]) -> None:
-        self._clock.end_work()
 
     def take(self, key: Partition) -> bool:
         """Returns whether the thread made this directory, whole. It is the caller's from now on."""
@@ -93,7 +87,7 @@ class _Run:
     __slots__ = ("_claim", "_ended", "_is_stopped", "made", "work")
 
     def __init__(self, places: Sequence[Place]) -> None:
-        # An executor keeps work for which it could start no thread: whoever takes this does the work, or has it undone.
+        # Whoever takes this does the work, or has it undone.
         self._claim = [places]
         self._is_stopped = False
         self._ended = threading.Event()

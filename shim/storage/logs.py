@@ -375,7 +375,7 @@ class Logs:
         clean: set[DataDir] = set()
         closed = (self.partitions, self.metadata_log, self.log_dirs, self.services.flusher)
         clean_stop.attempt(lambda: clean.update(clean_stop.close_all(*closed)))
-        for step in (self._directories.retire_all, self.services.removals.cancel_all):
+        for step in (self._directories.retire_all, self.services.removals.cancel_all, self.services.workers.stop):
             clean_stop.attempt(step)
         for data_dir in self.dirs:
             clean_stop.attempt(partial(self._mark, data_dir, is_clean=data_dir in clean))

@@ -16,6 +16,7 @@ from kafka_shim.storage.flusher import Flusher
 from kafka_shim.storage.open_files import OpenFiles
 from kafka_shim.storage.producers import Marker
 from kafka_shim.storage.removals import Removals
+from kafka_shim.workers import Workers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,6 +31,9 @@ logger = logging.getLogger(__name__)
 MarkerHook = Callable[["PartitionLog", int, int, bool, int], None]
 # A log start offset and the leader epochs from there on.
 LogStart = tuple[int, list[tuple[int, int]]]
+
+# Threads that wait for a disk at a time.
+MOST_WORKERS = 8
 
 
 class LogServices:
@@ -52,6 +56,7 @@ class LogServices:
         "removals",
         "reopen_wanted",
         "start_offset_raised",
+        "workers",
     )
 
     def __init__(self, config: BrokerConfig, clock: Clock, faults: Faults) -> None:
@@ -60,6 +65,8 @@ class LogServices:
         self.faults = faults
         self.files = OpenFiles()
         self.flusher = Flusher(faults, clock)
+        # For what waits for a disk, or for HTTP.
+        self.workers = Workers(clock, "kafka-shim-worker", MOST_WORKERS)
         # Whether the start was given up. A signal handler or another thread sets it: the loop waits for the recovery.
         self.is_given_up = False
         # Called with (log, producer_id, producer_epoch, commit, offset) after each transaction marker in a partition of

@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import threading
 import urllib.request
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -55,7 +54,7 @@ def test_metrics_end_with_the_broker_also_where_no_thread_can_be_started(monkeyp
     with Broker(kafka_shim_http_listener="127.0.0.1:0") as broker:
         address = ("127.0.0.1", int(broker.http_address.rpartition(":")[2]))
         with monkeypatch.context() as patch:
-            patch.setattr(ThreadPoolExecutor, "submit", refused)
+            patch.setattr(threading.Thread, "start", refused)
             broker.stop()
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(address)

@@ -18,7 +18,7 @@ CLOCKS = {
     "server.py": "says how long the machine needed for a start",
     "wiretap/capture.py": "notes when frames passed on this machine",
     "storage/compaction.py": "says how long the machine needed for a round",
-    "large_requests.py": "a thread waits for memory: every other wait needs some",
+    "workers.py": "a thread waits for memory: every other wait needs some",
     "storage/flusher.py": "measures how long the machine needs for an fsync",
     "storage/batch_checks.py": "measures how long a thread was busy with a request, as request quotas count",
     "quota/request_throttle.py": "measures how long the machine was busy with a request, as request quotas count",
@@ -57,19 +57,14 @@ CHANCE = {
     "memory_dir.py": "the name of a directory, which no other broker may have, of another seed or not",
 }
 THREADS = {
+    "workers.py": "tells the clock of its work",
     "storage/flusher.py": "tells the clock of its work",
     "storage/cleaner.py": "tells the clock of its work",
     "metadata/snapshots.py": "tells the clock of its work",
-    "security/sasl/key_endpoint.py": "the task that waits for it tells the clock",
     "commands/streams.py": "a tool of its own process",
-    "response_sender.py": "tells the clock of its work",
-    "large_requests.py": "tells the clock of its work",
-    "storage/batch_checks.py": "tells the clock of its work",
-    "storage/directory_maker.py": "tells the clock of its work",
     "tls_handshakes.py": "tells the clock of its work",
     "embedded_control.py": "makes the thread that runs the loop of the broker itself",
     "embedded_process.py": "reads the stderr of a child process, beside no broker",
-    "monitoring/monitor.py": "closes the threads of HTTP, which may wait for the loop",
     "http/server.py": "answers HTTP also while the loop does not turn; the loop alone reads the broker",
 }
 TIMERS = {

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
 import time
-from contextlib import suppress
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, ProxyHandler, build_opener
 
 from kafka_shim.security.tls.context import login_context
+from kafka_shim.workers import Workers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any, TypeVar
     from urllib.request import BaseHandler, OpenerDirector, Request
+
+    from kafka_shim.clock import Clock
 
     Key = TypeVar("Key")
 
@@ -30,9 +30,10 @@ LARGEST_DOCUMENT_BYTES = 1 << 20
 class KeyEndpoint:
     """An `http:` or `https:` URL. Event-loop thread only."""
 
-    def __init__(self, url: str, login: Mapping[str, str]) -> None:
+    def __init__(self, url: str, login: Mapping[str, str], clock: Clock) -> None:
         """`login`: the options of the login module, of which those of TLS hold. Raises ConfigError."""
         self._url = url
+        self._workers = Workers(clock, "kafka-shim-keys", 1)
         # Without the proxies of the environment, of which Java knows nothing: they could give other keys.
         handlers: list[BaseHandler] = [_StaysWithScheme(), ProxyHandler({})]
         if urlsplit(url).scheme == "https":
@@ -42,36 +43,15 @@ class KeyEndpoint:
     async def read(self, parse: Callable[[bytes], list[Key]]) -> list[Key]:
         """Return what `parse` finds in the document, which has one byte more than the largest if it has more. The
         thread that reads it calls `parse`: of thousands of keys it takes long. Raises OSError, HTTPException, and as
-        `parse`."""
-        loop = asyncio.get_running_loop()
-        answer: asyncio.Future[list[Key]] = loop.create_future()
+        `parse`; RuntimeError if no thread can be started."""
+        return await self._workers.begin(self._attempt, parse)  # a stop does not wait for a URL that does not answer
 
-        def run() -> None:
-            keys, error = self._attempt(parse)
-            with suppress(RuntimeError):  # the loop is closed
-                loop.call_soon_threadsafe(_tell, answer, keys, error)
-
-        # Not of the loop's executor: a stop would wait for a URL that does not answer.
-        threading.Thread(target=run, name="kafka-shim-keys", daemon=True).start()
-        return await answer
-
-    def _attempt(self, parse: Callable[[bytes], list[Key]]) -> tuple[list[Key], Exception | None]:
+    def _attempt(self, parse: Callable[[bytes], list[Key]]) -> list[Key]:
         try:
-            return parse(_fetch(self._opener, self._url)), None
+            return parse(_fetch(self._opener, self._url))
         except HTTPError as error:
             error.close()
-            return [], error
-        except Exception as error:
-            return [], error
-
-
-def _tell(answer: asyncio.Future[list[Key]], keys: list[Key], error: Exception | None) -> None:
-    if answer.done():  # cancelled
-        return
-    if error is None:
-        answer.set_result(keys)
-    else:
-        answer.set_exception(error)
+            raise
 
 
 class _StaysWithScheme(HTTPRedirectHandler):

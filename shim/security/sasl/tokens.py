@@ -296,7 +296,7 @@ class _UrlKeys:
         if urlsplit(url).scheme not in ("http", "https"):
             raise ConfigError(f"{URL}: {url} is not a file:, http: or https: URL")
         self.source = url
-        self._endpoint = KeyEndpoint(url, login)
+        self._endpoint = KeyEndpoint(url, login, clock)
         self._clock = clock
         self._refresh_ms: int = options.get("sasl.oauthbearer.jwks.endpoint.refresh.ms", "oauthbearer")
         self._keys: list[_Key] = []

@@ -49,9 +49,8 @@ def held_threads(broker: Broker) -> Iterator[Callable[[], None]]:
     may_end = threading.Event()
 
     def hold() -> None:
-        pool = broker.state.batch_checks._threads()
         for _ in range(MOST_THREADS):
-            pool.submit(may_end.wait, 60)
+            broker.state.batch_checks._workers.begin(may_end.wait, 60)
 
     broker.call(hold)
     try:
@@ -107,7 +106,7 @@ def test_the_loop_does_not_check_again_what_a_thread_has_checked(
     monkeypatch.setattr(validation, "check", noted)
     make_topic(client, "t", 1)
     assert produce(client, "t", 0, batch(*VALUES, codec=codec)).error_code == 0
-    assert [name.rpartition("_")[0] for name in threads] == ["kafka-shim-batches"]
+    assert threads == ["kafka-shim-batches"]
 
 
 def test_a_small_compressed_batch_needs_no_thread(broker: Broker, client: Connection) -> None:
@@ -162,8 +161,7 @@ def test_a_request_of_thousands_of_partitions_leaves_its_large_batches_to_thread
         request = request_of([PartitionProduceData(index=1, records=records)], unknown=20_000)
         request.transactional_id = "x" if is_transactional else None
         client.send(request, VERSION)
-        pool = broker.state.batch_checks._threads()
-        until(broker, lambda: pool._work_queue.qsize() > MOST_THREADS - len(pool._threads))
+        until(broker, lambda: len(broker.state.batch_checks._workers._given) > MOST_THREADS)
         assert produce(other, "t", 1, batch(b"small")).base_offset == 0
         release()
         first, second = client.receive(ProduceRequest.API_KEY, VERSION)[1].responses
@@ -482,7 +480,7 @@ def test_the_expected_size_is_no_less_than_the_true_one() -> None:
 
 
 def test_work_for_which_no_thread_could_be_started_reads_no_records_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The executor keeps it, and its buffer has the next request by then."""
+    """Its buffer has the next request by then."""
     checked = []
     monkeypatch.setattr("kafka_shim.storage.batch_checks.check_apart", lambda *arguments: checked.append(arguments))
 
@@ -494,8 +492,7 @@ def test_work_for_which_no_thread_could_be_started_reads_no_records_later(monkey
         with monkeypatch.context() as patched:
             patched.setattr(threading.Thread, "start", refuse)
             assert await checks.begin(b"records", "t-0", VERSION, 0, TopicConfig(BrokerConfig())) is None
-        pool = checks._threads()
-        await asyncio.wrap_future(pool.submit(int))  # a thread is there now, and takes what was kept before
+        await checks._workers.begin(int)  # a thread is there now, and would take what was kept before
         checks.stop()
 
     asyncio.run(asyncio.wait_for(run(), 60))

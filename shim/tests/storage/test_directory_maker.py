@@ -7,7 +7,6 @@ import errno
 import os
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import pytest
 from kafka_shim.storage import checkpoint, directory_maker
 from kafka_shim.storage.data_dir import read_topic_id
 from kafka_shim.storage.logs import Logs
+from kafka_shim.storage.services import MOST_WORKERS
 from kafka_shim.targets.waiting import PATIENCE_S, wait_until
 from kafka_shim.tests.storage.conftest import NOW_MS, TOPIC_ID, make_logs, put, start
 from kafka_shim.uuids import uuid_text
@@ -191,21 +191,21 @@ def test_directory_that_is_there_already_is_left_to_the_loop(logs: Logs, disk: D
 
 
 @pytest.mark.parametrize("refusal", [RuntimeError("can't start new thread"), MemoryError()], ids=["thread", "memory"])
-def test_without_a_thread_the_loop_makes_them(logs: Logs, tmp_path: Path, refusal: Exception) -> None:
+def test_without_a_thread_the_loop_makes_them(
+    logs: Logs, tmp_path: Path, refusal: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def main() -> None:
-        loop = asyncio.get_running_loop()
-
         def refuse(*_: object) -> Any:
             raise refusal
 
-        loop.run_in_executor = refuse  # type: ignore[method-assign]
-        logs.create_later(KEYS)
-        if isinstance(refusal, MemoryError):
-            with pytest.raises(MemoryError):
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", refuse)
+            logs.create_later(KEYS)
+            if isinstance(refusal, MemoryError):
+                with pytest.raises(MemoryError):
+                    await logs.finish_changes()
+            else:
                 await logs.finish_changes()
-        else:
-            await logs.finish_changes()
-        del loop.run_in_executor
         await logs.finish_changes()
 
     asyncio.run(main())
@@ -215,9 +215,8 @@ def test_without_a_thread_the_loop_makes_them(logs: Logs, tmp_path: Path, refusa
 
 def test_first_use_does_not_wait_for_a_thread_that_has_other_work(logs: Logs, disk: Disk, tmp_path: Path) -> None:
     async def main() -> None:
-        loop = asyncio.get_running_loop()
-        loop.set_default_executor(ThreadPoolExecutor(1))
-        busy = loop.run_in_executor(None, disk.goes_on.wait, PATIENCE_S)
+        workers = logs.services.workers
+        busy = [workers.begin(disk.goes_on.wait, PATIENCE_S) for _ in range(MOST_WORKERS)]
         logs.create_later(KEYS)
         finishing = asyncio.create_task(logs.finish_changes())
         await asyncio.sleep(0)
@@ -225,7 +224,7 @@ def test_first_use_does_not_wait_for_a_thread_that_has_other_work(logs: Logs, di
         put(logs.get("t", 3), b"a")
         assert names(tmp_path) == ["t-3"]
         disk.goes_on.set()
-        assert await busy
+        assert all(await asyncio.gather(*busy))
         await finishing
 
     asyncio.run(main())
