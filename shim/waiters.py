@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+from kafka_shim.cext.waits import PauseEnd
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
-    from contextvars import Context
-    from typing import Any
-
     from kafka_shim.clock import Clock
 
 
@@ -27,7 +25,7 @@ class Waiter:
         """`operation` is Kafka's name of the purgatory, for metrics; what only pauses has none."""
         self._clock = clock
         self.operation = operation
-        self._pause: _Pause | None = None
+        self._pause: Pause | None = None
         self._woken = False
 
     def wake(self) -> None:
@@ -47,7 +45,7 @@ class Waiter:
             return True
         if timeout_ms <= 0:
             return False
-        self._pause = waited = _Pause(asyncio.get_running_loop())
+        self._pause = waited = Pause(asyncio.get_running_loop())
         try:
             timer = self._clock.call_later(timeout_ms, waited.expire)
             try:
@@ -58,71 +56,18 @@ class Waiter:
             self._pause = None
 
 
-class _Pause:
-    """What the task of a request awaits: as much of a future as a task asks for. A future that finds no memory to have
-    its task called has forgotten it, and the task can be neither woken nor cancelled any more. This one remembers it
-    until the event loop has the call."""
+class Pause(PauseEnd):
+    """What the task of a request awaits."""
 
-    __slots__ = ("_asyncio_future_blocking", "_call", "_context", "_is_cancelled", "_is_woken", "_loop")
+    __slots__ = ()
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._asyncio_future_blocking = False
-        self._call: Callable[[_Pause], object] | None = None
-        self._context: Context | None = None
-        self._is_cancelled = False
-        self._is_woken: bool | None = None
-        self._loop = loop
-
-    def end(self, is_woken: bool) -> None:
-        if self._is_woken is None:
-            self._is_woken = is_woken
-        self._go_on()
+    CANCELLED = asyncio.CancelledError
 
     def expire(self) -> None:
         """Of a timer, after which nothing else may come."""
         self.end(False)
-        call, context = self._call, self._context
-        if call is not None and context is not None and asyncio.current_task() is None:
-            self._call = None
-            context.run(call, self)
-
-    def _go_on(self) -> None:
-        if self._call is not None:
-            try:
-                self._loop.call_soon(self._call, self, context=self._context)
-            except MemoryError:
-                return  # what comes next tries again, at last the timer
-            self._call = None
-
-    # --- what a task calls, and a virtual clock
-
-    def __await__(self) -> Generator[_Pause, None, bool]:
-        if self._is_woken is None:
-            self._asyncio_future_blocking = True
-            yield self
-        return self.result()
-
-    def get_loop(self) -> asyncio.AbstractEventLoop:
-        return self._loop
-
-    def done(self) -> bool:
-        """Whether the task goes on, or will without anything else."""
-        return self._call is None and (self._is_woken is not None or self._is_cancelled)
-
-    def add_done_callback(self, call: Callable[[_Pause], object], *, context: Context) -> None:
-        self._call, self._context = call, context
-
-    def cancel(self, msg: Any = None) -> bool:
-        if self._call is None:
-            return False
-        self._is_cancelled = True
-        self._go_on()
-        return True
-
-    def result(self) -> bool:
-        if self._is_cancelled:
-            raise asyncio.CancelledError
-        return self._is_woken is True
+        if not self.done() and asyncio.current_task() is None:
+            self.go_on_now()
 
 
 def deadline_ms(clock: Clock, wait_ms: float) -> float:

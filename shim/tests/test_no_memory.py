@@ -101,7 +101,7 @@ def test_a_wait_ends_although_its_timer_finds_no_memory_either(is_woken: bool) -
         waiter, real = Waiter(RealClock(loop)), loop.call_soon
 
         def call_soon(callback: Any, *arguments: Any, **context: Any) -> Any:
-            if arguments and isinstance(arguments[0], waiters._Pause):
+            if arguments and isinstance(arguments[0], waiters.Pause):
                 raise MemoryError
             return real(callback, *arguments, **context)
 
