@@ -178,6 +178,7 @@ class LogEnd:
 
     def not_appended(self, base_offset: int, error: OSError | MemoryError) -> Exception: ...
     def _wake(self) -> None:
-        """Call each of `_readers`."""
+        """Call each of `_readers`. One that finds no memory hears of a later change, or of none: what has happened to
+        the log has happened."""
 
     def want_flush(self) -> None: ...

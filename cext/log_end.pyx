@@ -193,6 +193,14 @@ cdef class EpochsEnd:
     pass
 
 
+cdef int _tell(callback) except -1:
+    try:
+        callback()
+    except MemoryError:
+        pass  # its wait ends with its time, or with the next change; what is stored is stored
+    return 0
+
+
 cdef class LogEnd:
     cdef bint _is_ready(self) except -1:
         return (
@@ -406,9 +414,15 @@ cdef class LogEnd:
         raise NotImplementedError("abstract: what a failed append at this offset leads to")
 
     def _wake(self):
-        if self._readers is not None:
-            for callback in tuple(self._readers):
-                callback()
+        cdef dict readers = self._readers
+        if readers is None:
+            return
+        try:
+            for callback in tuple(readers):
+                _tell(callback)
+        except MemoryError:  # of the copy
+            for callback in readers:
+                _tell(callback)
 
     def want_flush(self):
         raise NotImplementedError("abstract: a log asks for its periodic fsync here")

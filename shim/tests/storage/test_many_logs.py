@@ -98,13 +98,15 @@ def test_a_disk_that_refuses_one_batch_has_the_others(
 
 @pytest.mark.parametrize("failing", range(3))
 def test_memory_that_ends_between_write_and_answer_takes_one_partition_offline(
-    logs: list[PartitionLog], failing: int
+    logs: list[PartitionLog], monkeypatch: pytest.MonkeyPatch, failing: int
 ) -> None:
-    def no_memory() -> None:
-        logs[failing].unsubscribe(no_memory)
-        raise MemoryError
+    def no_memory(log: PartitionLog) -> None:
+        if log is logs[failing]:
+            raise MemoryError
 
-    logs[failing].subscribe(no_memory)
+    monkeypatch.setattr(PartitionLog, "want_flush", no_memory)
+    for log in logs:
+        log.unflushed_since_ms = -1  # the next append asks for a flush
     parts = of_each(logs)
     left, _ = append_each(MADE, parts, NOW_MS)
     assert left == [parts[failing]]

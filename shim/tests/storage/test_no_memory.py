@@ -3,7 +3,10 @@ later."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -119,3 +122,48 @@ def test_a_partition_is_opened_again_although_memory_ended_when_that_was_to_be_t
             disk.clock.advance(FIRST_PAUSE_MS)
     disk.clock.advance(LONGEST_PAUSE_MS + FIRST_PAUSE_MS)
     assert not disk.logs.is_offline("t", 0)
+
+
+@pytest.mark.parametrize(
+    "producer", [{}, {"pid": 1, "epoch": 0, "seq": 0, "txn": True}], ids=["plain", "transactional"]
+)
+def test_an_append_whose_readers_find_no_memory_is_one_all_the_same(
+    make_disk: Callable[..., Disk], producer: dict[str, Any]
+) -> None:
+    """Its producer was told that the records are not stored, and the partition was offline until it was recovered."""
+    disk = make_disk()
+    log = disk.open()
+    put(log, b"a")
+    heard: list[int] = []
+    log.subscribe(no_memory_left)
+    log.subscribe(lambda: heard.append(log.log_end_offset))
+    assert put(log, b"b", **producer).base_offset == 1
+    if producer:
+        assert end(log, 1, 0, commit=True) == 2
+    assert not log.is_offline
+    assert heard == [2, 3][: 1 + bool(producer)]
+    assert [value for _, value in records(log)] == [b"a", b"b"]
+
+
+# The hooks are the whole process's, so this one is a child.
+WITHOUT_MEMORY = """
+import _testcapi
+from kafka_shim.cext.log_end import LogEnd
+
+log, told = LogEnd.__new__(LogEnd), [[number] for number in range(100)]
+log._readers = {one.clear: None for one in told}
+wake = log._wake
+_testcapi.set_nomemory(0, 0)
+try:
+    wake()
+finally:
+    _testcapi.remove_mem_hooks()
+print(any(told))
+"""
+
+
+def test_readers_hear_of_a_change_also_where_no_list_of_them_can_be_made() -> None:
+    """A fetch session that did not hear would leave the partition out of its answers until the next append."""
+    pytest.importorskip("_testcapi")  # some Pythons come without it
+    ran = subprocess.run([sys.executable, "-c", WITHOUT_MEMORY], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (0, "False\n"), ran.stderr

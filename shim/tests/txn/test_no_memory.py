@@ -123,18 +123,22 @@ def test_state_is_the_logs_and_the_transaction_ends(
 
 
 @pytest.mark.parametrize("partition", [0, 1])
-def test_a_marker_that_finds_no_memory_to_wake_its_readers_is_written_again(node: Node, partition: int) -> None:
+def test_a_marker_behind_which_memory_ends_is_written_again(
+    node: Node, monkeypatch: pytest.MonkeyPatch, partition: int
+) -> None:
     producer = node.init("app")
     for each in range(2):
         node.produce("app", producer, "orders", each, "value")
     log = node.logs.get("orders", partition)
 
-    def fail_once() -> None:
-        log.unsubscribe(fail_once)
-        raise MemoryError
+    def fail(asking: PartitionLog) -> None:
+        if asking is log:
+            raise MemoryError
 
-    log.subscribe(fail_once)
-    node.end("app", producer, True)
+    log.unflushed_since_ms = -1  # the next append asks for a flush
+    with monkeypatch.context() as patch:
+        patch.setattr(PartitionLog, "want_flush", fail)
+        node.end("app", producer, True)
     # Nothing of it is known, so it is not served: the reopening cuts it off.
     assert log.is_offline
     assert log.log_end_offset == 1
