@@ -7,7 +7,7 @@ has. Each has its turn: a partition that returned data gets the last one, so tha
 Session ids are random. `max.incremental.fetch.session.cache.slots`
 limits the number of sessions, in whole eighths of it: Kafka has eight caches, each with its part of the slots, and this
 is one with those of all eight. At the limit, a new session replaces one that was not used for two minutes, or a smaller
-one that is older than that; otherwise the client gets no session (Kafka's FetchSessionCacheShard). Sources:
+one that is older than that; otherwise the client gets no session (`fetch_evictions`). Sources:
 FetchManager, FetchContext, FetchSession of Kafka 4.3.1.
 """
 
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import logging
 
+from kafka_shim.api.fetch_evictions import Evictions
 from kafka_shim.cext.session_end import CachedEnd, SessionEnd
 from kafka_shim.errors import ErrorCode
 
@@ -35,7 +36,6 @@ logger = logging.getLogger("kafka_shim.fetch")
 INITIAL_EPOCH, FINAL_EPOCH = 0, -1
 NO_SESSION = 0
 FIRST_WITH_SESSIONS, FIRST_WITH_TOPIC_IDS = 7, 13
-EVICTABLE_AFTER_MS = 120_000
 MAX_SESSION_ID = 2**31 - 1
 # Kafka's caches beside each other (KafkaBroker.NumFetchSessionCacheShards).
 SHARDS = 8
@@ -274,12 +274,14 @@ def slots_of(option: int) -> int:
 class FetchSessionCache:
     """All fetch sessions of one broker, in the order in which they began."""
 
-    __slots__ = ("_random", "sessions", "slots")
+    __slots__ = ("_evictions", "_random", "sessions", "slots")
 
     def __init__(self, slots: int, random: Randomness) -> None:
         self.slots = slots
         self.sessions: dict[int, FetchSession] = {}
         self._random = random
+        # None until the cache is full for the first time.
+        self._evictions: Evictions | None = None
 
     def __len__(self) -> int:
         return len(self.sessions)
@@ -318,6 +320,8 @@ class FetchSessionCache:
             return FetchContext({}, by_id, error=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
         if session is not updated:
             session.update(request)
+        if request.forgotten_topics_data:
+            self._tell(session, is_new=False)
         if not session.partitions:
             del self.sessions[session_id]
             return FetchContext(asked_of(request, by_id), by_id)
@@ -340,23 +344,27 @@ class FetchSessionCache:
         while session_id == NO_SESSION or session_id in self.sessions:
             session_id = self._random.integer(1, MAX_SESSION_ID)
         session = self.sessions[session_id] = FetchSession(session_id, by_id, now_ms)
+        self._tell(session, is_new=True)
         return session
 
     def _evict(self, size: int, now_ms: int) -> bool:
-        if not self.sessions:
+        if self._evictions is None or self._evictions.is_full:
+            self._evictions = None
+            self._evictions = Evictions(self.sessions)
+        chosen = self._evictions.choose(size, now_ms)
+        if chosen is None:
             return False
-        oldest = min(self.sessions.values(), key=_last_use)
-        if now_ms - oldest.used_ms <= EVICTABLE_AFTER_MS:
-            evictable = [one for one in self.sessions.values() if now_ms - one.created_ms > EVICTABLE_AFTER_MS]
-            if not evictable:
-                return False
-            oldest = min(evictable, key=lambda one: (len(one.partitions), one.session_id))
-            if size <= len(oldest.partitions):
-                return False
-        logger.debug("evicting fetch session %d", oldest.session_id)
-        del self.sessions[oldest.session_id]
-        oldest.close()
+        logger.debug("evicting fetch session %d", chosen)
+        self.sessions.pop(chosen).close()
         return True
+
+    def _tell(self, session: FetchSession, is_new: bool) -> None:
+        evictions = self._evictions
+        if evictions is not None:
+            try:
+                evictions.add(session) if is_new else evictions.shrunk(session)
+            except MemoryError:
+                self._evictions = None
 
 
 def asked_of(request: FetchRequest, by_id: bool) -> dict[Key, CachedPartition]:
@@ -367,11 +375,6 @@ def asked_of(request: FetchRequest, by_id: bool) -> dict[Key, CachedPartition]:
         for asked in topic.partitions:
             found[name, asked.partition] = CachedPartition(name, asked)
     return found
-
-
-def _last_use(session: FetchSession) -> tuple[int, int]:
-    """Of two that were used in the same millisecond Kafka takes the one of the lesser id (LastUsedKey)."""
-    return session.used_ms, session.session_id
 
 
 def _turn_of(cached: CachedPartition) -> int:

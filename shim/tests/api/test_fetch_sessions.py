@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kafka_shim.api.fetch_sessions import EVICTABLE_AFTER_MS, NO_SESSION, CachedPartition, FetchSessionCache
+from kafka_shim.api.fetch_evictions import EVICTABLE_AFTER_MS
+from kafka_shim.api.fetch_sessions import NO_SESSION, CachedPartition, FetchSessionCache
 from kafka_shim.protocol.messages.fetch_request import FetchPartition, FetchRequest
 from kafka_shim.randomness import Randomness
 

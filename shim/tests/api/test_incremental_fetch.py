@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kafka_shim.api import TABLE, fetch_reads
-from kafka_shim.api.fetch_sessions import EVICTABLE_AFTER_MS
+from kafka_shim.api.fetch_evictions import EVICTABLE_AFTER_MS
 from kafka_shim.embedded import Broker
 from kafka_shim.errors import ErrorCode
 from kafka_shim.protocol.messages.delete_records_request import (
