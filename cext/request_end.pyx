@@ -674,6 +674,8 @@ cdef class DispatcherEnd:
         cdef Context context = delayed._context
         cdef Outcome outcome = None
         cdef object response
+        if context.throttle is None and self.broker.quotas is not None:
+            self._meter(context, self.broker.quotas, 0)     # the first quota was set meanwhile
         try:
             outcome = delayed.result()
         except Exception as error:

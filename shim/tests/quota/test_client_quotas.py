@@ -25,17 +25,21 @@ from kafka_shim.protocol.messages.create_topics_request import CreatableTopic, C
 from kafka_shim.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kafka_shim.protocol.messages.describe_client_quotas_request import ComponentData, DescribeClientQuotasRequest
 from kafka_shim.protocol.messages.fetch_request import FetchRequest
+from kafka_shim.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kafka_shim.protocol.messages.heartbeat_request import HeartbeatRequest
 from kafka_shim.protocol.messages.incremental_alter_configs_request import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
 from kafka_shim.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kafka_shim.protocol.messages.share_fetch_request import ShareFetchRequest
 from kafka_shim.quota.connection_quotas import ConnectionQuotas
 from kafka_shim.quota.request_throttle import RequestThrottle
 from kafka_shim.targets.waiting import wait_until
 from kafka_shim.tests.produced import batch, fetch_request, make_topic, produce_request
+from kafka_shim.tests.share.share_member import ShareMember, open_share
 from kafka_shim.wire_client import Connection, WireClientError
 
 TOO_LARGE = "Proposed value for producer_byte_rate is too large for a LONG."
@@ -186,6 +190,38 @@ def test_a_fetch_that_waits_when_the_first_quota_is_set_is_charged(broker: Broke
         answer = waiting.receive(FetchRequest.API_KEY, 12)[1]
     assert answer.responses == []
     assert answer.throttle_time_ms > 0
+
+
+def test_a_join_that_waits_when_the_first_quota_is_set_is_charged():
+    with Broker(clock="virtual", group_initial_rebalance_delay_ms=3000) as broker, ExitStack() as stack:
+        client = stack.enter_context(Connection(broker.bootstrap_servers, timeout_s=60))
+        waiting = stack.enter_context(Connection(broker.bootstrap_servers, timeout_s=60, client_id="waits"))
+        request = JoinGroupRequest(group_id="g", session_timeout_ms=60_000, rebalance_timeout_ms=60_000)
+        request.protocol_type, request.protocols = "consumer", [JoinGroupRequestProtocol(name="range")]
+        client.request(FindCoordinatorRequest(coordinator_keys=["g"]), 4)
+        request.member_id = waiting.request(request, 9).member_id
+        assert request.member_id
+        waiting.send(request, 9)
+        wait_until(lambda: broker.call(lambda: len(broker.state.groups._runtime.purgatory)) == 1, "it waits")
+        alter(client, entry({"client-id": "waits"}, request_percentage=0.000001))
+        broker.clock.advance(3000)
+        answer = waiting.receive(JoinGroupRequest.API_KEY, 9)[1]
+        assert (answer.error_code, answer.throttle_time_ms) == (0, 1000)
+
+
+def test_a_share_fetch_that_waits_when_the_first_quota_is_set_is_charged(broker: Broker, client: Connection):
+    make_topic(client, "t")
+    topic_id = broker.call(lambda: broker.state.metadata.image.topics["t"].topic_id)
+    open_share(broker, "g", topic_id)
+    with ShareMember(broker, "g", "AAAAAAAAAAAAAAAAAAAAAA", topic_id) as member:
+        assert member.fetch().error_code == 0
+        member.connection.send(member.fetch_request(max_wait_ms=60_000), member.version)
+        wait_until(lambda: broker.call(lambda: len(broker.state.parked)) == 1, "it waits")
+        alter(client, entry({"client-id": "kafka-shim-cli"}, request_percentage=0.000001))
+        with Connection(broker.bootstrap_servers, timeout_s=60, client_id="other") as other:
+            other.request(produce_request("t", 0, batch(b"x")), 9)
+        answer = member.connection.receive(ShareFetchRequest.API_KEY, member.version)[1]
+    assert (answer.error_code, answer.throttle_time_ms) == (0, 1000)
 
 
 def test_throttled_fetch_leaves_its_session_as_it_was(broker: Broker, client: Connection):
