@@ -223,6 +223,10 @@ class Registry:
         config = self._broker.config
         return Rate(limit, config.quota_window_num, config.quota_window_size_seconds * 1000)
 
+    def forget_rate(self, listener: Listener) -> None:
+        """A listener was removed: one that gets its name is a new one."""
+        self._rates.pop(listener.name, None)
+
     def hold_ms(self, address: str) -> int:
         """Count an accepted connection of this address. Return for how many milliseconds it is held before it is
         closed, 0 if it may be served."""

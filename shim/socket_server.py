@@ -183,6 +183,7 @@ class SocketServer:
     def _remove(self, listener: Listener) -> None:
         """Stop serving a listener. A request of an administrator that is being handled has its answer first."""
         self._acceptors.pop(listener.name).close()
+        self._registry.forget_rate(listener)
         for connection in list(self._registry.connections):
             if connection.session.listener is listener:
                 self._registry.close(connection, f"the listener {listener.name} was removed")

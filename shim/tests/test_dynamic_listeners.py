@@ -478,3 +478,17 @@ def test_without_advertised_listeners_what_was_added_stays():
         ).check({"listeners": "EXTRA://h:1"})
     with pytest.raises(ConfigError, match=r"cannot use the nonroutable meta-address 0\.0\.0\.0"):
         listeners.check({"listeners": f"{FIRST},EXTRA://h:1,TLS://0.0.0.0:9"})
+
+
+def test_a_listener_that_is_opened_anew_has_opened_no_connections_yet() -> None:
+    """As in Kafka, whose measure of connections ends with the listener: clients waited for seconds."""
+    (port,) = free_ports(1)
+    options = {"listener_security_protocol_map": MAP, "advertised_listeners": FIRST, "clock": "virtual"}
+    limit = {"listener.name.extra.max.connection.creation.rate": "1"}
+    with Broker(**options, **limit) as broker, Connection(broker.bootstrap_servers, timeout_s=60) as client:
+        for _ in range(2):
+            assert listen(client, extra(port)) == (0, None)
+            for _ in range(10):  # in the first windows; one more would wait
+                with Connection(f"127.0.0.1:{port}", timeout_s=60) as other:
+                    metadata(other)
+            assert listen(client, FIRST) == (0, None)
