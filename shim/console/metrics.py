@@ -37,7 +37,9 @@ class MetricsReader:
         """`tls`: whom an https:// URL is trusted by, and the certificate to show; `token`: to be sent, if one is."""
         self._url = url
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self._opener = urllib.request.build_opener(_NoRedirect, urllib.request.HTTPSHandler(context=tls))
+        # Without the proxies of the environment: one would see the token of an http: URL.
+        handlers = _NoRedirect, urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=tls)
+        self._opener = urllib.request.build_opener(*handlers)
 
     def __call__(self) -> bytes:
         """Raises WireClientError if nobody answers, or with too much."""

@@ -48,6 +48,8 @@ class Schemas:
         """`registry`: its URL; `files`: TOPIC=FILE.avsc, or TOPIC=FILE:MESSAGE of a Protobuf descriptor set. Raises
         SchemaError."""
         self._registry = registry.rstrip("/")
+        # As Confluent's own clients, without the proxies of the environment: a registry stands beside its brokers.
+        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         if registry:
             _avro()
         self._of_topic = dict(_read_option(text) for text in files)
@@ -94,7 +96,7 @@ class Schemas:
         """Return how a schema's payloads are read. Raises ValueError."""
         url = f"{self._registry}/schemas/ids/{number}"
         try:
-            with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:
+            with self._opener.open(url, timeout=PATIENCE_S) as answer:
                 schema = json.loads(answer.read(LARGEST_SCHEMA_BYTES))
             kind, text = schema.get("schemaType", "AVRO"), schema["schema"]
             if kind == "JSON":

@@ -17,6 +17,7 @@ from google.protobuf import descriptor_pb2
 
 from kafka_shim.cext import builder
 from kafka_shim.console import schemas
+from kafka_shim.console.metrics import MetricsReader
 from kafka_shim.console.schemas import SchemaError, Schemas, avro_reader
 from kafka_shim.embedded import Broker
 from kafka_shim.http.server import HttpServer, Request, Response
@@ -102,6 +103,30 @@ def test_a_registrys_records_are_decoded_and_searched(registry: Registry, broker
     assert len(get(console, "records", topic="t", contains="2026-01-02")["records"]) == 1
     assert sorted(registry.asked) == [f"/schemas/ids/{number}" for number in (1, 2, 3, 9)]  # each once
     console.close()
+
+
+def test_no_proxy_of_the_environment_is_asked(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is set for the internet knows no registry of this machine, and would see the token for the metrics."""
+    asked: list[str | None] = []
+
+    def answer(request: Request) -> Response:
+        asked.append(request.headers.get("Authorization"))
+        return Response(502, b"")
+
+    proxy = HttpServer(("127.0.0.1", 0), answer)
+    proxy.start()
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.setenv(name, proxy.address)
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    try:
+        decode = Schemas(registry.server.address).decoder("t", is_key=True)
+        assert decode is not None
+        assert decode(framed(2, b'{"a":1}')) == ("json schema", '{\n  "a": 1\n}')
+        assert json.loads(MetricsReader(f"{registry.server.address}/schemas/ids/2", token="s3cret")())["schema"] == "{}"
+    finally:
+        proxy.stop()
+    assert asked == []
 
 
 def test_a_registry_that_is_gone_is_asked_once(registry: Registry) -> None:
