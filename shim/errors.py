@@ -194,14 +194,17 @@ class DisconnectError(Exception):
     an error of a Produce with acks=0, or a body that cannot be read."""
 
 
+OUTPUT_ENCODING = "PYTHONIOENCODING=utf-8 has the output take any"
+
+
 def not_in_encoding(error: UnicodeError) -> str:
     """Return what a line says of text that is not in its encoding. The rest of the text may be a secret."""
     if isinstance(error, UnicodeEncodeError):
         wrong = error.object[error.start : error.start + 1]
-        return (
-            f"{wrong!a}, character {error.start + 1} of a text, is not of {error.encoding.upper()}: is a word of the "
-            "command line in another encoding?"
-        )
+        # A byte that is no text becomes such a character (PEP 383).
+        is_byte = "\udc80" <= wrong <= "\udcff"
+        advice = "is a word of the command line in another encoding?" if is_byte else OUTPUT_ENCODING
+        return f"{wrong!a}, character {error.start + 1} of a text, is not of {error.encoding.upper()}: {advice}"
     return f"what was read is not text: {error}"
 
 

@@ -221,6 +221,7 @@ def test_a_directory_may_have_any_name_that_the_output_has(tmp_path: Path, name:
         _, errors = child.communicate(timeout=60)
     assert child.returncode == status
     assert (b"cannot write the ready line to the standard output: '\\xfc', character " in errors) == bool(status)
+    assert (b"command line" in errors, b"PYTHONIOENCODING=utf-8" in errors) == (False, bool(status))
     assert Path(os.fsdecode(path), ".kafka_cleanshutdown").exists()
 
 
