@@ -268,6 +268,13 @@ DIFFERENCES = (
         "test_the_expiration_of_producers_at_a_restart",
     ),
     KnownDifference(
+        "the epoch of a marker that compaction emptied",
+        "takes it over when it replays a log without its snapshot, as after a kill, and refuses older epochs",
+        "takes nothing over, and accepts what the last transaction fenced",
+        "compaction keeps the marker for its epoch, and a restart must not let a fenced producer write",
+        "test_the_epoch_of_a_marker_that_compaction_emptied",
+    ),
+    KnownDifference(
         "a last stable offset inside a batch",
         "names the log start offset, when DeleteRecords ended inside the first batch of an open transaction",
         "names the first offset of that batch, which is below the log start offset",

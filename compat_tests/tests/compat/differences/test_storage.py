@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from kafka_shim.cext.batch import scan
 from kafka_shim.cext.crc32c import crc32c
-from kafka_shim.cext.records import build
+from kafka_shim.cext.records import build, build_marker
 from kafka_shim.compat.tests.admin.test_data_directory import await_topic
 from kafka_shim.compat.tests.compat.differences.conftest import Asked, until
 from kafka_shim.errors import ErrorCode
+from kafka_shim.storage.compaction import empty_batch
 from kafka_shim.targets import Target, TargetError, jvm, make
 from kafka_shim.targets import requests as ask
 from kafka_shim.wire_client import Connection, WireClientError
@@ -227,6 +229,32 @@ def test_the_expiration_of_producers_at_a_restart(kind: str) -> None:
         with Connection(target.bootstrap) as connection:
             part = until(lambda: _without_error(connection.request(known, 0).topics[0].partitions[0]))
     assert [one.producer_id for one in part.active_producers] == ([7] if kind == "shim" else [])
+
+
+@pytest.mark.parametrize(
+    ("kind", "epoch", "answer"), [("shim", 1, "INVALID_PRODUCER_EPOCH"), ("kafka-native", 0, "NONE")]
+)
+def test_the_epoch_of_a_marker_that_compaction_emptied(tmp_path: Path, kind: str, epoch: int, answer: str) -> None:
+    now_ms = time.time_ns() // 1_000_000
+
+    def write(connection: Connection, sequence: int) -> int:
+        records = build([(None, b"value", now_ms, ())], producer_id=7, producer_epoch=0, base_sequence=sequence)
+        told = connection.request(ask.produce("fenced", 0, bytes(records)), 9)
+        return told.responses[0].partition_responses[0].error_code
+
+    with make("shim", data_dir=tmp_path / "data") as ours:
+        with Connection(ours.bootstrap) as connection:
+            ask.create_topic(connection, "fenced")
+            assert write(connection, 0) == ErrorCode.NONE
+        ours.kill()
+    marker = build_marker(7, 1, 0, commit=True, timestamp_ms=now_ms, base_offset=1, leader_epoch=0)
+    with (tmp_path / "data" / "fenced-0" / f"{0:020}.log").open("ab") as file:
+        file.write(empty_batch(scan(marker)))
+    known = ask.make("DescribeProducers", topics=[{"name": "fenced", "partition_indexes": [0]}])
+    with make(kind, data_dir=tmp_path / "data") as target, Connection(target.bootstrap) as connection:
+        part = until(lambda: _without_error(connection.request(known, 0).topics[0].partitions[0]))
+        assert [(one.producer_id, one.producer_epoch) for one in part.active_producers] == [(7, epoch)]
+        assert ErrorCode(write(connection, 1)).name == answer
 
 
 def test_a_last_stable_offset_inside_a_batch(each) -> None:
