@@ -29,6 +29,10 @@ from kafka_shim.cext.compression import STORED_LIMIT_BYTES, DecompressError, Lim
 cdef enum:
     MARKER_ABORT = 0
     MARKER_COMMIT = 1
+    MARKER_KEY_BYTES = 4
+    MARKER_VALUE_BYTES = 6
+    MARKER_BYTES = 17           # the record with its length
+    NO_SEQUENCE = -1
 
 
 cdef class _Out:
@@ -183,23 +187,32 @@ def build_marker(
     int64_t base_offset=0,
     int32_t leader_epoch=0,
 ):
-    # Key: version 0 and the type of control record; value: version 0 and the coordinator epoch. Kafka writes no newer
-    # version, whatever the transaction version.
-    cdef uint8_t[4] key
-    cdef uint8_t[6] value
-    store_i16(key, 0)
-    store_i16(key + 2, MARKER_COMMIT if commit else MARKER_ABORT)
-    store_i16(value, 0)
-    store_i32(value + 2, coordinator_epoch)
-    return build(
-        (((<char*>key)[:4], (<char*>value)[:6], timestamp_ms, ()),),
-        base_offset=base_offset,
-        leader_epoch=leader_epoch,
-        producer_id=producer_id,
-        producer_epoch=producer_epoch,
-        transactional=True,
-        control=True,
+    return marker_batch(
+        producer_id, producer_epoch, coordinator_epoch, commit, timestamp_ms, base_offset, leader_epoch
     )
+
+
+cdef bytearray marker_batch(
+    int64_t producer_id, int16_t producer_epoch, int32_t coordinator_epoch, bint commit, int64_t timestamp_ms,
+    int64_t base_offset, int32_t leader_epoch
+):
+    # Key: version 0 and the type of control record; value: version 0 and the coordinator epoch. Kafka writes no newer
+    # version, whatever the transaction version. Each number of the record is a varint of one byte.
+    cdef uint8_t[MARKER_BYTES] record
+    cdef uint8_t* p = record
+    cdef Header header = Header(
+        base_offset, leader_epoch, TRANSACTIONAL_FLAG | CONTROL_FLAG, 0, timestamp_ms, timestamp_ms, producer_id,
+        producer_epoch, NO_SEQUENCE, 1
+    )
+    p[0], p[1], p[2], p[3] = 2 * (MARKER_BYTES - 1), 0, 0, 0
+    p[4] = 2 * MARKER_KEY_BYTES
+    store_i16(p + 5, 0)
+    store_i16(p + 7, MARKER_COMMIT if commit else MARKER_ABORT)
+    p[9] = 2 * MARKER_VALUE_BYTES
+    store_i16(p + 10, 0)
+    store_i32(p + 12, coordinator_epoch)
+    p[16] = 0                   # no headers
+    return write_batch(&header, PyMemoryView_FromMemory(<char*>p, MARKER_BYTES, PyBUF_READ))
 
 
 def parse_marker(bytes key not None, bytes value not None):

@@ -217,6 +217,15 @@ def commit_each(
     dict logs not None, dict unmarked not None, put, bytearray marker not None, producer_id,
     int32_t producer_epoch, int32_t coordinator_epoch, int transaction_version, int64_t now_ms, list hooks not None
 ):
+    return mark_each(
+        logs, unmarked, put, marker, producer_id, producer_epoch, coordinator_epoch, transaction_version, now_ms, hooks
+    )
+
+
+cdef dict mark_each(
+    dict logs, dict unmarked, object put, bytearray marker, object producer_id, int32_t producer_epoch,
+    int32_t coordinator_epoch, int transaction_version, int64_t now_ms, list hooks
+):
     cdef dict failures = {}
     cdef list partitions = list(unmarked)
     cdef Py_ssize_t count = len(partitions)

@@ -39,6 +39,11 @@ cdef inline object groups_of(object broker):
     return (<BrokerEnd>broker).groups if isinstance(broker, BrokerEnd) else broker.groups
 
 
+# The answer to a request, and what follows once it is sent: a call.
+cdef class FollowUp:
+    cdef bytes answer
+
+
 cdef class PlainApi:
     # How many error codes the last answer holds, and which they all are.
     cdef readonly Py_ssize_t answered

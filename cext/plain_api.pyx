@@ -16,13 +16,17 @@ cdef class FaultsEnd:
     pass
 
 
+cdef class FollowUp:
+    pass
+
+
 cdef class PlainApi:
     cdef object serve(
         self, object broker, object session, RequestHeader* header, object client_id, object frame, object now_ms
     ):
         """Returns the whole frame of the answer as bytes; or None if there is anything to decide, and then nothing has
         happened; or what has happened already, for `Context.done` of the handler, which does the rest; or a DelayedEnd,
-        which has the answer later."""
+        which has the answer later; or a FollowUp, which has it, and is called once it is sent."""
         raise NotImplementedError("abstract: a short way serves here")
 
 

@@ -34,6 +34,7 @@ from kafka_shim.cext.plain_api cimport (
     take_text,
 )
 from kafka_shim.cext.records cimport may_unpack
+from kafka_shim.cext.transaction_log cimport TransactionLogEnd
 from kafka_shim.cext.wire cimport (
     Out,
     out_free,
@@ -60,6 +61,7 @@ cdef enum:
     ZSTD_BATCHES = 7
     RECORD_ERRORS = 8
     FLEXIBLE = 9
+    TRANSACTIONS_2 = 12         # adds the partitions to the transaction
     TOPIC_IDS = 13
 
 MOST_PARTITIONS = MOST
@@ -194,7 +196,7 @@ cdef class PlainProduce(PlainApi):
                 if logs is None or not _are_plain(&request, logs, header.api_version):
                     return None
                 if request.asks_coordinator:
-                    outcomes, flushes = self._ask(broker, &request, logs, header.api_version)
+                    outcomes, flushes = self._ask(broker, &request, logs, header.api_version, now_ms)
                     if flushes or any([isinstance(each, Exception) for each in outcomes]):
                         return outcomes, flushes
                     guards = outcomes
@@ -208,9 +210,10 @@ cdef class PlainProduce(PlainApi):
         finally:
             PyBuffer_Release(&view)
 
-    cdef tuple _ask(self, object broker, Request* request, list logs, int version):
+    cdef tuple _ask(self, object broker, Request* request, list logs, int version, int64_t now_ms):
         """Have the coordinator admit the transactional batches. Returns the outcomes and flushes of `admit`."""
         cdef list asked = []
+        cdef list admitted
         cdef const uint8_t* p
         cdef int at
         for at in range(request.count):
@@ -220,6 +223,13 @@ cdef class PlainProduce(PlainApi):
         transactional_id = PyUnicode_DecodeASCII(
             <const char*>request.transactional_id, request.transactional_id_bytes, NULL
         )
+        if version >= TRANSACTIONS_2:
+            admitted = (<TransactionLogEnd?>broker.transactions._log).admit_plain(
+                transactional_id, request.producer_id, request.producer_epoch, asked, now_ms, self._segment.append,
+                self._cached_batches, "Produce",
+            )
+            if admitted is not None:
+                return admitted, ()
         return self._admit(broker, transactional_id, request.producer_id, request.producer_epoch, asked, version)
 
     cdef list _locate(self, object broker, Request* request, int version):

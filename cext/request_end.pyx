@@ -9,7 +9,7 @@ from kafka_shim.cext.headers cimport RequestHeader, RequestHeaderParser
 from kafka_shim.cext.held_answers cimport Answering, HeldAnswers
 from kafka_shim.cext.machine_time cimport monotonic_ms, now_ms
 from kafka_shim.cext.messages cimport decode_request, encode_response_frame
-from kafka_shim.cext.plain_api cimport IN_STEPS_BYTES, BrokerEnd, PlainApi, is_armed
+from kafka_shim.cext.plain_api cimport IN_STEPS_BYTES, BrokerEnd, FollowUp, PlainApi, is_armed
 
 from types import GeneratorType
 
@@ -572,6 +572,8 @@ cdef class DispatcherEnd:
             if isinstance(done, DelayedEnd):
                 self._count(header.api_key)
                 return self._delay(self._context(session, &header, client_id, None), api, None, done)
+            if isinstance(done, FollowUp):
+                return self._followed(api, header.api_key, done)
         self.held_answers.flush()   # what is handled now may take long
         if is_armed(self._faults) and self._faults.holds(RECEIVED):
             frame = memoryview(bytes(frame))    # a held request outlives the receive buffer
@@ -591,6 +593,16 @@ cdef class DispatcherEnd:
         if not is_admitted:
             return self._begin_refusal(context, api, request)
         return self._serve(context, api, request)
+
+    cdef Reply _followed(self, ApiEnd api, int32_t api_key, FollowUp done):
+        try:
+            self._count(api_key)
+            if self._has_own_encode:
+                self._answered(api_key, api.plain.answered, api.plain.answered_code)
+            return _reply([done.answer], done)
+        except BaseException:
+            self.run(done)          # what has happened has to be finished
+            raise
 
     cdef Context _context(self, object session, RequestHeader* header, object client_id, object done):
         cdef Context context = Context.__new__(Context)

@@ -1,4 +1,4 @@
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int16_t, int32_t, int64_t
 
 
 cdef class TransactionEnd:
@@ -14,3 +14,20 @@ cdef class TransactionEnd:
     cdef public int64_t start_ms
     cdef public int64_t last_update_ms
     cdef public int32_t client_version
+
+    # `moved`.
+    cdef TransactionEnd moved_to(self, object state, frozenset partitions, int64_t now_ms, int32_t client_version)
+
+
+cdef class Batches:
+    cdef object _form_of
+    cdef Py_ssize_t _most_partitions
+    # Of version 1, by the set of the partitions.
+    cdef dict _forms
+
+    # `encode`.
+    cdef bytearray batch_of(self, bytes key, TransactionEnd txn, int16_t version)
+
+
+# `note_plain`.
+cdef bint note_transition(object events_by_id, TransactionEnd txn, Py_ssize_t most_partitions) except -1

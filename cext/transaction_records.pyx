@@ -48,6 +48,9 @@ cdef class TransactionEnd:
         self.client_version = client_version
 
     def moved(self, state not None, frozenset partitions not None, int64_t now_ms, int32_t client_version):
+        return self.moved_to(state, partitions, now_ms, client_version)
+
+    cdef TransactionEnd moved_to(self, object state, frozenset partitions, int64_t now_ms, int32_t client_version):
         cdef type kind = type(self)
         cdef TransactionEnd txn = kind.__new__(kind)
         txn.transactional_id = self.transactional_id
@@ -114,6 +117,10 @@ def encode_value(TransactionEnd txn not None, int16_t version, bytes partitions 
 
 
 def encode_batch(TransactionEnd txn not None, int16_t version, bytes partitions not None, bytes key not None):
+    return _batch(txn, version, partitions, key)
+
+
+cdef bytearray _batch(TransactionEnd txn, int16_t version, bytes partitions, bytes key):
     cdef bytes value = encode_value(txn, version, partitions)
     cdef int64_t now_ms = txn.last_update_ms
     cdef int32_t key_bytes = <int32_t>PyBytes_GET_SIZE(key)
@@ -140,29 +147,31 @@ def encode_batch(TransactionEnd txn not None, int16_t version, bytes partitions 
 
 
 cdef class Batches:
-    cdef object _form_of
-    cdef Py_ssize_t _most_partitions
-    # Of version 1, by the set of the partitions.
-    cdef dict _forms
-
     def __init__(self, form_of not None, Py_ssize_t most_partitions):
         self._form_of = form_of
         self._most_partitions = most_partitions
         self._forms = {}
 
     def encode(self, bytes key not None, TransactionEnd txn not None, int16_t version):
+        return self.batch_of(key, txn, version)
+
+    cdef bytearray batch_of(self, bytes key, TransactionEnd txn, int16_t version):
         # Of an empty state no partitions are recorded.
         if version == 0 or not 0 < len(txn.partitions) <= self._most_partitions or <int>txn.state == EMPTY:
-            return encode_batch(txn, version, self._form_of(txn, version), key)
+            return _batch(txn, version, <bytes?>self._form_of(txn, version), key)
         form = self._forms.get(txn.partitions)
         if form is None:
             if len(self._forms) == MOST_FORMS:
                 self._forms.clear()
             form = self._forms[txn.partitions] = self._form_of(txn, version)
-        return encode_batch(txn, version, form, key)
+        return _batch(txn, version, <bytes?>form, key)
 
 
 def note_plain(events_by_id not None, TransactionEnd txn not None, Py_ssize_t most_partitions):
+    return note_transition(events_by_id, txn, most_partitions)
+
+
+cdef bint note_transition(object events_by_id, TransactionEnd txn, Py_ssize_t most_partitions) except -1:
     cdef TransactionEnd last
     cdef Py_ssize_t count
     events = events_by_id.get(txn.transactional_id)

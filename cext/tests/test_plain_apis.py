@@ -1,7 +1,7 @@
 """What is served from frame to frame reads no byte beyond its frame, whatever is in it. What it answers is compared
 with the handlers in shim/tests/api/test_plain_produce.py, test_plain_fetch.py, test_plain_list_offsets.py and
 test_plain_versions.py, and in shim/tests/group/test_plain_heartbeats.py, test_plain_joins.py, test_plain_waits.py,
-test_plain_commit_frames.py and test_plain_offset_fetch.py."""
+test_plain_commit_frames.py and test_plain_offset_fetch.py; and in shim/tests/txn/test_plain_end_txn.py."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from kafka_shim.cext.headers import RequestHeaderParser
 from kafka_shim.cext.log_end import LogEnd, ProducersEnd
 from kafka_shim.cext.offset_records import Committed
 from kafka_shim.cext.plain_commits import PlainCommit
+from kafka_shim.cext.plain_end_txn import PlainEndTxn
 from kafka_shim.cext.plain_fetch import PlainFetch
 from kafka_shim.cext.plain_heartbeats import PlainConsumerHeartbeat, PlainHeartbeat
 from kafka_shim.cext.plain_joins import PlainJoin
@@ -34,6 +35,8 @@ from kafka_shim.cext.segment import IndexEnd, SegmentEnd
 from kafka_shim.cext.session_end import CachedEnd, SessionEnd
 from kafka_shim.cext.tests import oracle
 from kafka_shim.cext.tests.exact import exact
+from kafka_shim.cext.transaction_log import SlotEnd, TransactionLogEnd
+from kafka_shim.cext.transaction_records import Batches, TransactionEnd
 from kafka_shim.protocol.headers import encode_request_frame, request_class
 from kafka_shim.protocol.messages.fetch_request import FetchPartition, FetchTopic
 from kafka_shim.protocol.messages.join_group_request import JoinGroupRequestProtocol
@@ -47,7 +50,7 @@ from kafka_shim.protocol.messages.offset_fetch_request import (
 from kafka_shim.protocol.messages.produce_request import PartitionProduceData, TopicProduceData
 
 BATCH = oracle.write_batch(oracle.write_record(0, 0, b"key", b"value"), 1)
-FIRST_FLEXIBLE = {0: 9, 1: 12, 2: 6, 8: 8, 9: 6, 11: 6, 12: 4, 14: 4, 18: 3, 68: 0}
+FIRST_FLEXIBLE = {0: 9, 1: 12, 2: 6, 8: 8, 9: 6, 11: 6, 12: 4, 14: 4, 18: 3, 26: 3, 68: 0}
 # What is stored of the topic, in each of its partitions.
 STORED = b"".join(offset.to_bytes(8) + BATCH[8:] for offset in range(3))
 TOPIC_ID = bytes(range(16))
@@ -169,6 +172,31 @@ def segment(tmp_path: Path) -> Iterator[Segment]:
     os.close(fd)
 
 
+def transaction_log() -> TransactionLogEnd:
+    """One id, whose transaction is open. Its partition has no segment."""
+    log, slot = LogEnd(), SlotEnd()
+    log.segments, log.producers = [], ProducersEnd()
+    partitions = frozenset({("topic", 0)})
+    slot.transaction = TransactionEnd("t", 7, -1, -1, 3, -1, 1, 1, partitions, 1, 1, 2)
+    slot.key, slot.partition, slot.stuck, slot.refused, slot.said = b"key", 0, "", frozenset(), {}
+    metadata = SimpleNamespace(image=SimpleNamespace(features={"feature": 2}))
+    batches = Batches(lambda txn, version: b"\1", 64)
+    made = TransactionLogEnd(
+        {("transactions", 0): log},
+        metadata,
+        SimpleNamespace(events={}),
+        batches,
+        "transactions",
+        "feature",
+        tuple(range(8)),
+        100,
+        lambda *arguments, **more: partitions,
+        frozenset.union,
+    )
+    made.slots["t"] = slot
+    return made
+
+
 def dispatcher(seen: Counter[str], segment: Segment) -> Dispatcher:
     def stays(*arguments: Any) -> bool:
         seen["stays"] += 1
@@ -180,6 +208,11 @@ def dispatcher(seen: Counter[str], segment: Segment) -> Dispatcher:
         log = LogEnd()
         log.segments, log.producers = [], ProducersEnd()
         return SimpleNamespace(is_current=True), log, [], 4096
+
+    def unmarked_of(partitions: Any) -> dict[Any, None]:
+        """Everything is made but the append: the log has no segment."""
+        seen["stays"] += 1
+        return dict.fromkeys(partitions)
 
     def frame_of(*arguments: Any) -> bytes:
         seen["stays"] += 1
@@ -195,6 +228,7 @@ def dispatcher(seen: Counter[str], segment: Segment) -> Dispatcher:
         12: PlainHeartbeat(stays),
         14: PlainSync(DelayedEnd, left),
         18: PlainVersions(frame_of),
+        26: PlainEndTxn(SimpleNamespace(append=None), 5, 64, unmarked_of),
         68: PlainConsumerHeartbeat(stays),
     }
     table = {}
@@ -222,7 +256,9 @@ def dispatcher(seen: Counter[str], segment: Segment) -> Dispatcher:
         metrics=SimpleNamespace(requests={}, appended_bytes=0, fetched_bytes=0),
         logs=SimpleNamespace(partitions=SimpleNamespace(loaded={("topic", index): log for index in range(3)})),
         metadata=SimpleNamespace(image=SimpleNamespace(topics_by_id={TOPIC_ID: topic}, topics=topics)),
+        transactions=SimpleNamespace(_log=transaction_log(), completion=None),
     )
+    broker.logs.services = SimpleNamespace(on_marker=[])
     return Dispatcher(broker, table, RequestHeaderParser(FIRST_FLEXIBLE), lambda level: False, {})
 
 
@@ -281,6 +317,9 @@ def requests() -> list[tuple[bytes, int]]:
     for version in range(5):
         message = request_class(18)(client_software_name="a-b", client_software_version="4.3.1")
         found.append((encode_request_frame(message, version, 1, "c")[4:], 18))
+    for version in range(6):
+        message = request_class(26)(transactional_id="t", producer_id=7, producer_epoch=3, committed=True)
+        found.append((encode_request_frame(message, version, 1, "c")[4:], 26))
     for version in range(2):
         message = consumer(group_id="group", member_id="member", member_epoch=3, topic_partitions=None)
         found.append((encode_request_frame(message, version, 1, "c")[4:], 68))
@@ -307,7 +346,7 @@ def test_no_byte_beyond_the_frame_is_read(segment: Segment, frame: bytes, key: i
         if key == 1:
             assert [answer.parts[0].count(STORED[len(BATCH) * at :]) for at in range(3)] == [1, 2, 3]
     elif key:
-        assert (answer is not None) == (key != 8)
+        assert (answer is not None) == (key not in (8, 26))
         assert seen["stays"] == 1
     for end in range(HEADER_BYTES, len(frame)):
         assert ask(asked, frame[:end]) is None

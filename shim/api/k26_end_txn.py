@@ -10,11 +10,16 @@ TRANSACTION_ABORTABLE. v5 is level 2 (KIP-890): each end bumps the epoch and ret
 from __future__ import annotations
 
 from kafka_shim.authorization import require
+from kafka_shim.cext import segment as cext_segment
+from kafka_shim.cext.plain_end_txn import PlainEndTxn
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.outcome import Outcome
 from kafka_shim.protocol.messages.end_txn_request import EndTxnRequest
 from kafka_shim.protocol.messages.end_txn_response import EndTxnResponse
 from kafka_shim.security.acl import TRANSACTIONAL_ID, WRITE
+from kafka_shim.storage.producers import CACHED_BATCHES
+from kafka_shim.txn.completion import MOST_MARKERS_AT_ONCE
+from kafka_shim.txn.records import unmarked_of
 from kafka_shim.txn.transaction import TV0, TV2
 
 TYPE_CHECKING = False
@@ -26,12 +31,15 @@ if TYPE_CHECKING:
 
 KEY, MIN, MAX = 26, 0, 5
 REQUEST, RESPONSE = EndTxnRequest, EndTxnResponse
+PLAIN = PlainEndTxn(cext_segment, CACHED_BATCHES, MOST_MARKERS_AT_ONCE, unmarked_of)
 
 
 def handle(
     context: Context, request: EndTxnRequest
 ) -> EndTxnResponse | Outcome[EndTxnResponse] | Coroutine[Any, Any, EndTxnResponse]:
     transactions = context.broker.transactions
+    if context.done is not None:
+        return _failed(context, transactions.not_prepared(*_arguments(context, request)[:3], context.done))
     require(context, WRITE, TRANSACTIONAL_ID, request.transactional_id)
     if transactions.must_wait(request.transactional_id):
         return _handle_stepwise(context, request)

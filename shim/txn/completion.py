@@ -279,8 +279,7 @@ class Completion:
             try:
                 flush = self._log.write(slot, completed)
             except KafkaError as error:
-                text = f"cannot write the end, trying on: {error}"
-                self.retries.say(slot, prepared.transactional_id, None, now_ms, text)
+                self.retries.say_unended(slot, prepared.transactional_id, now_ms, error)
                 self._retry_later(slot, prepared)
                 return completed
             # Before any call, which may find no memory: COMPLETE counts.

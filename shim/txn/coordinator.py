@@ -18,7 +18,6 @@ from kafka_shim.txn import expiry, records, state
 from kafka_shim.txn.end_txn import EndTxn
 from kafka_shim.txn.explain import Explanations
 from kafka_shim.txn.log import Slot, TransactionLog
-from kafka_shim.txn.partition_sets import PartitionSets
 from kafka_shim.txn.quick_completion import QuickCompletion
 from kafka_shim.txn.transaction import ONGOING, STATE_NAMES
 
@@ -71,7 +70,6 @@ class TransactionCoordinator(EndTxn):
         self._config = config
         self._faults = faults
         self._log = TransactionLog(config, logs, metadata, self.explanations)
-        self._sets = PartitionSets()
         self.completion = QuickCompletion(self._log, clock, logs, metadata, faults, self.explanations)
         # Set from start() to stop().
         self.scheduler = Scheduler(clock)
@@ -182,7 +180,7 @@ class TransactionCoordinator(EndTxn):
         if slot is None:
             return frozenset(added)
         is_first = slot.transaction is None or slot.transaction.state is not ONGOING
-        return self._sets.set_of(transactional_id, added, is_first=is_first)
+        return self._log.sets.set_of(transactional_id, added, is_first=is_first)
 
     def add_partitions(
         self,

@@ -62,6 +62,16 @@ class EndTxn:
             follow_up = partial(self.completion.finish_answered, ending, transactional_id)
         return Outcome(_told(state.identity_after(txn), client_version), tuple(flushes), follow_up)
 
+    def not_prepared(
+        self, transactional_id: str, producer_id: int, producer_epoch: int, error: Exception
+    ) -> KafkaError:
+        """Returns the refusal of an EndTxn whose PREPARE the short way could not write. Raises what is a bug."""
+        if not isinstance(error, KafkaError):
+            raise error
+        producer = producer_id, producer_epoch
+        self.explanations.refused("EndTxn", transactional_id, error, self.clock.now_ms(), producer)
+        return error
+
     def must_wait(self, transactional_id: str) -> bool:
         """Returns whether the response waits for the whole completion: for the disk, or for a test at its steps."""
         return self._faults.is_armed_besides(ANSWERED) or self._log.wants_flush(transactional_id)

@@ -75,25 +75,25 @@ class Explanations:
     `REFUSED_IDS` others of which nothing but refusals was seen: ids that a client makes up drop no other. `ids` are
     those that exist; `TransactionLog` sets it."""
 
-    __slots__ = ("_events", "_refusals", "ids")
+    __slots__ = ("_refusals", "events", "ids")
 
     def __init__(self) -> None:
-        # The one that was seen last is the last.
-        self._events: OrderedDict[str, deque[Event]] = OrderedDict()
+        # The one that was seen last is the last. `TransactionLogEnd` adds ordinary transitions.
+        self.events: OrderedDict[str, deque[Event]] = OrderedDict()
         self._refusals: OrderedDict[str, deque[Event]] = OrderedDict()
         self.ids: Container[str] = frozenset()
 
     def _of(self, transactional_id: str) -> deque[Event]:
-        events = self._events.get(transactional_id)
+        events = self.events.get(transactional_id)
         if events is None:
             events = self._refusals.pop(transactional_id, None)
-            return _added(self._events, IDS, transactional_id, events)
-        self._events.move_to_end(transactional_id)
+            return _added(self.events, IDS, transactional_id, events)
+        self.events.move_to_end(transactional_id)
         return events
 
     def _of_refused(self, transactional_id: str) -> deque[Event]:
         # An id that a start has read may not have moved since.
-        if transactional_id in self._events or transactional_id in self.ids:
+        if transactional_id in self.events or transactional_id in self.ids:
             return self._of(transactional_id)
         events = self._refusals.get(transactional_id)
         if events is None:
@@ -103,7 +103,7 @@ class Explanations:
 
     def moved(self, txn: Transaction) -> None:
         """Record a state transition. A transaction that grows is one event, whatever the number of its partitions."""
-        if note_plain(self._events, txn, SHOWN_PARTITIONS):
+        if note_plain(self.events, txn, SHOWN_PARTITIONS):
             return
         events = self._of(txn.transactional_id)
         if len(txn.partitions) > SHOWN_PARTITIONS:
@@ -142,17 +142,17 @@ class Explanations:
         logger.info("%s of %s refused with %s: %s; last transitions: %s", api, transactional_id, code, reason, last)
 
     def _last_transitions(self, transactional_id: str) -> list[str]:
-        moves = [event for event in self._events.get(transactional_id) or () if isinstance(event, Transaction)]
+        moves = [event for event in self.events.get(transactional_id) or () if isinstance(event, Transaction)]
         return [f"{STATE_NAMES[txn.state]} epoch {txn.producer_epoch}" for txn in moves[-SHOWN_TRANSITIONS:]]
 
     def forget(self, transactional_id: str) -> None:
         """Drop the history: the transactional id expired."""
-        self._events.pop(transactional_id, None)
+        self.events.pop(transactional_id, None)
         self._refusals.pop(transactional_id, None)
 
     def forget_all(self) -> None:
         """Drop every history: the ids were deleted with their topic."""
-        self._events.clear()
+        self.events.clear()
         self._refusals.clear()
 
     def lines(
@@ -164,7 +164,7 @@ class Explanations:
         """Returns the history, oldest first, one event per line. Each line begins with its time in ms since the Unix
         epoch. `may_describe` says of a topic whether the reader may know of it (None: of any): partitions of others are
         left out, and a text that names one is hidden. `existing`: the names of all topics."""
-        events = self._events.get(transactional_id) or self._refusals.get(transactional_id) or ()
+        events = self.events.get(transactional_id) or self._refusals.get(transactional_id) or ()
         if may_describe is None:
             return [_line(event, lambda topic: True, lambda text: text, knows_all=True) for event in events]
         known: dict[str, bool] = {}

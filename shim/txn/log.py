@@ -9,6 +9,7 @@ import logging
 from struct import error as StructError
 
 from kafka_shim.cext import records as cext_records
+from kafka_shim.cext.transaction_log import SlotEnd, TransactionLogEnd
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.internal_topics import TRANSACTION_STATE_TOPIC
 from kafka_shim.java_hash import internal_partition
@@ -18,12 +19,16 @@ from kafka_shim.storage.local_log import NEVER
 from kafka_shim.storage.open_files import OUT_OF_RESOURCES
 from kafka_shim.storage.results import COORDINATOR_ERRORS, StorageError
 from kafka_shim.txn import records
-from kafka_shim.txn.transaction import ONGOING, PREPARE_ABORT, PREPARE_COMMIT, TV1, TV2
+from kafka_shim.txn.explain import SHOWN_PARTITIONS
+from kafka_shim.txn.partition_sets import PartitionSets
+from kafka_shim.txn.state import union
+from kafka_shim.txn.transaction import ONGOING, PREPARE_ABORT, PREPARE_COMMIT, TV1, TV2, State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
 
+    from kafka_shim.cext.log_end import Verification
     from kafka_shim.cext.records import Record
     from kafka_shim.config import BrokerConfig
     from kafka_shim.metadata.image import Topic
@@ -34,18 +39,22 @@ if TYPE_CHECKING:
     from kafka_shim.txn.explain import Explanations
     from kafka_shim.txn.transaction import TopicPartition, Transaction
 
+    # As in `admission`.
+    Admission = Verification | None | KafkaError
+
 logger = logging.getLogger("kafka_shim.txn")
 
 FEATURE = "transaction.version"
 # The maximum number of tombstones of expired ids in one batch.
 TOMBSTONES_PER_BATCH = 500
+STATES = tuple(State)
 # The state transitions whose level may come from a client's request.
 _OF_CLIENTS = frozenset({ONGOING, PREPARE_COMMIT, PREPARE_ABORT})
 # One object for the slots of all ids that have no trouble. It is never changed.
 NOTHING_SAID: dict[TopicPartition | None, str] = {}
 
 
-class Slot:
+class Slot(SlotEnd):
     """One transactional id (Kafka's TransactionMetadata): its value, and the state that is only in memory.
 
     `pending` (Kafka's pending state) is set while the end is being written, and stays set if a marker cannot be
@@ -55,48 +64,58 @@ class Slot:
     `flush` is the fsync that the last record waits for, until it is known to be done (`TransactionLog.pending_flush`).
     """
 
-    __slots__ = (
-        "flush",
-        "is_ending",
-        "key",
-        "partition",
-        "pause_ms",
-        "pending",
-        "refused",
-        "said",
-        "stuck",
-        "transaction",
-        "unmarked",
-    )
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        flush: Flush | None
+        refused: frozenset[TopicPartition]
+        said: dict[TopicPartition | None, str]
+        transaction: Transaction | None
+        unmarked: dict[TopicPartition, None]
 
     def __init__(self, transactional_id: str, partition: int) -> None:
         self.key = records.encode_key(transactional_id)
         self.partition = partition
-        self.transaction: Transaction | None = None
+        self.transaction = None
         self.pending = False
         self.stuck = ""
-        self.refused: frozenset[TopicPartition] = frozenset()
+        self.refused = frozenset()
         self.is_ending = False
-        self.unmarked: dict[TopicPartition, None] = {}
+        self.unmarked = {}
         self.pause_ms = 0
         self.said = NOTHING_SAID
-        self.flush: Flush | None = None
+        self.flush = None
 
 
-class TransactionLog:
+class TransactionLog(TransactionLogEnd):
     """Owned by the coordinator. `slots` is by transactional id; only this class adds to it or removes from it. No id
     whose partition is in `unloaded` is served: the start could not read it, for the reason that was last said.
     `unresumed` are slots that were read later, until they are looked at for a prepared transaction."""
 
+    if TYPE_CHECKING:
+        slots: dict[str, Slot]
+        _explanations: Explanations
+        _metadata: MetadataStore
+
     def __init__(self, config: BrokerConfig, logs: Logs, metadata: MetadataStore, explanations: Explanations) -> None:
-        self.slots: dict[str, Slot] = {}
-        self.unloaded: dict[int, str] = {}
+        loaded = logs.partitions.loaded
+        # The sets of partitions that producers added last.
+        self.sets = PartitionSets()
+        super().__init__(
+            loaded,
+            metadata,
+            explanations,
+            records.BATCHES,
+            TRANSACTION_STATE_TOPIC,
+            FEATURE,
+            STATES,
+            SHOWN_PARTITIONS,
+            self.sets.set_of,
+            union,
+        )
         self.unresumed: list[Slot] = []
         self._config = config
         self._logs = logs
-        self._metadata = metadata
-        self._explanations = explanations
-        self._loaded = logs.partitions.loaded
         explanations.ids = self.slots
 
     def load(self) -> Flush | None:
@@ -244,6 +263,29 @@ class TransactionLog:
         except MemoryError:
             pass  # the history lacks a line; whoever wrote the transition must go on with it
         return appended.flushed
+
+    def _not_added(
+        self,
+        api: str,
+        transactional_id: str,
+        error: Exception,
+        now_ms: int,
+        producer: tuple[int, int],
+        outcomes: list[Admission],
+    ) -> list[Admission]:
+        """Returns the outcomes of batches whose partitions could not be added. Raises an error that is a bug."""
+        if not isinstance(error, KafkaError):
+            raise error
+        self._explanations.refused(api, transactional_id, error, now_ms, producer)
+        return [outcome if outcome is None else error for outcome in outcomes]
+
+    def _refusal_of(self, log: PartitionLog, base_offset: int, error: Exception) -> Exception:
+        """Returns what `write` raises for the failure of an append at this offset."""
+        if isinstance(error, (OSError, MemoryError)):
+            error = log.not_appended(base_offset, error)
+        if isinstance(error, KafkaError):
+            return KafkaError(COORDINATOR_ERRORS.get(error.code, error.code), error.message)
+        return error
 
     def remove(self, transactional_ids: Iterable[str], now_ms: int) -> None:
         """Write tombstones and remove the ids."""

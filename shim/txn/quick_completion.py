@@ -66,6 +66,62 @@ class QuickCompletion(Completion):
             self._explanations.refused("EndTxn", prepared.transactional_id, error, now_ms, producer)
             raise
 
+    def finish_marked(
+        self,
+        slot: Slot,
+        prepared: Transaction,
+        producer: tuple[int, int],
+        failures: dict[TopicPartition, KafkaError] | None,
+    ) -> None:
+        """Go on with what `cext.plain_end_txn` has prepared and answered. Of `slot.unmarked` it has marked all that are
+        no longer there; `failures` are those whose marker could not be written, None if it has tried none."""
+        flushes: list[Flush] = []
+        steps = self._rest_of(slot, prepared, producer, flushes, failures)
+        self.finish_answered(
+            self.ending(steps, flushes, prepared.transactional_id, may_hold=True), prepared.transactional_id
+        )
+
+    def _rest_of(
+        self,
+        slot: Slot,
+        prepared: Transaction,
+        producer: tuple[int, int],
+        flushes: list[Flush],
+        failures: dict[TopicPartition, KafkaError] | None,
+    ) -> Generator[Step, None, None]:
+        try:
+            left: list[TopicPartition] | None = None
+            if failures is not None:
+                for each, error in failures.items():
+                    self._on_marker_refused(slot, prepared, each, error)
+                left = [each for each in slot.unmarked if each not in failures]
+            if left is None or left:
+                yield from self._mark(slot, prepared, prepared.last_update_ms, flushes, left)
+            self._complete(slot, prepared, flushes)
+        except BaseException as raised:
+            self.not_marked(slot, prepared, producer, raised)
+            raise
+        finally:
+            slot.is_ending = False
+        yield AFTER_COMPLETE
+
+    def not_marked(self, slot: Slot, prepared: Transaction, producer: tuple[int, int], error: BaseException) -> None:
+        """Have a transaction tried again whose markers met this error."""
+        slot.is_ending = False
+        self._retry_later(slot, prepared)
+        if isinstance(error, KafkaError):
+            now_ms = prepared.last_update_ms
+            self._explanations.refused("EndTxn", prepared.transactional_id, error, now_ms, producer)
+
+    def not_completed(self, slot: Slot, prepared: Transaction, error: BaseException) -> None:
+        """Have a transaction tried again whose COMPLETE met this error. Raises it unless it is the log's refusal."""
+        slot.is_ending = False
+        if not isinstance(error, KafkaError):
+            self._retry_later(slot, prepared)
+            raise error
+        self.retries.say_unended(slot, prepared.transactional_id, self._clock.now_ms(), error)
+        self._retry_later(slot, prepared)
+
     def finish_quick(self, steps: Generator[Step, None, None], flushes: list[Flush], transactional_id: str) -> None:
         """Resume `quick_steps` after the response of EndTxn is sent, which has waited for the flushes."""
         flushes.clear()

@@ -60,7 +60,8 @@ def encode_value(txn: Transaction, version: int) -> bytes:
 
 
 # encode_batch(key, txn, version): the batch of one record, this key and the value of `encode_value`.
-encode_batch = transaction_records.Batches(form_of, CACHED_PARTITIONS).encode
+BATCHES = transaction_records.Batches(form_of, CACHED_PARTITIONS)
+encode_batch = BATCHES.encode
 
 
 _NULL_ARRAY = _INT.pack(-1)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kafka_shim.clock import Clock, Timer
+    from kafka_shim.errors import KafkaError
     from kafka_shim.txn.explain import Explanations
     from kafka_shim.txn.log import Slot
     from kafka_shim.txn.transaction import TopicPartition
@@ -97,6 +98,10 @@ class Retries:
             said = slot.said = {}
         said[partition] = text
         self._explanations.noted(transactional_id, now_ms, text, self._warnings if is_final else self._lines)
+
+    def say_unended(self, slot: Slot, transactional_id: str, now_ms: int, error: KafkaError) -> None:
+        """As `say`, of COMPLETE."""
+        self.say(slot, transactional_id, None, now_ms, f"cannot write the end, trying on: {error}")
 
     @staticmethod
     def done(slot: Slot) -> None:

@@ -179,7 +179,7 @@ def _union_of_few(some: frozenset[TopicPartition], others: frozenset[TopicPartit
     return some | others
 
 
-def _union(some: frozenset[TopicPartition], others: frozenset[TopicPartition]) -> frozenset[TopicPartition]:
+def union(some: frozenset[TopicPartition], others: frozenset[TopicPartition]) -> frozenset[TopicPartition]:
     """Returns the partitions of both. A steady producer adds the same ones in each transaction: the same object has its
     hash, and what is made of it is found by that."""
     return _union_of_few(some, others) if len(some) + len(others) <= MOST_KEPT else some | others
@@ -210,7 +210,7 @@ def add_partitions(
         if partitions <= txn.partitions:
             return txn
         start_ms = txn.start_ms
-        partitions = _union(txn.partitions, partitions)
+        partitions = union(txn.partitions, partitions)
     elif txn.is_prepared:
         _refuse_concurrent(txn, pending)
     else:

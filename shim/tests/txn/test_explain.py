@@ -89,7 +89,7 @@ def test_a_history_keeps_no_more_partitions_than_it_shows() -> None:
     explanations = Explanations()
     explanations.moved(transaction(ONGOING, 101))
     explanations.moved(transaction(PREPARE_COMMIT, 101))
-    kept = [event.partitions for event in explanations._events["app"] if isinstance(event, Transaction)]
+    kept = [event.partitions for event in explanations.events["app"] if isinstance(event, Transaction)]
     assert kept == [transaction(ONGOING, explain.SHOWN_PARTITIONS).partitions] * 2
     for line in explanations.lines("app"):
         assert line.endswith("t-99 and 1 more]")

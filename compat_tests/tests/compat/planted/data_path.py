@@ -80,9 +80,11 @@ def the_first_abort_is_forgotten() -> None:
 
 @caught_by("b15-a-parked-reader-wakes-with-its-isolation", "one answer from")
 def markers_wake_nobody() -> None:
+    from kafka_shim.api import k26_end_txn
     from kafka_shim.storage.log import PartitionLog
     from kafka_shim.txn import completion
 
+    k26_end_txn.PLAIN = None  # type: ignore[assignment]
     wake = PartitionLog._wake
 
     def asleep(append: Any) -> Any:

@@ -35,8 +35,10 @@ def transactional_ids_never_expire() -> None:
 
 @caught_by("b24-markers-of-kip-890-carry-the-next-epoch", "markers written: not within")
 def tv2_does_not_bump() -> None:
+    from kafka_shim.api import k26_end_txn
     from kafka_shim.txn import state
 
+    k26_end_txn.PLAIN = None  # type: ignore[assignment]
     right = state._prepare
 
     def stays(txn: Any, target: Any, client_version: int, now_ms: int, new_producer_id: Any, *more: Any) -> Any:
