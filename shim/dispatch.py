@@ -280,7 +280,7 @@ class Dispatcher(DispatcherEnd):
             raise
         except Exception as error:
             response = self._fail(context, api, request, error)
-        if context.throttle is None and self.broker.quotas is not None:
+        if context.throttle is None and api.key in PARKED and self.broker.quotas is not None:
             # The first quota may have been set meanwhile. Kafka looks for one when it answers.
             self._meter(context, self.broker.quotas, 0)
         if isinstance(response, Outcome):
