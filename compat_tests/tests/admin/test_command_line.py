@@ -71,7 +71,7 @@ def test_commands_work_against_apache_kafka(run: Run, kafka: Target) -> None:
     assert run("cluster", "health").startswith("healthy: 1 broker,")
     run("configs", "describe", "--entity-type", "topics", "--entity-name", "t", "--json")
     with Cluster(kafka.bootstrap) as cluster:
-        producer = Producer(cluster, transactional_id="open")
+        producer = Producer(cluster, transactional_id="open", transaction_timeout_ms=900_000)
         producer.begin()
         producer.send("t", b"open", partition=0)
         producer.flush()

@@ -78,7 +78,7 @@ def test_transactional_ids_of_all_coordinators_are_listed_and_described(cluster:
     create_topic(cluster, "t", partitions=2)
     names = of_both(cluster)
     for name in names.values():
-        producer = Producer(cluster, transactional_id=name)
+        producer = Producer(cluster, transactional_id=name, transaction_timeout_ms=900_000)
         producer.begin()
         producer.send("t", b"open", partition=0)
         producer.flush()

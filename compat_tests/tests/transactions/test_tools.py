@@ -18,6 +18,8 @@ from kafka_shim.wire_client import Connection, check
 pytestmark = pytest.mark.java
 
 HOUR_MS = 3_600_000
+# Longer than the tools take, each of which starts a JVM.
+TIMEOUT_MS = 900_000
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +34,7 @@ def broker() -> Iterator[ShimProcess]:
 
 
 def initialise(client: Connection, transactional_id: str) -> tuple[int, int]:
-    request = make("InitProducerId", transactional_id=transactional_id, transaction_timeout_ms=60_000)
+    request = make("InitProducerId", transactional_id=transactional_id, transaction_timeout_ms=TIMEOUT_MS)
     while True:
         answer = client.request(request, 5)
         if answer.error_code != 51:
@@ -102,7 +104,7 @@ def test_list_describe_and_force_terminate(broker: ShimProcess) -> None:
         assert int(row.pop("TransactionDurationMs")) >= 0
     assert described == mine
     assert described["TopicPartitions"] == "t-0"
-    assert described["TransactionTimeoutMs"] == "60000"
+    assert described["TransactionTimeoutMs"] == str(TIMEOUT_MS)
     (producer,) = table(kafka(broker, "describe-producers", "--topic", "t", "--partition", "0"))
     assert producer["CurrentTransactionStartOffset"] == "0"
     assert table(ours(broker, "describe-producers", "--topic", "t", "--partition", "0")) == [producer]
@@ -121,7 +123,7 @@ def test_a_hanging_transaction_is_found_and_aborted(broker: ShimProcess) -> None
             offset = write(client, "hanging", app, 9, age_ms=HOUR_MS)
         found = table(tool(broker, "find-hanging", "--topic", "t"))
         assert [(row["Topic"], row["Partition"], row["StartOffset"]) for row in found] == [("t", "0", str(offset))]
-        assert int(found[0]["Duration(min)"]) in (59, 60)
+        assert 59 <= int(found[0]["Duration(min)"]) < 75
         where = ("--topic", "t", "--partition", "0", "--start-offset", str(offset))
         tool(broker, "abort", *where)
         assert table(tool(broker, "find-hanging", "--topic", "t")) == []
