@@ -4,9 +4,9 @@ cimport cython
 from cpython.buffer cimport PyBUF_READ, PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.memoryview cimport PyMemoryView_FromMemory
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint64_t
 
-from kafka_shim.cext.batch cimport Header, write_batch
+from kafka_shim.cext.batch cimport TRANSACTIONAL_FLAG, Header, write_batch
 from kafka_shim.cext.bigendian cimport load_i64
 from kafka_shim.cext.headers cimport RequestHeader
 from kafka_shim.cext.java_hash cimport partition_of
@@ -41,10 +41,8 @@ from kafka_shim.cext.wire cimport (
 )
 
 cdef enum:
-    MOST = 64                   # partitions, and so topics
     UUID_BYTES = 16
     NO_EPOCH = -1
-    NO_RETENTION = -1
     NO_EXPIRY = -1
     NO_PRODUCER = -1
     # Kafka's CoordinatorRuntime gives it to every batch, also without a producer.
@@ -58,33 +56,6 @@ cdef enum:
     TOPIC_IDS = 10
 
 MOST_OFFSETS = MOST
-
-# One partition of the request.
-cdef struct Entry:
-    int32_t index
-    int64_t offset
-    int32_t leader_epoch
-    const uint8_t* metadata
-    int32_t metadata_bytes
-
-cdef struct Topic:
-    const uint8_t* name         # or its id
-    int32_t size_bytes
-    int count                   # of its partitions
-
-cdef struct Request:
-    const uint8_t* group_id
-    int32_t group_id_bytes
-    int32_t epoch               # or generation
-    const uint8_t* member_id
-    int32_t member_id_bytes
-    const uint8_t* instance_id
-    int32_t instance_id_bytes
-    int64_t retention_ms
-    int topic_count
-    int count
-    Topic[MOST] topics
-    Entry[MOST] entries
 
 
 @cython.final
@@ -103,7 +74,7 @@ cdef inline bint _take_i64(Reader* c, int64_t* value) noexcept nogil:
     return True
 
 
-cdef bint _read_member(Reader* c, Request* request, int version) noexcept nogil:
+cdef bint _read_member(Reader* c, OffsetsRequest* request, int version) noexcept nogil:
     cdef bint is_flexible = version >= FLEXIBLE
     request.instance_id_bytes = -1
     request.retention_ms = NO_RETENTION
@@ -120,7 +91,7 @@ cdef bint _read_member(Reader* c, Request* request, int version) noexcept nogil:
     )
 
 
-cdef bint _read_partition(Reader* c, Request* request, int version) noexcept nogil:
+cdef bint _read_partition(Reader* c, OffsetsRequest* request, int version) noexcept nogil:
     cdef Entry* entry = &request.entries[request.count]
     cdef bint is_flexible = version >= FLEXIBLE
     if request.count == MOST:
@@ -136,14 +107,13 @@ cdef bint _read_partition(Reader* c, Request* request, int version) noexcept nog
     )
 
 
-cdef bint _read(Reader* c, Request* request, int version) noexcept nogil:
-    """Read a whole request with at least one partition in each of its topics."""
+cdef bint read_topics(Reader* c, OffsetsRequest* request, int version) noexcept nogil:
     cdef bint is_flexible = version >= FLEXIBLE
     cdef int32_t topics = 0
     cdef int32_t partitions = 0
     cdef Topic* topic
     request.topic_count = request.count = 0
-    if not _read_member(c, request, version) or not take_length(c, is_flexible, LONG, &topics):
+    if not take_length(c, is_flexible, LONG, &topics):
         return False
     if topics < 1 or topics > MOST:
         return False
@@ -187,20 +157,22 @@ cdef class PlainCommit(PlainApi):
     ):
         cdef Py_buffer view
         cdef Reader c
-        cdef Request request
+        cdef OffsetsRequest request
         if broker.authorizer is not None:
             return None
         PyObject_GetBuffer(frame, &view, PyBUF_SIMPLE)
         try:
             c.at = <uint8_t*>view.buf + header.body_at
             c.end = <uint8_t*>view.buf + view.len
-            if view.len > IN_STEPS_BYTES or not _read(&c, &request, header.api_version):
+            if view.len > IN_STEPS_BYTES or not (
+                _read_member(&c, &request, header.api_version) and read_topics(&c, &request, header.api_version)
+            ):
                 return None
             return self._serve(broker, &request, header, now_ms)
         finally:
             PyBuffer_Release(&view)
 
-    cdef object _serve(self, object broker, Request* request, RequestHeader* header, int64_t now_ms):
+    cdef object _serve(self, object broker, OffsetsRequest* request, RequestHeader* header, int64_t now_ms):
         cdef list changes
         cdef bytearray batch
         cdef LogEnd log
@@ -225,11 +197,14 @@ cdef class PlainCommit(PlainApi):
             log = <LogEnd?>end
             if header.api_version >= TOPIC_IDS:
                 topics = image.topics_by_id
-            changes = _changes(topics, request, header.api_version, metadata_limit, now_ms)
+            changes = changes_of(topics, request, header.api_version, metadata_limit, now_ms)
             if changes is None:
                 return None
-            batch = _batch(commit.group_id, changes, now_ms)
-            answer = _response(request, header)
+            batch = batch_of(commit.group_id, changes, now_ms, NO_PRODUCER, NO_PRODUCER, False)
+            answer = answer_to(
+                request, header, header.api_version >= FLEXIBLE, header.api_version >= THROTTLE_TIME,
+                header.api_version >= TOPIC_IDS,
+            )
             put = self._segment.append
         except Exception:
             return None         # nothing is appended: the handler meets it again, and answers
@@ -257,7 +232,7 @@ cdef class PlainCommit(PlainApi):
         return answer
 
 
-cdef Commit _commit_of(Request* request):
+cdef Commit _commit_of(OffsetsRequest* request):
     cdef Commit commit = Commit.__new__(Commit)
     commit.group_id = text_of(request.group_id, request.group_id_bytes)
     commit.generation_id_or_member_epoch = request.epoch
@@ -266,9 +241,7 @@ cdef Commit _commit_of(Request* request):
     return commit
 
 
-cdef list _changes(dict known, Request* request, int version, int64_t metadata_limit, int64_t now_ms):
-    """Returns the offsets as (topic, partition, `Committed`), or None if one of them may have to be refused. `known`
-    are topics by name, or by id."""
+cdef list changes_of(dict known, OffsetsRequest* request, int version, int64_t metadata_limit, int64_t now_ms):
     cdef list changes = []
     cdef int64_t expire_ms = NO_EXPIRY
     cdef Topic* topic
@@ -299,8 +272,9 @@ cdef list _changes(dict known, Request* request, int version, int64_t metadata_l
     return changes
 
 
-cdef bytearray _batch(str group_id, list changes, int64_t now_ms):
-    """The batch that `records.build` makes of what `encode_offsets` returns."""
+cdef bytearray batch_of(
+    str group_id, list changes, int64_t now_ms, int64_t producer_id, int16_t producer_epoch, bint is_transactional
+):
     cdef Out out
     cdef Out key
     cdef Out value
@@ -316,7 +290,10 @@ cdef bytearray _batch(str group_id, list changes, int64_t now_ms):
             write_offset_value(&value, <Committed>committed)
             _write_record(&out, count, &key, &value)
             count += 1
-        header = Header(0, 0, 0, count - 1, now_ms, now_ms, NO_PRODUCER, NO_PRODUCER, COORDINATOR_SEQUENCE, count)
+        header = Header(
+            0, 0, TRANSACTIONAL_FLAG if is_transactional else 0, count - 1, now_ms, now_ms, producer_id,
+            producer_epoch, COORDINATOR_SEQUENCE, count
+        )
         return write_batch(&header, PyMemoryView_FromMemory(<char*>out.data, out.size_bytes, PyBUF_READ))
     finally:
         out_free(&out)
@@ -341,9 +318,9 @@ cdef int _write_record(Out* out, int32_t offset_delta, Out* key, Out* value) exc
     return write_i8(out, 0)
 
 
-cdef bytes _response(Request* request, RequestHeader* header):
-    cdef int version = header.api_version
-    cdef bint is_flexible = version >= FLEXIBLE
+cdef bytes answer_to(
+    OffsetsRequest* request, RequestHeader* header, bint is_flexible, bint has_throttle_time, bint by_id
+):
     cdef Out out
     cdef Topic* topic
     cdef Entry* entry = &request.entries[0]
@@ -351,12 +328,12 @@ cdef bytes _response(Request* request, RequestHeader* header):
     out_init(&out)
     try:
         begin_answer(&out, header, is_flexible)
-        if version >= THROTTLE_TIME:
+        if has_throttle_time:
             write_i32(&out, 0)
         write_long_length(&out, is_flexible, request.topic_count)
         for at in range(request.topic_count):
             topic = &request.topics[at]
-            if version < TOPIC_IDS:
+            if not by_id:
                 write_short_length(&out, is_flexible, topic.size_bytes)
             write_raw(&out, topic.name, topic.size_bytes)
             write_long_length(&out, is_flexible, topic.count)

@@ -1,7 +1,8 @@
 """What is served from frame to frame reads no byte beyond its frame, whatever is in it. What it answers is compared
 with the handlers in shim/tests/api/test_plain_produce.py, test_plain_fetch.py, test_plain_list_offsets.py and
 test_plain_versions.py, and in shim/tests/group/test_plain_heartbeats.py, test_plain_joins.py, test_plain_waits.py,
-test_plain_commit_frames.py and test_plain_offset_fetch.py; and in shim/tests/txn/test_plain_end_txn.py."""
+test_plain_commit_frames.py and test_plain_offset_fetch.py; transactions in
+shim/tests/txn/test_plain_end_txn.py."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ import pytest
 from kafka_shim.cext.classic_members import ClassicGroupEnd
 from kafka_shim.cext.classic_requests import ClassicRequestsEnd, GroupsEnd, Joining, PartitionCountEnd, Syncing
 from kafka_shim.cext.headers import RequestHeaderParser
-from kafka_shim.cext.log_end import LogEnd, ProducersEnd
+from kafka_shim.cext.log_end import EpochsEnd, LogEnd, ProducersEnd
 from kafka_shim.cext.offset_records import Committed
 from kafka_shim.cext.plain_commits import PlainCommit
 from kafka_shim.cext.plain_end_txn import PlainEndTxn
@@ -29,6 +30,7 @@ from kafka_shim.cext.plain_list_offsets import PlainListOffsets
 from kafka_shim.cext.plain_offset_fetch import PlainOffsetFetch
 from kafka_shim.cext.plain_produce import PlainProduce
 from kafka_shim.cext.plain_syncs import PlainSync
+from kafka_shim.cext.plain_txn_commits import PlainTxnCommit
 from kafka_shim.cext.plain_versions import PlainVersions
 from kafka_shim.cext.request_end import ApiEnd, DelayedEnd, DispatcherEnd
 from kafka_shim.cext.segment import IndexEnd, SegmentEnd
@@ -48,9 +50,13 @@ from kafka_shim.protocol.messages.offset_fetch_request import (
     OffsetFetchRequestTopics,
 )
 from kafka_shim.protocol.messages.produce_request import PartitionProduceData, TopicProduceData
+from kafka_shim.protocol.messages.txn_offset_commit_request import (
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
 
 BATCH = oracle.write_batch(oracle.write_record(0, 0, b"key", b"value"), 1)
-FIRST_FLEXIBLE = {0: 9, 1: 12, 2: 6, 8: 8, 9: 6, 11: 6, 12: 4, 14: 4, 18: 3, 26: 3, 68: 0}
+FIRST_FLEXIBLE = {0: 9, 1: 12, 2: 6, 8: 8, 9: 6, 11: 6, 12: 4, 14: 4, 18: 3, 26: 3, 28: 3, 68: 0}
 # What is stored of the topic, in each of its partitions.
 STORED = b"".join(offset.to_bytes(8) + BATCH[8:] for offset in range(3))
 TOPIC_ID = bytes(range(16))
@@ -209,6 +215,14 @@ def dispatcher(seen: Counter[str], segment: Segment) -> Dispatcher:
         log.segments, log.producers = [], ProducersEnd()
         return SimpleNamespace(is_current=True), log, [], 4096
 
+    def prepare_in_transaction(*arguments: Any) -> tuple[Any, LogEnd, int]:
+        """A log that may be appended to. The coordinator's may not: everything is made but the append."""
+        seen["stays"] += 1
+        log = LogEnd()
+        log.segments, log.producers, log.epochs, log.key = [segment], ProducersEnd(), EpochsEnd(), ("offsets", 0)
+        log.epochs.latest, log.producers.entries, log.producers._verifications = log.leader_epoch, {}, {}
+        return SimpleNamespace(is_current=True), log, 4096
+
     def unmarked_of(partitions: Any) -> dict[Any, None]:
         """Everything is made but the append: the log has no segment."""
         seen["stays"] += 1
@@ -228,6 +242,7 @@ def dispatcher(seen: Counter[str], segment: Segment) -> Dispatcher:
         12: PlainHeartbeat(stays),
         14: PlainSync(DelayedEnd, left),
         18: PlainVersions(frame_of),
+        28: PlainTxnCommit(SimpleNamespace(append=None), 5, prepare_in_transaction, left),
         26: PlainEndTxn(SimpleNamespace(append=None), 5, 64, unmarked_of),
         68: PlainConsumerHeartbeat(stays),
     }
@@ -320,6 +335,10 @@ def requests() -> list[tuple[bytes, int]]:
     for version in range(6):
         message = request_class(26)(transactional_id="t", producer_id=7, producer_epoch=3, committed=True)
         found.append((encode_request_frame(message, version, 1, "c")[4:], 26))
+    rows = [TxnOffsetCommitRequestPartition(partition_index=index, committed_metadata="m") for index in range(3)]
+    message = request_class(28)(transactional_id="t", group_id="group", producer_id=7, producer_epoch=3)
+    message.topics = [TxnOffsetCommitRequestTopic(name="topic", partitions=rows)]
+    found.append((encode_request_frame(message, 5, 1, "c")[4:], 28))
     for version in range(2):
         message = consumer(group_id="group", member_id="member", member_epoch=3, topic_partitions=None)
         found.append((encode_request_frame(message, version, 1, "c")[4:], 68))
@@ -346,7 +365,7 @@ def test_no_byte_beyond_the_frame_is_read(segment: Segment, frame: bytes, key: i
         if key == 1:
             assert [answer.parts[0].count(STORED[len(BATCH) * at :]) for at in range(3)] == [1, 2, 3]
     elif key:
-        assert (answer is not None) == (key not in (8, 26))
+        assert (answer is not None) == (key not in (8, 26, 28))
         assert seen["stays"] == 1
     for end in range(HEADER_BYTES, len(frame)):
         assert ask(asked, frame[:end]) is None

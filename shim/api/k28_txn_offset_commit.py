@@ -10,9 +10,13 @@ TRANSACTION_ABORTABLE where older versions return INVALID_TXN_STATE. v5 adds the
 
 from __future__ import annotations
 
+from kafka_shim.api.plain_commits import not_committed, prepare_transactional
 from kafka_shim.authorization import authorized_in_steps, require
+from kafka_shim.cext import segment as cext_segment
+from kafka_shim.cext.plain_txn_commits import PlainTxnCommit
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.large_offsets import PARTITIONS_PER_STEP, merge, parts
+from kafka_shim.group.requests import txn_commit_failure
 from kafka_shim.internal_topics import GROUP_METADATA_TOPIC
 from kafka_shim.outcome import Outcome, wait_for
 from kafka_shim.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest, TxnOffsetCommitRequestTopic
@@ -22,6 +26,7 @@ from kafka_shim.protocol.messages.txn_offset_commit_response import (
     TxnOffsetCommitResponseTopic,
 )
 from kafka_shim.security.acl import GROUP, READ, TOPIC, TRANSACTIONAL_ID, WRITE
+from kafka_shim.storage.producers import CACHED_BATCHES
 from kafka_shim.turns import at_once
 from kafka_shim.txn import admission
 
@@ -45,6 +50,7 @@ if TYPE_CHECKING:
 
 KEY, MIN, MAX = 28, 0, 5
 REQUEST, RESPONSE = TxnOffsetCommitRequest, TxnOffsetCommitResponse
+PLAIN = PlainTxnCommit(cext_segment, CACHED_BATCHES, prepare_transactional, not_committed)
 
 NO_SEQUENCE = -1
 FIRST_WITH_LOAD_IN_PROGRESS = 2
@@ -60,6 +66,8 @@ _AS_COORDINATOR_ERROR = {
 
 
 def handle(context: Context, request: TxnOffsetCommitRequest) -> Answer | Steps[Answer]:
+    if context.done is not None:
+        return _refuse_rest(context, request)
     require(context, WRITE, TRANSACTIONAL_ID, request.transactional_id)
     require(context, READ, GROUP, request.group_id)
     if context.is_large:
@@ -67,6 +75,18 @@ def handle(context: Context, request: TxnOffsetCommitRequest) -> Answer | Steps[
     if context.broker.authorizer is None and _is_ordinary(context, request):
         return _commit_ordinary(context, request)
     return at_once(_in_steps(context, request))
+
+
+def _refuse_rest(context: Context, request: TxnOffsetCommitRequest) -> Answer:
+    """Answer with the error that the short way met. Raises one that is a bug."""
+    error, is_admitted = context.done
+    if not isinstance(error, KafkaError):
+        raise error
+    if not is_admitted:
+        return at_once(_commit(context, request, {}, error, None))
+    response = txn_commit_failure(request, error.code)
+    at_once(_explain(context, request, response.topics))
+    return response
 
 
 def _is_ordinary(context: Context, request: TxnOffsetCommitRequest) -> bool:

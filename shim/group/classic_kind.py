@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from kafka_shim.cext.plain_commits import Commit
+    from kafka_shim.cext.plain_txn_commits import TxnCommit
     from kafka_shim.group.decision import Heartbeat, TimerMoves, Token
     from kafka_shim.group.kind import Group
     from kafka_shim.group.metadata_image import CoordinatorMetadataImage
@@ -104,7 +105,7 @@ class ClassicKind(GroupKind[ClassicGroup]):
             session_ms = group.members[member_id].session_timeout_ms
             moves.append((group.group_id, SESSION, member_id, session_ms, False))
 
-    def check_transactional_commit(self, group: ClassicGroup, request: TxnOffsetCommitRequest) -> None:
+    def check_transactional_commit(self, group: ClassicGroup, request: TxnOffsetCommitRequest | TxnCommit) -> None:
         group.check_commit(request.member_id, request.group_instance_id, request.generation_id, True)
 
     def check_fetch(self, group: ClassicGroup, request: OffsetFetchRequestGroup) -> bool:

@@ -66,6 +66,13 @@ class Groups(GroupsEnd):
             self.by_id[group_id] = ClassicGroup(group_id, now_ms)
         self.offsets.put_all(group_id, changes, base_offset)
 
+    def commit_pending(self, group_id: str, changes: Changes, producer_id: int, base_offset: int) -> None:
+        """Apply the records of a commit in a transaction, as `commit` does each."""
+        for record_offset, (topic, partition, committed) in enumerate(changes, base_offset):
+            assert committed is not None
+            committed.record_offset = record_offset
+            self.commit(group_id, topic, partition, committed, producer_id)
+
     def commit_prepared(self, commit: PreparedCommit) -> None:
         """Apply the records of thousands of offsets of one group."""
         if commit.group_id not in self.by_id:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn, Protocol, TypeVar
 
     from kafka_shim.cext.plain_commits import Commit
+    from kafka_shim.cext.plain_txn_commits import TxnCommit
     from kafka_shim.group.decision import Heartbeat, TimerMoves, Token
     from kafka_shim.group.metadata_image import CoordinatorMetadataImage
     from kafka_shim.group.records import Record
@@ -129,7 +130,7 @@ class GroupKind(Generic[G]):
         that the commit moves."""
         self._refuse(ErrorCode.GROUP_ID_NOT_FOUND, group)
 
-    def check_transactional_commit(self, group: G, request: TxnOffsetCommitRequest) -> Check | None:
+    def check_transactional_commit(self, group: G, request: TxnOffsetCommitRequest | TxnCommit) -> Check | None:
         """The same check for TxnOffsetCommit."""
         self._refuse(ErrorCode.GROUP_ID_NOT_FOUND, group)
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol, TypeVar
 
     from kafka_shim.cext.plain_commits import Commit
+    from kafka_shim.cext.plain_txn_commits import TxnCommit
     from kafka_shim.group.decision import TimerMoves
     from kafka_shim.group.kind import Check, Group, RecordHandler
     from kafka_shim.protocol.messages.offset_commit_request import OffsetCommitRequest
@@ -79,7 +80,7 @@ class CommittingKind(GroupKind[C]):
         epoch = request.generation_id_or_member_epoch
         return group.check_commit(request.member_id, request.group_instance_id, epoch, False, version)
 
-    def check_transactional_commit(self, group: C, request: TxnOffsetCommitRequest) -> Check | None:
+    def check_transactional_commit(self, group: C, request: TxnOffsetCommitRequest | TxnCommit) -> Check | None:
         epoch = request.generation_id
         try:
             return group.check_commit(request.member_id, request.group_instance_id, epoch, True, 0)

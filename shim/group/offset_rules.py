@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container
 
     from kafka_shim.cext.plain_commits import Commit
+    from kafka_shim.cext.plain_txn_commits import TxnCommit
     from kafka_shim.group.decision import TimerMoves
     from kafka_shim.group.groups import Groups
     from kafka_shim.group.kind import Check, Group
@@ -187,7 +188,7 @@ def check_epoch(check: Check, topic: str, topic_id: bytes, partition: int) -> No
         raise KafkaError(ErrorCode.ILLEGAL_GENERATION, error.message) from error
 
 
-def check_transactional(groups: Groups, request: TxnOffsetCommitRequest) -> Check | None:
+def check_transactional(groups: Groups, request: TxnOffsetCommitRequest | TxnCommit) -> Check | None:
     """Returns the check of each partition, or None. Raises the group's error."""
     group = groups.by_id.get(request.group_id)
     if group is None:

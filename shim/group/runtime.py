@@ -349,10 +349,7 @@ class CoordinatorRuntime:
             if producer is None:
                 groups.commit_all(group_id, changes, now_ms, appended.base_offset)
             else:
-                for record_offset, (topic, number, committed) in enumerate(changes, appended.base_offset):
-                    assert committed is not None
-                    committed.record_offset = record_offset
-                    groups.commit(group_id, topic, number, committed, producer[0])
+                groups.commit_pending(group_id, changes, producer[0], appended.base_offset)
         return () if appended.flushed is None else (appended.flushed,)
 
     def remove_offsets(self, groups: Groups, by_group: dict[str, Changes], now_ms: int) -> list[Flush]:

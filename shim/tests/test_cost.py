@@ -43,7 +43,7 @@ MOST = {
     "latest offsets of 20 topics": 30,
     "offset fetch of 5 groups": 80,
     "transaction of one record": 115,
-    "transaction of 20 partitions": 1_620,
+    "transaction of 20 partitions": 640,
     "transaction of 20 partitions without offsets": 115,
     "transaction of 1,000 records": 115,
     "transaction of 1,000 records, 20 partitions": 115,

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kafka_shim.api import TABLE, k00_produce, k26_end_txn
+from kafka_shim.api import TABLE, k00_produce, k26_end_txn, k28_txn_offset_commit
 from kafka_shim.cext import segment as cext_segment
 from kafka_shim.clock import VirtualClock
 from kafka_shim.embedded import Broker
@@ -34,6 +34,7 @@ TOPICS: dict[str, dict[str, str]] = {
     "b": {"index_interval_bytes": "300", "segment_index_bytes": "60"},
     "appended": {"message_timestamp_type": "LogAppendTime"},
 }
+MARK = "fails?"
 IDS = ("fails-1", "fails-2", "x", "é")
 ROUNDS = 250
 CONTROL_FLAG, AT_ATTRIBUTES = 0x20, 22
@@ -44,7 +45,7 @@ LATER_MS = 20_000
 
 @pytest.fixture(autouse=True)
 def _loaded() -> Iterator[None]:
-    for api in (TABLE[0], END):
+    for api in (TABLE[0], TABLE[28], END):
         if not api.is_loaded:
             api.load()
     yield
@@ -84,7 +85,7 @@ class Traffic:
         frames = []
         if not slot.pending:
             frames += [self._produce(name) for _ in range(self.chance.choice([0, 1, 1, 1, 1, 2]))]
-            if self.chance.random() < 0.2:
+            if self.chance.random() < 0.4:
                 frames.append(self._commit_offset(name))
         frames += [self._end(name, version) for _ in range(self.chance.choice([0, 1, 1, 1, 1, 2]))]
         return frames
@@ -107,10 +108,21 @@ class Traffic:
     def _commit_offset(self, name: str) -> bytes:
         txn = self.slot(name).transaction
         who = {"transactional_id": name, "producer_id": txn.producer_id, "producer_epoch": txn.producer_epoch}
-        rows = [{"partition_index": 0, "committed_offset": self.chance.randrange(99), "committed_metadata": "m"}]
-        topics = [{"name": "a", "partitions": rows}]
-        ask = make("TxnOffsetCommit", group_id="g", generation_id=-1, member_id="", topics=topics, **who)
-        return encode_request_frame(ask, 5, 7, "client")
+        who["producer_epoch"] += self._rarely(self.chance.choice([1, -1]), 0)
+        rows = [
+            {
+                "partition_index": self._rarely(PARTITIONS, self.chance.randrange(PARTITIONS)),
+                "committed_offset": self.chance.randrange(99),
+                "committed_metadata": self._rarely("x" * 5000, self.chance.choice([None, "", "m", MARK, MARK])),
+            }
+            for _ in range(self.chance.choice([1, 1, 3]))
+        ]
+        topics = [{"name": self._rarely("nowhere", "a"), "partitions": self._rarely([], rows)}]
+        group_id, generation_id = self._rarely("", self.chance.choice(["g", "h"])), self._rarely(3, -1)
+        ask = make(
+            "TxnOffsetCommit", group_id=group_id, generation_id=generation_id, member_id="", topics=topics, **who
+        )
+        return self._bent(encode_request_frame(ask, 5, 7, "client"))
 
     def _end(self, name: str, version: int) -> bytes:
         txn = self.slot(name).transaction
@@ -146,6 +158,20 @@ def state_of(broker: Broker) -> dict[str, Any]:
         )
         for name, slot in coordinator._log.slots.items()
     }
+    names = ("offset", "leader_epoch", "metadata", "commit_ms", "expire_ms", "topic_id", "record_offset")
+    for partition, groups in broker.state.groups._runtime.loader.by_partition.items():
+        offsets = groups.offsets
+        found[f"groups {partition}"] = (
+            groups.is_current,
+            list(groups.by_id),
+            [
+                (group_id, topic, index, *(getattr(committed, name) for name in names))
+                for group_id in offsets.group_ids()
+                for topic, rows in offsets.of_group(group_id).items()
+                for index, committed in rows.items()
+            ],
+            [(*where, *(getattr(committed, name) for name in names)) for *where, committed in offsets.pending_topics()],
+        )
     found["retries"] = sorted(coordinator.completion.retries._timers)
     for key, log in broker.state.logs.partitions.loaded.items():
         entries = [
@@ -177,7 +203,7 @@ def failing_now_and_then(append: Any, seed: int) -> Any:
     def put(fd: int, buffers: Any) -> int:
         data = b"".join(bytes(one) for one in buffers)
         is_marker = len(data) > AT_ATTRIBUTES and data[AT_ATTRIBUTES] & CONTROL_FLAG
-        if chance.random() < (0.04 if b"fails-" in data else 0.02 if is_marker else 0):
+        if chance.random() < (0.04 if b"fails" in data else 0.02 if is_marker else 0):
             # A bug in what a Produce adds to a transaction is met twice: the short way leaves it to the handler.
             bugs = [ValueError()] if is_marker else []
             raise chance.choice([OSError(errno.EIO, "no"), OSError(errno.ENOSPC, "full"), MemoryError(), *bugs])
@@ -198,9 +224,10 @@ def test_answers_states_and_files_are_those_of_the_handler(tmp_path, monkeypatch
             Connection(broker.bootstrap_servers, timeout_s=60) as admin,
         ):
             traffic, client = Traffic(broker, admin, seed), FrameClient(broker)
-            ends = 0
+            ends = commits = 0
             with (
                 counted(k00_produce, is_short),
+                counted(k28_txn_offset_commit, is_short) as offset_ways,
                 counted(k26_end_txn, is_short) as ways,
                 monkeypatch.context() as patch,
             ):
@@ -209,6 +236,7 @@ def test_answers_states_and_files_are_those_of_the_handler(tmp_path, monkeypatch
                     for frame in traffic.round(number % 6):
                         client.send(frame)
                         ends += int.from_bytes(frame[4:6]) == END.key
+                        commits += int.from_bytes(frame[4:6]) == k28_txn_offset_commit.KEY
                     if number % 10 == 9:
                         broker.call(broker.state.logs.reopen_offline)
                         broker.clock.advance(LATER_MS)
@@ -216,6 +244,7 @@ def test_answers_states_and_files_are_those_of_the_handler(tmp_path, monkeypatch
             left.append((client.answers, broker.call(state_of, broker)))
         left[-1] += (files_of(data_dir),)
         if is_short:
+            assert commits - offset_ways["handler"] - offset_ways["rest"] > 20, (commits, offset_ways)
             assert ends - ways["handler"] - ways["rest"] > 50, (ends, ways)
     (answers, state, files), (other_answers, other_state, other_files) = left
     assert answers == other_answers
