@@ -20,6 +20,7 @@ from kafka_shim.cext.plain_api cimport (
     take_i32,
     take_length,
     take_text,
+    text_of,
 )
 from kafka_shim.cext.wire cimport (
     Out,
@@ -59,11 +60,20 @@ cdef struct Asking:
     int count
 
 
+# The member that asks, if one is named.
+cdef struct Asker:
+    const uint8_t* member_id
+    int32_t member_id_bytes
+    int32_t member_epoch
+
+
 cdef class PlainOffsetFetch(PlainLookup):
     cdef object _dead
+    cdef type _consumer_group
 
-    def __init__(self, dead not None):
+    def __init__(self, dead not None, type consumer_group not None):
         self._dead = dead
+        self._consumer_group = consumer_group
 
     cdef object _answer(self, object broker, RequestHeader* header, Reader* c, Out* out):
         """The answer is written as the request is read."""
@@ -103,19 +113,20 @@ cdef class PlainOffsetFetch(PlainLookup):
         self, ClassicRequestsEnd requests, object image, Reader* c, Out* out, Asking* asking
     ) except -1:
         """Returns False if there is something to decide."""
-        cdef const uint8_t* member_id = NULL
-        cdef int32_t member_id_bytes = 0, member_epoch = 0, topics = 0
+        cdef Asker asker
+        cdef int32_t topics = 0
         cdef str group_id = read_text(c, asking.is_flexible)
         cdef dict offsets
+        asker.member_id, asker.member_id_bytes, asker.member_epoch = NULL, NONE, NONE
         if not group_id:
             return False
         if asking.version >= MEMBERS and not (
-            take_text(c, True, &member_id, &member_id_bytes) and take_i32(c, &member_epoch)
+            take_text(c, True, &asker.member_id, &asker.member_id_bytes) and take_i32(c, &asker.member_epoch)
         ):
             return False
         if not take_length(c, asking.is_flexible, LONG, &topics) or topics < NONE:
             return False
-        offsets = self._offsets_of(requests, group_id, asking.requires_stable)
+        offsets = self._offsets_of(requests, group_id, &asker, asking.requires_stable)
         if offsets is None:
             return False
         if asking.version >= GROUPS:
@@ -135,7 +146,7 @@ cdef class PlainOffsetFetch(PlainLookup):
             write_i8(out, 0)
         return True
 
-    cdef dict _offsets_of(self, ClassicRequestsEnd requests, str group_id, bint requires_stable):
+    cdef dict _offsets_of(self, ClassicRequestsEnd requests, str group_id, Asker* asker, bint requires_stable):
         """Topic -> partition -> offset; or None if the handler must decide."""
         cdef GroupsEnd groups = requests._current(group_id)
         if groups is None:
@@ -143,13 +154,23 @@ cdef class PlainOffsetFetch(PlainLookup):
         group = groups.by_id.get(group_id)
         if group is None:
             return {}
-        # A member of a consumer group is checked.
-        if not isinstance(group, ClassicGroupEnd) or (<ClassicGroupEnd>group).state is self._dead:
+        if isinstance(group, ClassicGroupEnd):
+            if (<ClassicGroupEnd>group).state is self._dead:
+                return None
+        elif type(group) is not self._consumer_group or not _may_read(<dict?>group.members, asker):
             return None
         offsets = groups.offsets
         if requires_stable and offsets.has_any_pending(group_id):
             return None
         return <dict?>offsets.of_group(group_id)
+
+
+cdef bint _may_read(dict members, Asker* asker) except -1:
+    """Whether a member of a consumer group asks in its epoch, or nobody in particular."""
+    if asker.member_id_bytes < 0:
+        return asker.member_epoch < 0
+    member = members.get(text_of(asker.member_id, asker.member_id_bytes))
+    return member is not None and member.member_epoch == asker.member_epoch
 
 
 cdef bint _write_all(Out* out, dict offsets, object image, Asking* asking) except -1:

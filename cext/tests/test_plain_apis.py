@@ -237,7 +237,7 @@ def dispatcher(seen: Counter[str], segment: Segment) -> Dispatcher:
         0: PlainProduce(SimpleNamespace(append=None), frozenset(["__other"]), 5, left),
         1: PlainFetch(1000),
         2: PlainListOffsets(),
-        9: PlainOffsetFetch(object()),
+        9: PlainOffsetFetch(object(), object),
         11: PlainJoin(DelayedEnd, left, left),
         12: PlainHeartbeat(stays),
         14: PlainSync(DelayedEnd, left),

@@ -14,6 +14,7 @@ from kafka_shim.authorization import authorized_in_steps, is_authorized
 from kafka_shim.cext.plain_offset_fetch import PlainOffsetFetch
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.classic_state import DEAD
+from kafka_shim.group.consumer import ConsumerGroup
 from kafka_shim.protocol.message import ZERO_UUID
 from kafka_shim.protocol.messages.offset_fetch_request import (
     OffsetFetchRequest,
@@ -174,4 +175,4 @@ def failed(
     return response
 
 
-PLAIN = PlainOffsetFetch(DEAD)
+PLAIN = PlainOffsetFetch(DEAD, ConsumerGroup)

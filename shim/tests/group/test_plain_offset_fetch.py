@@ -58,7 +58,11 @@ def fill(client: Connection) -> dict[str, bytes]:
     pending = make("TxnOffsetCommit", **who, group_id="open", topics=[{"name": "t", "partitions": rows}])
     assert client.request(pending, 5).topics[0].partitions[0].error_code == 0
     first = {"member_epoch": 0, "rebalance_timeout_ms": 30_000, "topic_partitions": [], "subscribed_topic_names": ["t"]}
-    assert not client.request(make("ConsumerGroupHeartbeat", group_id="modern", member_id="m", **first), 1).error_code
+    joined = client.request(make("ConsumerGroupHeartbeat", group_id="modern", member_id="m", **first), 1)
+    who = {"group_id": "modern", "generation_id_or_member_epoch": joined.member_epoch, "member_id": "m"}
+    rows = [{"partition_index": 1, "committed_offset": 7, "committed_metadata": "m"}]
+    answer = client.request(make("OffsetCommit", **who, topics=[{"name": "t", "partitions": rows}]), 9)
+    assert answer.topics[0].partitions[0].error_code == 0
     return ids
 
 
@@ -85,12 +89,12 @@ class Traffic:
         return topics
 
     def _group(self, version: int) -> dict[str, Any]:
-        names = ["one", "two", "open", "nobody"]
-        group_id = self._rarely(self.chance.choice(["", "é", "modern"]), self.chance.choice(names), 0.06)
+        names = ["one", "two", "open", "nobody", "modern"]
+        group_id = self._rarely(self.chance.choice(["", "é"]), self.chance.choice(names), 0.04)
         group = {"group_id": group_id, "topics": self._topics(version)}
         if version >= MEMBERS:
             group["member_id"] = self.chance.choice([None, "", "m"])
-            group["member_epoch"] = self.chance.choice([-1, 1, 7])
+            group["member_epoch"] = self.chance.choice([-1, 0, 1, 2, 7])
         return group
 
     def frame(self, version: int) -> bytes:
@@ -148,6 +152,34 @@ def test_each_version_is_served(client: Connection, version: int) -> None:
     told = answer.groups[0] if version >= GROUPS else answer
     rows = [(row.partition_index, row.committed_offset, row.metadata) for row in told.topics[0].partitions]
     assert rows == [(0, 5, "m"), (1, -1, "")]
+
+
+@pytest.mark.parametrize(
+    ("member_id", "epoch", "error"),
+    [
+        ("m", 0, ErrorCode.NONE),
+        (None, None, ErrorCode.NONE),
+        ("m", 1, ErrorCode.STALE_MEMBER_EPOCH),
+        ("m", None, ErrorCode.STALE_MEMBER_EPOCH),
+        ("other", 0, ErrorCode.UNKNOWN_MEMBER_ID),
+        ("", 0, ErrorCode.UNKNOWN_MEMBER_ID),
+        (None, 0, ErrorCode.UNKNOWN_SERVER_ERROR),
+    ],
+)
+def test_members_of_consumer_groups_read_in_their_epoch(
+    broker: Broker, client: Connection, member_id: str | None, epoch: int | None, error: ErrorCode
+) -> None:
+    """The epoch is that of the member and what is added here; None is that of nobody, -1."""
+    ids = fill(client)
+    member = broker.state.groups._runtime.groups_of("modern").by_id["modern"].members["m"]
+    asked_in = -1 if epoch is None else member.member_epoch + epoch
+    named = {"topic_id": ids["t"], "partition_indexes": [0, 1]}
+    group = {"group_id": "modern", "member_id": member_id, "member_epoch": asked_in, "topics": [named]}
+    with counted(k09_offset_fetch, is_short=True) as ways:
+        told = client.request(make("OffsetFetch", groups=[group]), 10).groups[0]
+    assert ways == ({"handler": 1} if error else {})
+    assert told.error_code == error
+    assert [row.committed_offset for topic in told.topics for row in topic.partitions] == ([] if error else [-1, 7])
 
 
 @pytest.mark.parametrize("version", [10, 9])
