@@ -323,6 +323,7 @@ class LocalLog(LogEnd):
             refusals.write("%s refuses what is written: %s (%s)", self.name, err.strerror, self.directory)
         elif not self.is_offline:
             self.is_offline = True
+            self._services.offline.add(self)  # before what may find no memory: else nobody opens it again
             logger.error("%s is offline, to be opened again soon: %s (%s)", self.name, err, self.directory)
             self._services.went_offline(self)
             for segment in self.segments:

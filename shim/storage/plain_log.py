@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from kafka_shim.storage.producers import Marker
 
 LOG_APPEND_TIME = "LogAppendTime"
+# Made here: where it is needed no memory is left for it.
+_NO_MEMORY = out_of_memory()
 
 
 class PlainLog(LocalLog):
@@ -44,7 +46,7 @@ class PlainLog(LocalLog):
         What it has written and counted is not known: the file is cut at `base_offset`, and the reopening reads the
         state anew."""
         self.log_end_offset = base_offset
-        refusal = self.fail(out_of_memory(), torn=True)
+        refusal = self.fail(_NO_MEMORY, torn=True)
         self._cut_refused()
         return refusal
 

@@ -167,3 +167,42 @@ def test_readers_hear_of_a_change_also_where_no_list_of_them_can_be_made() -> No
     pytest.importorskip("_testcapi")  # some Pythons come without it
     ran = subprocess.run([sys.executable, "-c", WITHOUT_MEMORY], capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stdout) == (0, "False\n"), ran.stderr
+
+
+# As WITHOUT_MEMORY.
+NOT_APPENDED = """
+import _testcapi
+from kafka_shim.embedded import Broker
+from kafka_shim.tests.produced import batch, make_topic, produce
+from kafka_shim.wire_client import Connection
+
+def refuse(log):
+    error = MemoryError()
+    end = log.log_end_offset
+    _testcapi.set_nomemory(0, 0)
+    try:
+        log.not_appended(end, error)
+    except MemoryError:
+        pass
+    finally:
+        _testcapi.remove_mem_hooks()
+
+with Broker(clock="virtual") as broker, Connection(broker.bootstrap_servers, timeout_s=60) as client:
+    make_topic(client, "t", 1)
+    produce(client, "t", 0, batch(b"a"))
+    logs = broker.state.logs
+    log = logs.get("t", 0)
+    broker.call(refuse, log)
+    print(log.is_offline, log in logs.services.offline)
+    broker.clock.advance(60_000)
+    broker.call(logs.reopen_offline)
+    print(log.is_offline, log.log_end_offset)
+"""
+
+
+def test_a_partition_is_offline_also_where_there_is_no_memory_to_say_so() -> None:
+    """The batch of the failed append stays in the file, and the next one would follow it with the same offset: a start
+    reads none that comes later."""
+    pytest.importorskip("_testcapi")  # some Pythons come without it
+    ran = subprocess.run([sys.executable, "-c", NOT_APPENDED], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (0, "True True\nFalse 1\n"), ran.stderr[-3000:]
