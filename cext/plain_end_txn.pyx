@@ -129,6 +129,7 @@ cdef class PlainEndTxn(PlainApi):
         if not is_written:
             return failure
         slot.unmarked = unmarked
+        markers.is_due = True
         self.answered = 1
         return markers
 
@@ -190,6 +191,8 @@ cdef class Markers(FollowUp):
     cdef Py_ssize_t cached_batches
     cdef int64_t producer_id
     cdef int32_t producer_epoch
+    # From PREPARE to the call.
+    cdef bint is_due
 
     cdef int fill(
         self, PlainEndTxn api, object broker, object completion, TransactionLogEnd log, SlotEnd slot,
@@ -208,6 +211,20 @@ cdef class Markers(FollowUp):
         return 0
 
     def __call__(self):
+        self.is_due = False
+        try:
+            self._finish()
+        except BaseException:
+            # There may have been no memory for the call that says so: no retry would ever be made.
+            self.slot.is_ending = False
+            raise
+
+    def __del__(self):
+        # Memory may end before the call. `retry_forgotten` then ends the transaction.
+        if self.is_due:
+            self.slot.is_ending = False
+
+    cdef int _finish(self) except -1:
         cdef dict failures = None
         cdef object failure = None
         cdef bint is_completed = False
@@ -225,6 +242,7 @@ cdef class Markers(FollowUp):
             self.completion.not_completed(self.slot, self.prepared, failure)
         elif not is_completed:
             self.completion.finish_marked(self.slot, self.prepared, self._producer(), failures)
+        return 0
 
     cdef tuple _producer(self):
         return self.producer_id, self.producer_epoch

@@ -50,12 +50,12 @@ cdef class TransactionLogEnd:
         cdef LogEnd log = self.log_of(slot)
         cdef Appended appended = None
         cdef bytearray batch
-        cdef int64_t base_offset
+        cdef object base_offset
         # Where transaction.version is 0 a record has another form, and some transitions are refused.
         if log is None or <int>(<dict?>self._metadata.image.features).get(self._feature, 0) < 1:
             return False
         batch = self._batches.batch_of(slot.key, txn, 1)
-        base_offset = log.log_end_offset
+        base_offset = log.log_end_offset    # an object now: there may be no memory for it behind a failed append
         try:
             appended = log.append_own_batch(put, batch, txn.last_update_ms, True, cached_batches)
         except Exception as error:
