@@ -105,7 +105,7 @@ cdef class Produced:
     def append(self, list batches not None, put, int64_t now_ms, Py_ssize_t cached_batches):
         cdef list left = []
         cdef int64_t size_bytes = 0
-        cdef int64_t base_offset
+        cdef object base_offset
         cdef PartitionBatch batch
         cdef Appended appended
         for one in batches:
@@ -119,7 +119,7 @@ cdef class Produced:
             ):
                 left.append(batch)
                 continue
-            base_offset = batch.log.log_end_offset
+            base_offset = batch.log.log_end_offset    # an object: there may be no memory for it behind a failed append
             appended = None
             try:
                 try:
@@ -232,7 +232,7 @@ cdef dict mark_each(
     cdef Py_ssize_t at = 0
     cdef bint is_left = False
     cdef LogEnd log
-    cdef int64_t base_offset
+    cdef object base_offset
     cdef int64_t offset
     try:
         while at < count:
@@ -240,7 +240,7 @@ cdef dict mark_each(
             log = logs.get(partition)
             offset = -1
             if log is not None:
-                base_offset = log.log_end_offset
+                base_offset = log.log_end_offset    # an object, as above
                 try:
                     offset = log.append_commit(
                         put, marker, producer_id, producer_epoch, coordinator_epoch, transaction_version, now_ms

@@ -177,7 +177,7 @@ cdef class PlainCommit(PlainApi):
         cdef bytearray batch
         cdef LogEnd log
         cdef Appended appended = None
-        cdef int64_t base_offset
+        cdef object base_offset
         cdef Py_ssize_t partition_count
         cdef Commit commit
         cdef dict topics
@@ -208,7 +208,7 @@ cdef class PlainCommit(PlainApi):
             put = self._segment.append
         except Exception:
             return None         # nothing is appended: the handler meets it again, and answers
-        base_offset = log.log_end_offset
+        base_offset = log.log_end_offset    # an object: there may be no memory for it behind a failed append
         groups.is_current = False
         try:
             appended = log.append_own_batch(put, batch, now_ms, True, self._cached_batches)

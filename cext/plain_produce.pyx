@@ -266,7 +266,7 @@ cdef class PlainProduce(PlainApi):
         `serve` returns if there is something to decide."""
         cdef object put = self._segment.append
         cdef int64_t size_bytes = 0
-        cdef int64_t base_offset
+        cdef object base_offset
         cdef Entry* entry
         cdef LogEnd log
         cdef list done = None
@@ -280,7 +280,7 @@ cdef class PlainProduce(PlainApi):
                 guard = guards[next_guard]
                 next_guard += 1
             outcome = guard
-            base_offset = log.log_end_offset
+            base_offset = log.log_end_offset    # an object: there may be no memory for it behind a failed append
             try:
                 entry.base_offset = log.append_at(
                     put, frame, entry.records - start, entry.records, entry.size_bytes, now_ms, guard,

@@ -103,7 +103,7 @@ cdef class PlainTxnCommit(PlainApi):
         cdef bytearray batch
         cdef LogEnd log
         cdef Appended appended = None
-        cdef int64_t base_offset
+        cdef object base_offset
         cdef Py_ssize_t partition_count
         cdef TxnCommit commit
         cdef object failure = None
@@ -142,7 +142,7 @@ cdef class PlainTxnCommit(PlainApi):
                 return admitted[0], False
         except Exception:
             return None         # no offset is written: the handler meets it again, and answers
-        base_offset = log.log_end_offset
+        base_offset = log.log_end_offset    # an object, as in plain_commits
         groups.is_current = False
         try:
             appended = log.append_own_batch(put, batch, now_ms, True, self._cached_batches)
