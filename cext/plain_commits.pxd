@@ -1,7 +1,8 @@
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 
 from kafka_shim.cext.headers cimport RequestHeader
-from kafka_shim.cext.plain_api cimport Reader
+from kafka_shim.cext.log_end cimport LogEnd
+from kafka_shim.cext.plain_api cimport PlainApi, Reader
 
 cdef enum:
     MOST = 64                   # partitions, and so topics
@@ -47,3 +48,18 @@ cdef bytearray batch_of(
 cdef bytes answer_to(
     OffsetsRequest* request, RequestHeader* header, bint is_flexible, bint has_throttle_time, bint by_id
 )
+
+
+# What stores offsets of a group.
+cdef class OffsetsApi(PlainApi):
+    cdef object _segment
+    cdef Py_ssize_t _cached_batches
+    cdef object _prepare
+    cdef object _fail
+
+    # Append the batch of these changes and apply them, to the transaction of `producer_id` or, if it is None, at once.
+    # Returns the `Appended`; or None, and nothing has happened; or the error that has happened.
+    cdef object _store(
+        self, object broker, object groups, LogEnd log, bytearray batch, str group_id, list changes, int64_t now_ms,
+        object producer_id
+    )

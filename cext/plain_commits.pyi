@@ -17,7 +17,10 @@ class Commit:
     member_id: str
     group_instance_id: str | None
 
-class PlainCommit(PlainApi):
+class OffsetsApi(PlainApi):
+    """Of requests that store offsets of a group."""
+
+class PlainCommit(OffsetsApi):
     """`segment` is the module whose `append` writes batches (`cext.segment`; a test may put another in its place). At
     most MOST_OFFSETS of a request.
 

@@ -138,12 +138,7 @@ cdef bint read_topics(Reader* c, OffsetsRequest* request, int version) noexcept 
     return has_no_tags(c, is_flexible)
 
 
-cdef class PlainCommit(PlainApi):
-    cdef object _segment
-    cdef Py_ssize_t _cached_batches
-    cdef object _prepare
-    cdef object _fail
-
+cdef class OffsetsApi(PlainApi):
     def __init__(
         self, segment not None, Py_ssize_t cached_batches, prepare not None, fail not None
     ):
@@ -152,6 +147,32 @@ cdef class PlainCommit(PlainApi):
         self._prepare = prepare
         self._fail = fail
 
+    cdef object _store(
+        self, object broker, object groups, LogEnd log, bytearray batch, str group_id, list changes, int64_t now_ms,
+        object producer_id
+    ):
+        cdef Appended appended = None
+        # An object: there may be no memory for it behind a failed append.
+        cdef object base_offset = log.log_end_offset
+        cdef object failure = None
+        groups.is_current = False
+        try:
+            appended = log.append_own_batch(self._segment.append, batch, now_ms, True, self._cached_batches)
+            if appended is None:
+                pass
+            elif producer_id is None:
+                groups.commit_all(group_id, changes, now_ms, appended.base_offset)
+            else:
+                groups.commit_pending(group_id, changes, producer_id, appended.base_offset)
+        except Exception as error:
+            failure = self._fail(broker, groups, log, None if appended is not None else base_offset, error)
+        if failure is not None:
+            return failure
+        groups.is_current = True
+        return appended
+
+
+cdef class PlainCommit(OffsetsApi):
     cdef object serve(
         self, object broker, object session, RequestHeader* header, object client_id, object frame, object now_ms
     ):
@@ -176,8 +197,6 @@ cdef class PlainCommit(PlainApi):
         cdef list changes
         cdef bytearray batch
         cdef LogEnd log
-        cdef Appended appended = None
-        cdef object base_offset
         cdef Py_ssize_t partition_count
         cdef Commit commit
         cdef dict topics
@@ -205,22 +224,11 @@ cdef class PlainCommit(PlainApi):
                 request, header, header.api_version >= FLEXIBLE, header.api_version >= THROTTLE_TIME,
                 header.api_version >= TOPIC_IDS,
             )
-            put = self._segment.append
         except Exception:
             return None         # nothing is appended: the handler meets it again, and answers
-        base_offset = log.log_end_offset    # an object: there may be no memory for it behind a failed append
-        groups.is_current = False
-        try:
-            appended = log.append_own_batch(put, batch, now_ms, True, self._cached_batches)
-            if appended is not None:
-                groups.commit_all(commit.group_id, changes, now_ms, appended.base_offset)
-        except Exception as error:
-            failure = self._fail(broker, groups, log, None if appended is not None else base_offset, error)
-        if failure is not None:
-            return failure
-        groups.is_current = True
-        if appended is None:
-            return None
+        stored = self._store(broker, groups, log, batch, commit.group_id, changes, now_ms, None)
+        if not isinstance(stored, Appended):
+            return stored
         if moves:
             try:
                 broker.groups.move_timers(moves)

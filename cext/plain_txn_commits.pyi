@@ -9,7 +9,7 @@ anything else (`LogEnd.put_own`).
 from collections.abc import Callable
 from typing import Any
 
-from kafka_shim.cext.plain_api import PlainApi
+from kafka_shim.cext.plain_commits import OffsetsApi
 
 class TxnCommit:
     """What the rules ask of a request."""
@@ -23,7 +23,7 @@ class TxnCommit:
     @property
     def group_instance_id(self) -> str | None: ...
 
-class PlainTxnCommit(PlainApi):
+class PlainTxnCommit(OffsetsApi):
     """`segment` is the module whose `append` writes; `cached_batches`: as for `LogEnd.put_own`.
 
     `prepare(broker, partition, commit)` returns the groups of this partition of `__consumer_offsets`, its log, and the

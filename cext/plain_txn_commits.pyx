@@ -8,9 +8,10 @@ from kafka_shim.cext.bigendian cimport load_i16, load_i64
 from kafka_shim.cext.headers cimport RequestHeader
 from kafka_shim.cext.java_hash cimport partition_of
 from kafka_shim.cext.log_end cimport Appended, LogEnd
-from kafka_shim.cext.plain_api cimport IN_STEPS_BYTES, PlainApi, Reader, take, take_i32, take_text, text_of
+from kafka_shim.cext.plain_api cimport IN_STEPS_BYTES, Reader, take, take_i32, take_text, text_of
 from kafka_shim.cext.plain_commits cimport (
     NO_RETENTION,
+    OffsetsApi,
     OffsetsRequest,
     answer_to,
     batch_of,
@@ -63,18 +64,7 @@ cdef bint _read(Reader* c, Transaction* transaction, OffsetsRequest* request) no
     )
 
 
-cdef class PlainTxnCommit(PlainApi):
-    cdef object _segment
-    cdef Py_ssize_t _cached_batches
-    cdef object _prepare
-    cdef object _fail
-
-    def __init__(self, segment not None, Py_ssize_t cached_batches, prepare not None, fail not None):
-        self._segment = segment
-        self._cached_batches = cached_batches
-        self._prepare = prepare
-        self._fail = fail
-
+cdef class PlainTxnCommit(OffsetsApi):
     cdef object serve(
         self, object broker, object session, RequestHeader* header, object client_id, object frame, object now_ms
     ):
@@ -102,11 +92,8 @@ cdef class PlainTxnCommit(PlainApi):
         cdef list changes
         cdef bytearray batch
         cdef LogEnd log
-        cdef Appended appended = None
-        cdef object base_offset
         cdef Py_ssize_t partition_count
         cdef TxnCommit commit
-        cdef object failure = None
         cdef object producer_id = transaction.producer_id
         try:
             transactions = <TransactionLogEnd?>broker.transactions._log
@@ -130,11 +117,10 @@ cdef class PlainTxnCommit(PlainApi):
                 commit.group_id, changes, now_ms, transaction.producer_id, transaction.producer_epoch, True
             )
             answer = answer_to(request, header, True, True, False)
-            put = self._segment.append
             admitted = transactions.admit_plain(
                 text_of(transaction.transactional_id, transaction.transactional_id_bytes), producer_id,
-                transaction.producer_epoch, [(log, NO_SEQUENCE)], now_ms, put, self._cached_batches,
-                "TxnOffsetCommit",
+                transaction.producer_epoch, [(log, NO_SEQUENCE)], now_ms, self._segment.append,
+                self._cached_batches, "TxnOffsetCommit",
             )
             if admitted is None:
                 return None
@@ -142,19 +128,9 @@ cdef class PlainTxnCommit(PlainApi):
                 return admitted[0], False
         except Exception:
             return None         # no offset is written: the handler meets it again, and answers
-        base_offset = log.log_end_offset    # an object, as in plain_commits
-        groups.is_current = False
-        try:
-            appended = log.append_own_batch(put, batch, now_ms, True, self._cached_batches)
-            if appended is not None:
-                groups.commit_pending(commit.group_id, changes, producer_id, appended.base_offset)
-        except Exception as error:
-            failure = self._fail(broker, groups, log, None if appended is not None else base_offset, error)
-        if failure is not None:
-            return failure, True
-        groups.is_current = True
-        if appended is None:
-            return None
+        stored = self._store(broker, groups, log, batch, commit.group_id, changes, now_ms, producer_id)
+        if not isinstance(stored, Appended):
+            return None if stored is None else (stored, True)
         self.answered = request.count
         return answer
 

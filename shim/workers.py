@@ -78,14 +78,14 @@ class Workers:
         for work in self._given:
             if not work.is_begun and not work.loop.is_closed():
                 work.future.cancel()
+        self._end_threads()
+
+    def _end_threads(self) -> None:
         while self._begun:
             self._queue.put(None)
             self._begun -= 1
 
-    def __del__(self) -> None:
-        while self._begun:
-            self._queue.put(None)
-            self._begun -= 1
+    __del__ = _end_threads
 
 
 class _Work:
