@@ -48,7 +48,7 @@ class Schemas:
         """`registry`: its URL; `files`: TOPIC=FILE.avsc, or TOPIC=FILE:MESSAGE of a Protobuf descriptor set. Raises
         SchemaError."""
         self._registry = registry.rstrip("/")
-        # As Confluent's own clients, without the proxies of the environment: a registry stands beside its brokers.
+        # Without the proxies of the environment: a registry stands beside its brokers.
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         if registry:
             _avro()
