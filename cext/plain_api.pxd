@@ -4,7 +4,7 @@ the codec. And the beginning and the end of each answer's frame."""
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.unicode cimport PyUnicode_DecodeASCII
-from libc.stdint cimport int32_t, uint8_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
 from kafka_shim.cext.bigendian cimport load_i16, load_i32, store_i32
 from kafka_shim.cext.headers cimport RequestHeader
@@ -33,6 +33,10 @@ cdef class FaultsEnd:
 
 cdef inline bint is_armed(object faults) except -1:
     return (<FaultsEnd>faults).armed if isinstance(faults, FaultsEnd) else <bint>faults.armed
+
+
+cdef inline object authorizer_of(object broker):
+    return (<BrokerEnd>broker).authorizer if isinstance(broker, BrokerEnd) else broker.authorizer
 
 
 cdef inline object groups_of(object broker):
@@ -68,6 +72,13 @@ cdef class PlainMember(PlainApi):
 cdef class PlainLookup(PlainApi):
     # What `serve` returns, of a request whose body is at the reader: bytes, or None if there is something to decide.
     cdef object _answer(self, object broker, RequestHeader* header, Reader* c, Out* out)
+
+
+cdef class PlainAppend(PlainApi):
+    # What `serve` returns, of a request whose body is at the reader. `view` is the buffer of the frame.
+    cdef object _answer(
+        self, object broker, RequestHeader* header, object frame, Py_buffer* view, Reader* c, int64_t now_ms
+    )
 
 
 cdef inline bint take(Reader* c, Py_ssize_t size_bytes) noexcept nogil:

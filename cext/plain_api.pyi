@@ -37,3 +37,6 @@ class PlainMember(PlainApi):
 class PlainLookup(PlainApi):
     """Of requests that change nothing and are answered as they are read. No authorizer, and no frame that the handler
     serves in steps. What raises is met again by the handler."""
+
+class PlainAppend(PlainApi):
+    """Of requests that append to a log. No authorizer. Each says itself what an exception has left behind."""

@@ -1,7 +1,7 @@
 """The short way of one API, from the frame of a request to that of its answer. Contracts are in plain_api.pyi."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-from libc.stdint cimport uint8_t
+from libc.stdint cimport int64_t, uint8_t
 
 from kafka_shim.cext.headers cimport RequestHeader
 from kafka_shim.cext.machine_time cimport MachineTime
@@ -66,7 +66,7 @@ cdef class PlainLookup(PlainApi):
         cdef Py_buffer view
         cdef Reader c
         cdef Out out
-        if broker.authorizer is not None:
+        if authorizer_of(broker) is not None:
             return None
         PyObject_GetBuffer(frame, &view, PyBUF_SIMPLE)
         out_init(&out)
@@ -83,4 +83,26 @@ cdef class PlainLookup(PlainApi):
             PyBuffer_Release(&view)
 
     cdef object _answer(self, object broker, RequestHeader* header, Reader* c, Out* out):
+        raise NotImplementedError("abstract: a request is read and answered here")
+
+
+cdef class PlainAppend(PlainApi):
+    cdef object serve(
+        self, object broker, object session, RequestHeader* header, object client_id, object frame, object now_ms
+    ):
+        cdef Py_buffer view
+        cdef Reader c
+        if authorizer_of(broker) is not None:
+            return None
+        PyObject_GetBuffer(frame, &view, PyBUF_SIMPLE)
+        try:
+            c.at = <uint8_t*>view.buf + header.body_at
+            c.end = <uint8_t*>view.buf + view.len
+            return self._answer(broker, header, frame, &view, &c, now_ms)
+        finally:
+            PyBuffer_Release(&view)
+
+    cdef object _answer(
+        self, object broker, RequestHeader* header, object frame, Py_buffer* view, Reader* c, int64_t now_ms
+    ):
         raise NotImplementedError("abstract: a request is read and answered here")

@@ -2,7 +2,7 @@ from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 
 from kafka_shim.cext.headers cimport RequestHeader
 from kafka_shim.cext.log_end cimport LogEnd
-from kafka_shim.cext.plain_api cimport PlainApi, Reader
+from kafka_shim.cext.plain_api cimport PlainAppend, Reader
 
 cdef enum:
     MOST = 64                   # partitions, and so topics
@@ -51,7 +51,7 @@ cdef bytes answer_to(
 
 
 # What stores offsets of a group.
-cdef class OffsetsApi(PlainApi):
+cdef class OffsetsApi(PlainAppend):
     cdef object _segment
     cdef Py_ssize_t _cached_batches
     cdef object _prepare

@@ -7,7 +7,7 @@ authorizer.
 from collections.abc import Callable
 from typing import Any
 
-from kafka_shim.cext.plain_api import PlainApi
+from kafka_shim.cext.plain_api import PlainAppend
 
 class Commit:
     """The fields of an OffsetCommit that say whose it is, for the rules."""
@@ -17,7 +17,7 @@ class Commit:
     member_id: str
     group_instance_id: str | None
 
-class OffsetsApi(PlainApi):
+class OffsetsApi(PlainAppend):
     """Of requests that store offsets of a group."""
 
 class PlainCommit(OffsetsApi):

@@ -1,10 +1,10 @@
 """An OffsetCommit of which nothing is refused, from frame to frame. Contracts are in plain_commits.pyi."""
 
 cimport cython
-from cpython.buffer cimport PyBUF_READ, PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_READ
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.memoryview cimport PyMemoryView_FromMemory
-from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint64_t
 
 from kafka_shim.cext.batch cimport TRANSACTIONAL_FLAG, Header, write_batch
 from kafka_shim.cext.bigendian cimport load_i64
@@ -15,7 +15,7 @@ from kafka_shim.cext.offset_records cimport Committed, write_offset_key, write_o
 from kafka_shim.cext.plain_api cimport (
     IN_STEPS_BYTES,
     LONG,
-    PlainApi,
+    PlainAppend,
     Reader,
     begin_answer,
     end_answer,
@@ -138,7 +138,7 @@ cdef bint read_topics(Reader* c, OffsetsRequest* request, int version) noexcept 
     return has_no_tags(c, is_flexible)
 
 
-cdef class OffsetsApi(PlainApi):
+cdef class OffsetsApi(PlainAppend):
     def __init__(
         self, segment not None, Py_ssize_t cached_batches, prepare not None, fail not None
     ):
@@ -173,25 +173,15 @@ cdef class OffsetsApi(PlainApi):
 
 
 cdef class PlainCommit(OffsetsApi):
-    cdef object serve(
-        self, object broker, object session, RequestHeader* header, object client_id, object frame, object now_ms
+    cdef object _answer(
+        self, object broker, RequestHeader* header, object frame, Py_buffer* view, Reader* c, int64_t now_ms
     ):
-        cdef Py_buffer view
-        cdef Reader c
         cdef OffsetsRequest request
-        if broker.authorizer is not None:
+        if view.len > IN_STEPS_BYTES or not (
+            _read_member(c, &request, header.api_version) and read_topics(c, &request, header.api_version)
+        ):
             return None
-        PyObject_GetBuffer(frame, &view, PyBUF_SIMPLE)
-        try:
-            c.at = <uint8_t*>view.buf + header.body_at
-            c.end = <uint8_t*>view.buf + view.len
-            if view.len > IN_STEPS_BYTES or not (
-                _read_member(&c, &request, header.api_version) and read_topics(&c, &request, header.api_version)
-            ):
-                return None
-            return self._serve(broker, &request, header, now_ms)
-        finally:
-            PyBuffer_Release(&view)
+        return self._serve(broker, &request, header, now_ms)
 
     cdef object _serve(self, object broker, OffsetsRequest* request, RequestHeader* header, int64_t now_ms):
         cdef list changes

@@ -9,9 +9,9 @@ without a look at anything else (`LogEnd.put_own`). What follows the answer, the
 from collections.abc import Callable
 from typing import Any
 
-from kafka_shim.cext.plain_api import PlainApi
+from kafka_shim.cext.plain_api import PlainAppend
 
-class PlainEndTxn(PlainApi):
+class PlainEndTxn(PlainAppend):
     """`segment` is the module whose `append` writes; `cached_batches`: as for `LogEnd.put_own`. `most_markers`: a
     transaction of more partitions is the handler's. `unmarked_of` makes the dict of the partitions without a marker.
 

@@ -1,7 +1,6 @@
 """An EndTxn that commits, from frame to frame, and what follows its answer. Contracts are in plain_end_txn.pyi."""
 
 cimport cython
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 
 from kafka_shim.cext.bigendian cimport load_i16, load_i64
@@ -12,7 +11,7 @@ from kafka_shim.cext.machine_time cimport now_ms as now_ms_of
 from kafka_shim.cext.many_logs cimport mark_each
 from kafka_shim.cext.plain_api cimport (
     FollowUp,
-    PlainApi,
+    PlainAppend,
     Reader,
     begin_answer,
     end_answer,
@@ -63,7 +62,7 @@ cdef bint _read(Reader* c, Request* request, bint is_flexible) noexcept nogil:
     return (c.at - 1)[0] == 1 and has_no_tags(c, is_flexible)
 
 
-cdef class PlainEndTxn(PlainApi):
+cdef class PlainEndTxn(PlainAppend):
     cdef object _segment
     cdef Py_ssize_t _cached_batches
     cdef Py_ssize_t _most_markers
@@ -77,23 +76,13 @@ cdef class PlainEndTxn(PlainApi):
         self._most_markers = most_markers
         self._unmarked_of = unmarked_of
 
-    cdef object serve(
-        self, object broker, object session, RequestHeader* header, object client_id, object frame, object now_ms
+    cdef object _answer(
+        self, object broker, RequestHeader* header, object frame, Py_buffer* view, Reader* c, int64_t now_ms
     ):
-        cdef Py_buffer view
-        cdef Reader c
         cdef Request request
-        if broker.authorizer is not None:
+        if not _read(c, &request, header.api_version >= FLEXIBLE):
             return None
-        PyObject_GetBuffer(frame, &view, PyBUF_SIMPLE)
-        try:
-            c.at = <uint8_t*>view.buf + header.body_at
-            c.end = <uint8_t*>view.buf + view.len
-            if not _read(&c, &request, header.api_version >= FLEXIBLE):
-                return None
-            return self._serve(broker, &request, header, now_ms)
-        finally:
-            PyBuffer_Release(&view)
+        return self._serve(broker, &request, header, now_ms)
 
     cdef object _serve(self, object broker, Request* request, RequestHeader* header, int64_t now_ms):
         cdef TransactionLogEnd log

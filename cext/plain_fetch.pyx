@@ -22,7 +22,7 @@ from kafka_shim.cext.fetch_frames cimport (
 )
 from kafka_shim.cext.headers cimport RequestHeader
 from kafka_shim.cext.log_end cimport LogEnd, ProducersEnd
-from kafka_shim.cext.plain_api cimport PlainApi, Reader, text_of
+from kafka_shim.cext.plain_api cimport PlainApi, Reader, authorizer_of, text_of
 from kafka_shim.cext.segment cimport Found, SegmentEnd
 from kafka_shim.cext.session_end cimport CachedEnd, SessionEnd
 from kafka_shim.cext.wire cimport Out, out_free, out_init, reserve
@@ -45,7 +45,7 @@ cdef class PlainFetch(PlainApi):
         cdef Reader c
         cdef Request request
         cdef Out records
-        if broker.authorizer is not None:
+        if authorizer_of(broker) is not None:
             return None
         PyObject_GetBuffer(frame, &view, PyBUF_SIMPLE)
         out_init(&records)

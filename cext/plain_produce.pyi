@@ -9,9 +9,9 @@ those of the handler.
 from collections.abc import Callable
 from typing import Any
 
-from kafka_shim.cext.plain_api import PlainApi
+from kafka_shim.cext.plain_api import PlainAppend
 
-class PlainProduce(PlainApi):
+class PlainProduce(PlainAppend):
     """`segment` is the module whose `append` writes batches (`cext.segment`; a test may put another in its place).
     Partitions of `others`, topics by name, are not served. At most MOST_PARTITIONS of a request in all. `admit(broker,
     transactional id, producer id, producer epoch, (log, base sequence) of each transactional batch, version)` is asked

@@ -1,6 +1,5 @@
 """A Produce request whose batches are all plain, from frame to frame. Contracts are in plain_produce.pyi."""
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.unicode cimport PyUnicode_DecodeASCII
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
@@ -23,7 +22,7 @@ from kafka_shim.cext.headers cimport RequestHeader
 from kafka_shim.cext.log_end cimport LogEnd, ProducerEnd, ProducersEnd
 from kafka_shim.cext.plain_api cimport (
     LONG,
-    PlainApi,
+    PlainAppend,
     Reader,
     begin_answer,
     end_answer,
@@ -162,7 +161,7 @@ cdef bint _read(Reader* c, Request* request, int version) noexcept nogil:
     return has_no_tags(c, is_flexible)
 
 
-cdef class PlainProduce(PlainApi):
+cdef class PlainProduce(PlainAppend):
     cdef object _segment
     cdef object _others
     cdef Py_ssize_t _cached_batches
@@ -174,41 +173,30 @@ cdef class PlainProduce(PlainApi):
         self._cached_batches = cached_batches
         self._admit = admit
 
-    cdef object serve(
-        self, object broker, object session, RequestHeader* header, object client_id, object frame, object now_ms
+    cdef object _answer(
+        self, object broker, RequestHeader* header, object frame, Py_buffer* view, Reader* c, int64_t now_ms
     ):
-        cdef Py_buffer view
-        cdef Reader c
         cdef Request request
-        if broker.authorizer is not None:
+        # The append stamps each batch where it lies.
+        if view.readonly or not _read(c, &request, header.api_version):
             return None
-        PyObject_GetBuffer(frame, &view, PyBUF_SIMPLE)
+        guards = None
         try:
-            if view.readonly:
+            logs = self._locate(broker, &request, header.api_version)
+            if logs is None or not _are_plain(&request, logs, header.api_version):
                 return None
-            c.at = <uint8_t*>view.buf + header.body_at
-            c.end = <uint8_t*>view.buf + view.len
-            if not _read(&c, &request, header.api_version):
-                return None
-            guards = None
-            try:
-                logs = self._locate(broker, &request, header.api_version)
-                if logs is None or not _are_plain(&request, logs, header.api_version):
-                    return None
-                if request.asks_coordinator:
-                    outcomes, flushes = self._ask(broker, &request, logs, header.api_version, now_ms)
-                    if flushes or any([isinstance(each, Exception) for each in outcomes]):
-                        return outcomes, flushes
-                    guards = outcomes
-            except Exception:
-                return None     # nothing is appended: the handler meets it again, and answers
-            done = self._append(broker, &request, logs, guards, frame, <uint8_t*>view.buf, now_ms)
-            if done is not True:
-                return done
-            self.answered = request.count
-            return _response(&request, header)
-        finally:
-            PyBuffer_Release(&view)
+            if request.asks_coordinator:
+                outcomes, flushes = self._ask(broker, &request, logs, header.api_version, now_ms)
+                if flushes or any([isinstance(each, Exception) for each in outcomes]):
+                    return outcomes, flushes
+                guards = outcomes
+        except Exception:
+            return None         # nothing is appended: the handler meets it again, and answers
+        done = self._append(broker, &request, logs, guards, frame, <uint8_t*>view.buf, now_ms)
+        if done is not True:
+            return done
+        self.answered = request.count
+        return _response(&request, header)
 
     cdef tuple _ask(self, object broker, Request* request, list logs, int version, int64_t now_ms):
         """Have the coordinator admit the transactional batches. Returns the outcomes and flushes of `admit`."""

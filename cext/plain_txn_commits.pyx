@@ -1,7 +1,6 @@
 """A TxnOffsetCommit of which nothing is refused, from frame to frame. Contracts are in plain_txn_commits.pyi."""
 
 cimport cython
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 
 from kafka_shim.cext.bigendian cimport load_i16, load_i64
@@ -65,24 +64,16 @@ cdef bint _read(Reader* c, Transaction* transaction, OffsetsRequest* request) no
 
 
 cdef class PlainTxnCommit(OffsetsApi):
-    cdef object serve(
-        self, object broker, object session, RequestHeader* header, object client_id, object frame, object now_ms
+    cdef object _answer(
+        self, object broker, RequestHeader* header, object frame, Py_buffer* view, Reader* c, int64_t now_ms
     ):
-        cdef Py_buffer view
-        cdef Reader c
         cdef Transaction transaction
         cdef OffsetsRequest request
-        if header.api_version < TRANSACTIONS_2 or broker.authorizer is not None:
+        if header.api_version < TRANSACTIONS_2 or view.len > IN_STEPS_BYTES:
             return None
-        PyObject_GetBuffer(frame, &view, PyBUF_SIMPLE)
-        try:
-            c.at = <uint8_t*>view.buf + header.body_at
-            c.end = <uint8_t*>view.buf + view.len
-            if view.len > IN_STEPS_BYTES or not _read(&c, &transaction, &request):
-                return None
-            return self._serve(broker, &transaction, &request, header, now_ms)
-        finally:
-            PyBuffer_Release(&view)
+        if not _read(c, &transaction, &request):
+            return None
+        return self._serve(broker, &transaction, &request, header, now_ms)
 
     cdef object _serve(
         self, object broker, Transaction* transaction, OffsetsRequest* request, RequestHeader* header, int64_t now_ms
