@@ -135,6 +135,15 @@ def test_a_link_of_a_page_that_leaves_docs_names_a_file_of_the_repository():
         shown("<!-- readme: Nothing -->")
 
 
+def test_a_nested_list_of_a_page_is_nested_on_the_site_too():
+    """GitHub nests a list that is indented by two spaces, Python-Markdown from four on."""
+    flat = []
+    for page in sorted((ROOT / "docs").rglob("*.md")):
+        text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+        flat += [f"{page.name}: {line}" for line in re.findall(r"^ {1,3}- .*", text, re.MULTILINE)]
+    assert flat == []
+
+
 def test_the_messages_that_are_explained_are_in_the_code():
     page = (ROOT / "docs" / "troubleshooting.md").read_text()
     own = page.partition("## A client says")[0]
