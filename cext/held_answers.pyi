@@ -6,7 +6,7 @@ last ones when the turn ends.
 
 The size of a turn is not known before it is over: a turn holds its answers if the one before served 8 requests or more
 in little time. With few clients nothing is held: they and the broker would wait for each other. Nor does an answer wait
-for long work: a request that is handled the long way has the others' answers sent first, and after a turn that took
+for long work: a request that takes the slow path has the others' answers sent first, and after a turn that took
 long, because such work went on in it, the next one holds nothing.
 
 Nothing is held with a virtual clock, which counts the turns until nothing is under way.

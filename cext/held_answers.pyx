@@ -10,7 +10,7 @@ cdef enum:
     # Without a crowd one turn is counted in so many requests, of those that came of another connection than the one
     # before: to be called when a turn ends costs a tenth of a small Produce, and another look at the sockets.
     CHANGES_PER_COUNT = 64
-    # A turn that takes longer had other work than requests of the short ways.
+    # A turn that takes longer had other work than requests of the fast paths.
     MOST_END_US = 300
     MOST_REQUEST_US = 30
 

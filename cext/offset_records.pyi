@@ -50,8 +50,8 @@ def encode_offsets(
     Raises EncodeError as the other two."""
 
 class PlainCommits:
-    """The short way of an OffsetCommit in which there is nothing to refuse, over the classes of its messages: a topic
-    and a partition of the request, a topic and a partition of the response. The rules have the long way."""
+    """The fast path of an OffsetCommit in which there is nothing to refuse, over the classes of its messages: a topic
+    and a partition of the request, a topic and a partition of the response. The rules have the slow path."""
 
     def __init__(
         self, topic_class: type[Any], partition_class: type[Any], answer_class: type[Any], row_class: type[Any]

@@ -1,4 +1,4 @@
-"""The short way of one API, for C callers; `plain_api.pyi` has the contract. And what reads a request where it lies:
+"""The fast path of one API, for C callers; `plain_api.pyi` has the contract. And what reads a request where it lies:
 each function reads one field and says whether it is there. What is out of the ordinary, a tagged field too, is left to
 the codec. And the beginning and the end of each answer's frame."""
 

@@ -1,4 +1,4 @@
-"""The short way of one API: requests about which there is nothing to decide, from frame to frame without an object for
+"""The fast path of one API: requests about which there is nothing to decide, from frame to frame without an object for
 each field. `Api.plain` is one, or None.
 
 The dispatcher asks it where no fault is armed, no client has a quota and no request is logged. It answers, or has done

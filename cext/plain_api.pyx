@@ -1,4 +1,4 @@
-"""The short way of one API, from the frame of a request to that of its answer. Contracts are in plain_api.pyi."""
+"""The fast path of one API, from the frame of a request to that of its answer. Contracts are in plain_api.pyi."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int64_t, uint8_t
@@ -27,7 +27,7 @@ cdef class PlainApi:
         """Returns the whole frame of the answer as bytes; or None if there is anything to decide, and then nothing has
         happened; or what has happened already, for `Context.done` of the handler, which does the rest; or a DelayedEnd,
         which has the answer later; or a FollowUp, which has it, and is called once it is sent."""
-        raise NotImplementedError("abstract: a short way serves here")
+        raise NotImplementedError("abstract: a fast path serves here")
 
 
 cdef class PlainMember(PlainApi):

@@ -1,4 +1,4 @@
-"""The short way of OffsetCommit: offsets of partitions that exist, by a client or a member that may commit them. No
+"""The fast path of OffsetCommit: offsets of partitions that exist, by a client or a member that may commit them. No
 authorizer.
 
 `shim/tests/group/test_plain_commit_frames.py` compares answers, states and files with those of the handler.

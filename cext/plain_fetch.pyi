@@ -1,4 +1,4 @@
-"""The short way of Fetch: a consumer, without a session or in one that it continues, whose answer is there.
+"""The fast path of Fetch: a consumer, without a session or in one that it continues, whose answer is there.
 
 At most MOST_PARTITIONS are named and as many have news, all of loaded partitions, and each reader is in the last
 segment of its log. What is read is copied, at most `copy_bytes` in all. A request that would wait, whose session has

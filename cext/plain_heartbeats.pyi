@@ -1,4 +1,4 @@
-"""The short way of the heartbeats by which members only stay: Heartbeat, and ConsumerGroupHeartbeat that says nothing
+"""The fast path of the heartbeats by which members only stay: Heartbeat, and ConsumerGroupHeartbeat that says nothing
 but the member's epoch. No authorizer, and no virtual clock, whose members are noted.
 
 `shim/tests/group/test_plain_heartbeats.py` compares the answers with those of the handlers.

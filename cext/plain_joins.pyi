@@ -1,4 +1,4 @@
-"""The short way of two JoinGroup requests of a dynamic member, from version 4 on: the first, which is answered with an
+"""The fast path of two JoinGroup requests of a dynamic member, from version 4 on: the first, which is answered with an
 id and MEMBER_ID_REQUIRED (KIP-394), and the second, if it only waits for others. No authorizer, and no virtual clock,
 whose members are noted.
 

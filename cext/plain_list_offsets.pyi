@@ -1,4 +1,4 @@
-"""The short way of ListOffsets: a consumer, or who watches its lag, asks for the ends or the starts of partitions that
+"""The fast path of ListOffsets: a consumer, or who watches its lag, asks for the ends or the starts of partitions that
 are loaded. A request that looks for a time, names a topic or a partition twice, or has an error anywhere is the
 handler's.
 

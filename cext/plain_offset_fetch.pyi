@@ -1,4 +1,4 @@
-"""The short way of OffsetFetch: offsets of classic groups, of consumer groups for a member in its epoch or for nobody
+"""The fast path of OffsetFetch: offsets of classic groups, of consumer groups for a member in its epoch or for nobody
 in particular, and of groups that are not there, at most MOST_OFFSETS in all. The groups of their partitions of
 `__consumer_offsets` are loaded, nothing is left of deleted topics, and where the client requires stable offsets no
 transaction has pending ones for the group. What is refused is the handler's.

@@ -1,4 +1,4 @@
-"""The short way of Produce: acks 1 or all, plain batches of loaded partitions, no authorizer.
+"""The fast path of Produce: acks 1 or all, plain batches of loaded partitions, no authorizer.
 
 A batch is plain if it may be appended by `LogEnd.append_data`, or decompresses to one that may, and to no more than
 `max.message.bytes` and what needs no thread (`validation.takes_long`). What the request says is read where it lies, and

@@ -1,4 +1,4 @@
-"""The short way of the SyncGroup of a member that gives out no assignments: it waits for the leader's, or has its own
+"""The fast path of the SyncGroup of a member that gives out no assignments: it waits for the leader's, or has its own
 at once. No authorizer, and no virtual clock, whose members are noted.
 
 `shim/tests/group/test_plain_waits.py` compares the answers with those of the handler.

@@ -1,4 +1,4 @@
-"""The short way of ApiVersions, the first request of every connection: its answer is the same for all clients until the
+"""The fast path of ApiVersions, the first request of every connection: its answer is the same for all clients until the
 metadata change. Without SASL, whose exchange knows of the request.
 
 `shim/tests/api/test_plain_versions.py` compares the answers with those of the handler.

@@ -506,7 +506,7 @@ cdef bint unpacks_plain(
         records = decompress(codec, packed, min(limit_bytes, _most_unpacked_bytes(codec)))
         PyObject_GetBuffer(records, &view, PyBUF_SIMPLE)
     except Exception:
-        return False    # also without memory: the long way says what it is
+        return False    # also without memory: the slow path says what it is
     try:
         return _has_plain_records(
             p, <const uint8_t*>view.buf, <const uint8_t*>view.buf + view.len, needs_keys, now_ms, before_limit_ms,

@@ -61,7 +61,7 @@ class FrameEnd(Answering):
         the client has authenticated), `close` with what `_frame_refusal` says of a length that is refused, and `_keep`
         with what is left, also while a request waits or a response is not sent. Behind 32 frames `_let_others` is
         called, and the others are left. An answer that a whole request to produce follows leaves with the answer to
-        that one, up to 16 KB of them: a write for each would wake the client for each. That of a short way may
+        that one, up to 16 KB of them: a write for each would wake the client for each. That of a fast path may
         leave with those of other connections (`HeldAnswers`)."""
 
     def send_held(self) -> None:
@@ -74,7 +74,7 @@ class Reply:
     `parts` are the response's buffers, including the length prefix. If they are None the request waits: `waiting`
     returns them, or None if no response is sent; or `delayed` says when to call `completed` of the dispatcher, which
     has the reply then. `is_abandonable` says whether the request may be cancelled with its connection, `is_delayed`
-    whether its answer waits for other clients or a deadline; `is_plain` whether it is that of a short way, which may be
+    whether its answer waits for other clients or a deadline; `is_plain` whether it is that of a fast path, which may be
     held (`HeldAnswers`). `follow_up` is work that remains after the parts were passed to the transport, even if that
     failed: call `run` of the dispatcher with it before any other request is served."""
 

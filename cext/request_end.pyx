@@ -89,7 +89,7 @@ cdef class FrameEnd(Answering):
 
     cdef int _serve(self, object frame, bint has_successor, bint may_hold) except -1:
         """With a successor, a request that is surely handled next, the answer may wait for that one's. `may_hold`: that
-        of a short way may wait for those of other connections."""
+        of a fast path may wait for those of other connections."""
         cdef Reply reply
         cdef bint has_failed = False
         self._send_held()
@@ -324,7 +324,7 @@ cdef class Reply:
     cdef readonly DelayedEnd delayed
     cdef public bint is_abandonable
     cdef public bint is_delayed
-    # The answer of a short way, after which nothing is left to do.
+    # The answer of a fast path, after which nothing is left to do.
     cdef public bint is_plain
 
     def __init__(self, parts, follow_up=None, waiting=None, bint is_abandonable=False, bint is_delayed=False):
@@ -644,7 +644,7 @@ cdef class DispatcherEnd:
         return self._shows(DEBUG) if shown is None else shown
 
     def _answered(self, int32_t api_key, Py_ssize_t codes, int32_t code):
-        """A request was served by the short way of its API; of a class with its own `_encode`."""
+        """A request was served by the fast path of its API; of a class with its own `_encode`."""
 
     cdef object _serve(self, Context context, ApiEnd api, object request):
         """Have the request handled, and make the reply."""

@@ -53,7 +53,7 @@ class Client(Receiver):
 
 
 class Crowd:
-    """Connections of one broker. All requests are answered by a short way, unless `outcomes` has another reply."""
+    """Connections of one broker. All requests are answered by a fast path, unless `outcomes` has another reply."""
 
     def __init__(self, count: int, clock: Any = None) -> None:
         self.clock = Turns() if clock is None else clock

@@ -14,7 +14,7 @@ must expect a changed state after each `yield`. `records` of a request are views
 until `handle` returns. A coroutine therefore copies what it needs with `bytes(...)` *before* it is returned, that is,
 in the plain `def` part. A KafkaError that `handle` raises becomes the response's error (shim/api/failures.py).
 `ABANDONABLE = True` in the module: a waiting request is cancelled when its client disconnects; one that acts first and
-then waits sets `Session.is_abandonable` for that time. `PLAIN` is a short way for requests about which there is nothing
+then waits sets `Session.is_abandonable` for that time. `PLAIN` is a fast path for requests about which there is nothing
 to decide (`cext.plain_api`); `context.done` is what it has done of a request that it leaves to `handle`.
 """
 

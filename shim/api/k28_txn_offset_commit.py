@@ -78,7 +78,7 @@ def handle(context: Context, request: TxnOffsetCommitRequest) -> Answer | Steps[
 
 
 def _refuse_rest(context: Context, request: TxnOffsetCommitRequest) -> Answer:
-    """Answer with the error that the short way met. Raises one that is a bug."""
+    """Answer with the error that the fast path met. Raises one that is a bug."""
     error, is_admitted = context.done
     if not isinstance(error, KafkaError):
         raise error

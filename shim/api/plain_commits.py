@@ -1,4 +1,4 @@
-"""What the short ways of OffsetCommit and TxnOffsetCommit ask of the rules (`cext.plain_commits`,
+"""What the fast paths of OffsetCommit and TxnOffsetCommit ask of the rules (`cext.plain_commits`,
 `cext.plain_txn_commits`), and their errors."""
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def append(
 
 
 def take_done(batches: list[PartitionBatch], done: list[Done]) -> list[PartitionBatch]:
-    """Take over what the short way has done of a request (`cext.plain_produce`): an entry for each batch, in order.
+    """Take over what the fast path has done of a request (`cext.plain_produce`): an entry for each batch, in order.
     Returns those that are not appended; some have an error now."""
     left = []
     for batch, outcome in zip(batches, done, strict=True):

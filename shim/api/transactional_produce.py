@@ -81,7 +81,7 @@ def ask_coordinator(
 def append_rest(
     context: Context, request: ProduceRequest, response: ProduceResponse, batches: list[PartitionBatch]
 ) -> ProduceResponse | Coroutine[Any, Any, ProduceResponse] | None:
-    """Append what the short way has left of a request, of which all batches are admitted."""
+    """Append what the fast path has left of a request, of which all batches are admitted."""
     rest = take_done(batches, context.done)
     return TransactionalProduce(context, request, response, rest, transactional(rest)).append(())
 

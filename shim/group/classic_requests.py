@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 class ClassicRequests(ClassicRequestsEnd):
     """Owned by the coordinator. Methods are named after their API. Requests that only wait, and those whose answer is
-    there, are served by the base, in C, where a short way reads them (`cext.plain_joins`, `cext.plain_syncs`)."""
+    there, are served by the base, in C, where a fast path reads them (`cext.plain_joins`, `cext.plain_syncs`)."""
 
     __slots__ = ("_runtime", "_turns")
 

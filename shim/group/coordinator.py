@@ -64,7 +64,7 @@ class GroupCoordinator:
         self.offsets = OffsetRequests(self._runtime)
         self.share = ShareRequests(self._runtime)
         self._runtime.timers.on_error = self._retry_timer
-        # What the short way of commits asks (`api.plain_commits`): which partition holds a group, and the groups of
+        # What the fast path of commits asks (`api.plain_commits`): which partition holds a group, and the groups of
         # each that was read, which may no longer be current.
         self.partitions = self._runtime.partitions
         self.by_partition = self._runtime.loader.by_partition

@@ -511,7 +511,7 @@ def test_an_answer_that_is_held_for_others_leaves_before_its_connection_is_close
 
 
 def test_in_a_crowd_each_client_gets_its_answers_in_order(looped):
-    """Some send several requests at once, of short ways and of others."""
+    """Some send several requests at once, of fast paths and of others."""
     count, seed = 24, random.randrange(1 << 32)
     print(f"seed {seed}")
     chance = random.Random(seed)

@@ -65,7 +65,7 @@ class EndTxn:
     def not_prepared(
         self, transactional_id: str, producer_id: int, producer_epoch: int, error: Exception
     ) -> KafkaError:
-        """Returns the refusal of an EndTxn whose PREPARE the short way could not write. Raises what is a bug."""
+        """Returns the refusal of an EndTxn whose PREPARE the fast path could not write. Raises what is a bug."""
         if not isinstance(error, KafkaError):
             raise error
         producer = producer_id, producer_epoch

@@ -1,4 +1,4 @@
-"""What keeps a Fetch from being served from frame to frame: each rule that the short way must leave to the handler."""
+"""What keeps a Fetch from being served from frame to frame: each rule that the fast path must leave to the handler."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class Ways:
         return self._handle(context, request)
 
     def ask(self, frame: bytes) -> tuple[bytes, bool]:
-        """The frame of the answer, the same by both ways, and whether the short way made it."""
+        """The frame of the answer, the same by both ways, and whether the fast path made it."""
         before = self.handled
         found = [self._by(plain, frame) for plain in (self._plain, None)]
         assert found[0] == found[1]

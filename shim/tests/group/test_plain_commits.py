@@ -1,4 +1,4 @@
-"""Most OffsetCommits take a short way, in which nothing is refused and `cext` makes the offsets. It must do what the
+"""Most OffsetCommits take a fast path, in which nothing is refused and `cext` makes the offsets. It must do what the
 rules do, in every state of a group."""
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ def test_what_is_no_message_of_a_commit_is_refused() -> None:
 
 
 def test_offsets_are_fetched_as_by_the_rules() -> None:
-    """The long way is that of a group with many offsets, with offsets of deleted topics, or with pending ones."""
+    """The slow path is that of a group with many offsets, with offsets of deleted topics, or with pending ones."""
     source = random.Random(17)
     ids = [bytes(16), b"1" * 16, b"2" * 16]
     groups = Groups()
@@ -204,7 +204,7 @@ def test_offsets_are_fetched_as_by_the_rules() -> None:
         )
         require_stable = source.random() < 0.5
         short = offset_rules.fetch(groups, asked, require_stable)
-        # Nobody knows the topic of a name: the same answers, by the long way.
+        # Nobody knows the topic of a name: the same answers, by the slow path.
         ruled = offset_rules.fetch(groups, asked, require_stable, lambda name: bytes(16))
         assert short == ruled, asked
         seen |= {row.committed_offset == -1 for topic in short.topics for row in topic.partitions}

@@ -81,7 +81,7 @@ class Ways:
         return (*about, *kept, group.protocol_counts, group.metadata_bytes)
 
     def ask(self, client: Connection, request: Any, version: int) -> Any:
-        """The answer, the same by both ways, and whether the short way gave it."""
+        """The answer, the same by both ways, and whether the fast path gave it."""
         found, answers = [], []
         for plain in (self.plain, None):
             self.api.plain = plain
@@ -221,7 +221,7 @@ def _no_id(*arguments: Any) -> str:
 def test_the_handler_answers_where_memory_ends(
     client: Connection, ways: Ways, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
-    """Nothing of the short way is left: neither a timer nor an id that nobody got."""
+    """Nothing of the fast path is left: neither a timer nor an id that nobody got."""
     name = f"memory-{where}"
     stable(client, name)
     group, timers = ways.group(name), ways._timers

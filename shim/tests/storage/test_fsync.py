@@ -59,7 +59,7 @@ def test_a_retry_waits_for_the_disk_as_its_first_attempt_does(make_disk: Callabl
 
 
 def test_a_sync_that_fails_for_nobody_is_found_by_the_next_batch(make_disk: Callable[..., Disk]) -> None:
-    """No batch waits for its fsync unless `flush.messages` says so, and plain ones take the short way."""
+    """No batch waits for its fsync unless `flush.messages` says so, and plain ones take the fast path."""
     disk = make_disk()
     log = disk.open()
     for sequence in range(2):
@@ -67,7 +67,7 @@ def test_a_sync_that_fails_for_nobody_is_found_by_the_next_batch(make_disk: Call
     disk.faults.arm("log.before_fsync", "oserror", "EIO", nth=1)
     with pytest.raises(OSError, match="Input/output"):
         log.request_flush().result(timeout=60)
-    disk.faults.disarm()  # the short way is only taken without
+    disk.faults.disarm()  # the fast path is only taken without
     with refused(ErrorCode.KAFKA_STORAGE_ERROR):
         put(log, b"a", pid=1, seq=2)
     assert log.log_end_offset == 2

@@ -1,4 +1,4 @@
-"""Nearly every batch is checked and appended by a short way in `cext`. It must do what the long way does."""
+"""Nearly every batch is checked and appended by a fast path in `cext`. It must do what the slow path does."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ RESULT = ("base_offset", "last_offset", "append_time_ms", "log_start_offset", "d
 
 
 def choose_way(monkeypatch: pytest.MonkeyPatch, is_short: bool, ways: Counter[tuple[str, bool]]) -> None:
-    """Have logs take the short way and count in `ways` where they could, or take the long way always."""
+    """Have logs take the fast path and count in `ways` where they could, or take the slow path always."""
     monkeypatch.undo()
 
     def counted(owner: object, name: str) -> Callable[..., Appended | None]:

@@ -266,7 +266,7 @@ def test_a_rebalance_of_hundreds_takes_many_turns_and_all_are_in_one_generation(
         )
         ends.set()
     assert {(answer.error_code, bytes(answer.assignment)) for answer in synced} == {(0, b"x")}
-    # With short ways: the join of the first, which is not new, the one that ends the phase, and the leader's sync.
+    # With fast paths: the join of the first, which is not new, the one that ends the phase, and the leader's sync.
     expected = {"_join": 2, "_sync": 1} if has_short_ways else {"_join": MEMBERS, "_sync": MEMBERS}
     assert {name: counts.total() for name, counts in served.items()} == expected
     assert max(max(counts.values()) for counts in served.values()) <= MOST_PER_TURN

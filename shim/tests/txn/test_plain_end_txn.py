@@ -204,7 +204,7 @@ def failing_now_and_then(append: Any, seed: int) -> Any:
         data = b"".join(bytes(one) for one in buffers)
         is_marker = len(data) > AT_ATTRIBUTES and data[AT_ATTRIBUTES] & CONTROL_FLAG
         if chance.random() < (0.04 if b"fails" in data else 0.02 if is_marker else 0):
-            # A bug in what a Produce adds to a transaction is met twice: the short way leaves it to the handler.
+            # A bug in what a Produce adds to a transaction is met twice: the fast path leaves it to the handler.
             bugs = [ValueError()] if is_marker else []
             raise chance.choice([OSError(errno.EIO, "no"), OSError(errno.ENOSPC, "full"), MemoryError(), *bugs])
         return append(fd, buffers)  # type: ignore[no-any-return]
