@@ -28,7 +28,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
 
-    from kafka_shim.cext.log_end import Verification
+    from kafka_shim.cext.log_end import Appended, Verification
     from kafka_shim.cext.records import Record
     from kafka_shim.config import BrokerConfig
     from kafka_shim.metadata.image import Topic
@@ -233,27 +233,17 @@ class TransactionLog(TransactionLogEnd):
         NOT_COORDINATOR if the log is deleted or offline. Raises UNSUPPORTED_VERSION for a TV2 client if
         transaction.version is finalised at 0, because those records cannot hold what a restart needs to know of the
         transition."""
-        version = 1 if self._metadata.image.features.get(FEATURE, 0) >= TV1 else 0  # `server_version`
-        if version == 0 and txn.client_version >= TV2 and txn.state in _OF_CLIENTS:
-            raise KafkaError(
-                ErrorCode.UNSUPPORTED_VERSION, "a TV2 transition needs the feature transaction.version at 1 or above"
-            )
-        batch = records.encode_batch(slot.key, txn, version)
+        batch = self._batch_of(slot, txn)
         known = self.slots.get(txn.transactional_id)
         if known is None:
             # The first transition of an id adds the slot on which the rule decided.
             self.slots[txn.transactional_id] = slot
         try:
-            log = self._loaded.get((TRANSACTION_STATE_TOPIC, slot.partition))
-            if log is None or log.is_offline or self.unloaded:
-                log = self.partition_log(slot.partition)
-            appended = log.append_batch(batch, now_ms=txn.last_update_ms)
-        except BaseException as error:
+            appended = self._append(slot.partition, batch, txn.last_update_ms)
+        except BaseException:
             if known is None:
                 del self.slots[txn.transactional_id]
-            if not isinstance(error, KafkaError):
-                raise
-            raise KafkaError(COORDINATOR_ERRORS.get(error.code, error.code), error.message) from error
+            raise
         # `apply`, without a call: a call may find no memory, and the record would count in the log alone.
         kept = known or slot
         kept.transaction = txn
@@ -263,6 +253,23 @@ class TransactionLog(TransactionLogEnd):
         except MemoryError:
             pass  # the history lacks a line; whoever wrote the transition must go on with it
         return appended.flushed
+
+    def _batch_of(self, slot: Slot, txn: Transaction) -> bytearray:
+        version = 1 if self._metadata.image.features.get(FEATURE, 0) >= TV1 else 0  # `server_version`
+        if version == 0 and txn.client_version >= TV2 and txn.state in _OF_CLIENTS:
+            raise KafkaError(
+                ErrorCode.UNSUPPORTED_VERSION, "a TV2 transition needs the feature transaction.version at 1 or above"
+            )
+        return records.encode_batch(slot.key, txn, version)
+
+    def _append(self, partition: int, batch: bytearray, now_ms: int) -> Appended:
+        try:
+            log = self._loaded.get((TRANSACTION_STATE_TOPIC, partition))
+            if log is None or log.is_offline or self.unloaded:
+                log = self.partition_log(partition)
+            return log.append_batch(batch, now_ms=now_ms)
+        except KafkaError as error:
+            raise KafkaError(COORDINATOR_ERRORS.get(error.code, error.code), error.message) from error
 
     def _not_added(
         self,

@@ -30,41 +30,49 @@ class QuickCompletion(Completion):
     ) -> Generator[Step, None, None]:
         """Write PREPARE, yield, and write the markers and COMPLETE. Yields again if there is something to decide or to
         wait for: what follows are the steps of `steps` behind AFTER_PREPARE, for an `Ending`."""
+        # Short, as `TransactionLog.write` is: without memory CPython does not leave a handler of exceptions that is far
+        # from the beginning of its function. It tries on for ever, with the GIL: from 257 on the number of the
+        # instruction is a new object.
+        flush = self._prepare(slot, prepared, producer)
+        has_rest = is_ended = False
+        left: list[TopicPartition] | None = None
         try:
-            slot.pending = slot.is_ending = True
-            try:
-                unmarked = unmarked_of(prepared.partitions)
-                flush = self._log.write(slot, prepared)
-            except BaseException:
-                slot.pending = slot.is_ending = False
-                raise
-            # PREPARE counts: what fails from here on is tried again, also if nobody resumes this generator.
-            slot.unmarked = unmarked
-            has_rest = False
-            left: list[TopicPartition] | None = None
-            try:
-                if flush is not None:
-                    flushes.append(flush)
+            if flush is not None:
+                flushes.append(flush)
+            yield AFTER_PREPARE
+            left = self._mark_plain(slot, prepared)
+            if left is None or left:
+                has_rest = True
                 yield AFTER_PREPARE
-                coordinator_epoch = self._log.partition_log(slot.partition).leader_epoch
-                if not (self._faults.armed or slot.refused) and self._is_current(slot, prepared):
-                    left = self._commit_plain(slot, prepared, coordinator_epoch, prepared.last_update_ms)
-                if left is None or left:
-                    has_rest = True
-                    yield AFTER_PREPARE
-                    yield from self._mark(slot, prepared, prepared.last_update_ms, flushes, left)
-                self._complete(slot, prepared, flushes)
-            except BaseException:
-                self._retry_later(slot, prepared)
-                raise
-            finally:
-                slot.is_ending = False
+                yield from self._mark(slot, prepared, prepared.last_update_ms, flushes, left)
+            self._complete(slot, prepared, flushes)
+            slot.is_ending, is_ended = False, True
             if has_rest or flushes:
                 yield AFTER_COMPLETE
-        except KafkaError as error:
-            now_ms = prepared.last_update_ms
-            self._explanations.refused("EndTxn", prepared.transactional_id, error, now_ms, producer)
+        except BaseException as error:
+            self._interrupted(slot, prepared, producer, error, is_ended)
             raise
+
+    def _prepare(self, slot: Slot, prepared: Transaction, producer: tuple[int, int]) -> Flush | None:
+        """Write PREPARE. It counts then: what fails from here on is tried again, also if nobody resumes the steps."""
+        slot.pending = slot.is_ending = True
+        try:
+            unmarked = unmarked_of(prepared.partitions)
+            flush = self._log.write(slot, prepared)
+        except BaseException as error:
+            slot.pending = slot.is_ending = False
+            self._interrupted(slot, prepared, producer, error, True)
+            raise
+        slot.unmarked = unmarked
+        return flush
+
+    def _mark_plain(self, slot: Slot, prepared: Transaction) -> list[TopicPartition] | None:
+        """Write the markers about which there is nothing to decide. Returns the partitions of the others, or None if
+        there is something to decide about all."""
+        coordinator_epoch = self._log.partition_log(slot.partition).leader_epoch
+        if self._faults.armed or slot.refused or not self._is_current(slot, prepared):
+            return None
+        return self._commit_plain(slot, prepared, coordinator_epoch, prepared.last_update_ms)
 
     def finish_marked(
         self,
@@ -107,8 +115,15 @@ class QuickCompletion(Completion):
 
     def not_marked(self, slot: Slot, prepared: Transaction, producer: tuple[int, int], error: BaseException) -> None:
         """Have a transaction tried again whose markers met this error."""
-        slot.is_ending = False
-        self._retry_later(slot, prepared)
+        self._interrupted(slot, prepared, producer, error, False)
+
+    def _interrupted(
+        self, slot: Slot, prepared: Transaction, producer: tuple[int, int], error: BaseException, is_over: bool
+    ) -> None:
+        """Note the error that the steps met. Unless they are over, the transaction is tried again."""
+        if not is_over:
+            slot.is_ending = False
+            self._retry_later(slot, prepared)
         if isinstance(error, KafkaError):
             now_ms = prepared.last_update_ms
             self._explanations.refused("EndTxn", prepared.transactional_id, error, now_ms, producer)
