@@ -182,7 +182,7 @@ def _answer_in_steps(
         if opened is not None:
             response.session_id = opened.session_id
             opened.read_by(fetch.reader)
-    last: list[PartitionRead] = []  # Kafka lists unknown partitions last
+    last: list[PartitionRead] = []
     for start in range(0, len(reads.entries), PARTITIONS_PER_STEP):
         if fetch.is_duplicate():  # the session has read its partitions by what the other request may
             return _duplicate(fetch)
@@ -199,6 +199,7 @@ def _answer_in_steps(
             shown = [entry for entry in shown if entry.asked not in reads.erroneous]
         _add(response, shown)
         yield
+    last.sort(key=lambda entry: _place(entry, reads))
     for start in range(0, len(last), PARTITIONS_PER_STEP):
         _add(response, last[start : start + PARTITIONS_PER_STEP])
         yield
@@ -282,11 +283,19 @@ def _answer(context: Context, request: FetchRequest, fetch: FetchContext, reads:
             session.read_by(fetch.reader)
             session.mark_read(entries, request.isolation_level)
     if reads.erroneous:
-        entries = sorted(entries, key=lambda entry: entry.asked in reads.erroneous)  # as in Kafka last
+        entries = sorted(entries, key=lambda entry: _place(entry, reads))
     response = _response(session_id, entries)
     if reads.leader_id >= 0:
         _add_endpoint(context, response, reads)
     return response
+
+
+def _place(entry: PartitionRead, reads: FetchReads) -> int:
+    """Kafka answers what it has not read last: unknown topic ids, then all that it does not find by the name or that
+    the client may not read (KafkaApis.handleFetchRequest)."""
+    if entry.asked not in reads.erroneous:
+        return 0
+    return 1 if entry.answer.error_code == ErrorCode.UNKNOWN_TOPIC_ID else 2
 
 
 def _add_endpoint(context: Context, response: FetchResponse, reads: FetchReads) -> None:

@@ -93,6 +93,14 @@ def test_what_does_not_exist_is_answered_last(client):
     assert [topic.topic for topic in response.responses] == ["t", "nowhere"]
 
 
+def test_unknown_ids_are_answered_before_what_a_known_topic_has_not(client):
+    topic_id, unknown_id = make_topic(client, "t"), b"\x09" * 16
+    response = client.request(fetch_request({(topic_id, 9): 0, (unknown_id, 0): 0, (topic_id, 0): 0}), 13)
+    answers = [(topic.topic_id, part.error_code) for topic in response.responses for part in topic.partitions]
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert answers == [(topic_id, 0), (unknown_id, ErrorCode.UNKNOWN_TOPIC_ID), (topic_id, code)]
+
+
 def test_leader_epochs_fence_both_ways(client):
     make_topic(client, "t")
     for epoch, code in ((-1, 0), (0, 0), (5, ErrorCode.UNKNOWN_LEADER_EPOCH)):
