@@ -60,7 +60,7 @@ async def wait_for_reads(context: Context, request: FetchRequest, fetch: FetchCo
             if changed and (is_over or _can_fill(request, reads, changed, min_bytes)):
                 again = read_again(context, request, fetch, reads, changed)
                 reads = await broker.turns.run(again, context.throttle) if is_large else at_once(again)
-            if is_over or reads.size_bytes >= min_bytes or reads.has_news or has_rolled:
+            if is_over or reads.size_bytes + reads.withheld_bytes >= min_bytes or reads.has_news or has_rolled:
                 return reads
             await waiter.wait(left_ms)
     finally:
@@ -103,7 +103,7 @@ def _can_fill(request: FetchRequest, reads: FetchReads, changed: list[PartitionR
     reading the same bytes again at each append."""
     if min_bytes <= 1 or request.isolation_level != READ_UNCOMMITTED:
         return True
-    grown_bytes = reads.size_bytes
+    grown_bytes = reads.size_bytes + reads.withheld_bytes
     for entry in changed:
         log = entry.log
         if log is None or log.is_closed or log.is_offline or log.log_start_offset != entry.start_offset:

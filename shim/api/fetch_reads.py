@@ -82,11 +82,15 @@ class PartitionRead:
 class FetchReads:
     """One pass over the partitions of a fetch: the result of each, and whether the response can be sent now."""
 
-    __slots__ = ("entries", "erroneous", "has_news", "is_again", "leader_id", "size_bytes")
+    __slots__ = ("entries", "erroneous", "has_news", "is_again", "leader_id", "size_bytes", "withheld_bytes")
 
     def __init__(self) -> None:
         self.entries: list[PartitionRead] = []
         self.size_bytes = 0
+        # What partitions have whose first batch exceeds a limit, each up to its own limit. A wait makes no room for it,
+        # so it counts for `min_bytes`, as in Kafka (DelayedFetch.tryComplete). Only set if `min_bytes` may make the
+        # fetch wait.
+        self.withheld_bytes = 0
         # The partitions with errors that were found before any log was read, and their entries, which stay as they are
         # while the fetch waits for the others, if there are any. They come last in the response and have an empty list
         # of aborted transactions; entries with other errors have null.
@@ -251,6 +255,8 @@ def _read_one(context: Context, request: FetchRequest, entry: PartitionRead, rea
     )
     if request.min_bytes > 1:
         entry.segment_base = segment_base(log, asked.fetch_offset)
+        if fetched.withheld_bytes:
+            reads.withheld_bytes += _at_most(asked.max_bytes, fetched.withheld_bytes)
         if entry.is_in_another_segment(request.isolation_level):
             reads.has_news = True
     answer.high_watermark = fetched.high_watermark

@@ -93,7 +93,7 @@ def handle(
         reads, answer = read_partitions(context, request, fetch), _answer
     if (
         reads.has_news
-        or reads.size_bytes >= request.min_bytes
+        or reads.size_bytes + reads.withheld_bytes >= request.min_bytes
         or reads.size_bytes >= request.max_bytes
         or request.max_wait_ms <= 0
         or len(reads.erroneous) >= len(fetch.partitions)

@@ -96,6 +96,7 @@ def _fill(
     if bound is not None and segment.base_offset >= bound[0]:
         end_position = bound[1] if segment.base_offset == bound[0] else 0
     if position >= end_position or (first_bytes > max_bytes and not at_least_one):
+        fetched.withheld_bytes = max(end_position - position, 0)
         if fetched.aborted is not None:
             # Kafka looks for them after a read of no bytes too. It forgets them with a first batch that does not fit
             # (ReplicaManager.readFromLog, firstEntryIncomplete).

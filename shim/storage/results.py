@@ -38,9 +38,18 @@ class Fetched:
     a roll, a deletion or a compaction.
     ``aborted`` is None for read_uncommitted, and where the first batch does not fit, else the list of (producer_id,
     first_offset) of aborted transactions in the order of their markers (B14).
+    ``withheld_bytes`` is what the segment has to read if the first batch does not fit, else 0.
     """
 
-    __slots__ = ("aborted", "high_watermark", "last_stable_offset", "log_start_offset", "records", "size_bytes")
+    __slots__ = (
+        "aborted",
+        "high_watermark",
+        "last_stable_offset",
+        "log_start_offset",
+        "records",
+        "size_bytes",
+        "withheld_bytes",
+    )
 
     def __init__(
         self,
@@ -57,6 +66,7 @@ class Fetched:
         self.last_stable_offset = last_stable_offset
         self.log_start_offset = log_start_offset
         self.aborted = aborted
+        self.withheld_bytes = 0
 
 
 class FoundOffset:

@@ -5,6 +5,7 @@ import pytest
 from kafka_shim.errors import ErrorCode
 from kafka_shim.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kafka_shim.protocol.messages.fetch_request import FetchRequest, ForgottenTopic, ReplicaState
+from kafka_shim.targets.waiting import wait_until
 from kafka_shim.tests.api.test_fetch_committed import Producer
 from kafka_shim.tests.produced import batch, fetch, fetch_request, make_topic, produce, size_of
 from kafka_shim.wire_client import Connection
@@ -285,6 +286,40 @@ def test_a_fetch_waits_for_min_bytes_over_several_appends(broker, client):
         produce(client, "t", 0, one)
         _, response = reader.receive(1, 12)
     assert len(response.responses[0].partitions[0].records) == 3 * len(one)
+
+
+@pytest.mark.parametrize("in_session", [False, True])
+def test_what_has_no_room_in_the_response_counts_for_min_bytes(broker, client, in_session):
+    """A wait would not make room for it (DelayedFetch.tryComplete)."""
+    make_topic(client, "t", 2)
+    one = batch(bytes(1000))
+    produce(client, "t", 0, one)
+    wanted = {("t", 0): 0, ("t", 1): 0}
+    how = {"max_wait_ms": 60_000, "max_bytes": 3 * len(one) // 2, "min_bytes": 3 * len(one) // 2}
+    with Connection(broker.bootstrap_servers, timeout_s=60) as reader:
+        reader.send(fetch_request(wanted, session_epoch=0 if in_session else -1, **how), 12)
+        wait_until(lambda: broker.call(lambda: len(broker.state.parked)), "the fetch waits")
+        produce(client, "t", 1, one)
+        _, response = reader.receive(1, 12)
+    sizes = [size_of(part.records) for topic in response.responses for part in topic.partitions]
+    assert sizes == [len(one), 0]
+    response = client.request(fetch_request(wanted, **how), 12)
+    assert [size_of(part.records) for topic in response.responses for part in topic.partitions] == sizes
+
+
+def test_less_than_min_bytes_without_room_waits_on(broker, client):
+    make_topic(client, "t", 2)
+    one = batch(bytes(1000))
+    for partition in range(2):
+        produce(client, "t", partition, one)
+    request = fetch_request({("t", 0): 0, ("t", 1): 0}, max_wait_ms=60_000, min_bytes=2 * len(one))
+    request.topics[1].partitions[0].partition_max_bytes = len(one) - 1  # so much of it counts
+    with Connection(broker.bootstrap_servers, timeout_s=60) as reader:
+        reader.send(request, 12)
+        wait_until(lambda: broker.call(lambda: len(broker.state.parked)), "the fetch waits")
+        produce(client, "t", 0, one)
+        _, response = reader.receive(1, 12)
+    assert [size_of(part.records) for topic in response.responses for part in topic.partitions] == [2 * len(one), 0]
 
 
 def test_nobody_waits_for_min_bytes_in_a_segment_that_is_not_the_last(client):
