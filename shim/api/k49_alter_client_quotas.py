@@ -13,6 +13,7 @@ from kafka_shim.host_names import addresses_of
 from kafka_shim.metadata.after_commit import Rest
 from kafka_shim.metadata.client_quotas import IP, decide_in_steps
 from kafka_shim.metadata.large_changes import TRIES, check_count, decide, flushed, let_go
+from kafka_shim.metadata.prepared_changes import announced_if_memory_suffices
 from kafka_shim.protocol.messages.alter_client_quotas_request import AlterClientQuotasRequest
 from kafka_shim.protocol.messages.alter_client_quotas_response import (
     AlterClientQuotasResponse,
@@ -85,6 +86,7 @@ def _alter(
         except MemoryError:
             metadata.leave(rest)
             raise
+        yield from announced_if_memory_suffices(prepared)
         yield from let_go(records)
     # Also where nothing is to change: it may be changed in memory, and not on the disk yet.
     is_any_done = not request.validate_only and any(error is None for _, error in results)

@@ -12,6 +12,7 @@ import asyncio
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.metadata.features import METADATA_VERSION, SCRAM_RECORDS
 from kafka_shim.metadata.large_changes import MAX_RECORDS, decide
+from kafka_shim.metadata.prepared_changes import announced_if_memory_suffices
 from kafka_shim.outcome import Outcome
 from kafka_shim.protocol.messages.alter_user_scram_credentials_request import AlterUserScramCredentialsRequest
 from kafka_shim.protocol.messages.alter_user_scram_credentials_response import (
@@ -53,6 +54,7 @@ def handle(context: Context, request: AlterUserScramCredentialsRequest) -> Steps
     if not records:
         return response
     metadata.commit(records, prepared)
+    yield from announced_if_memory_suffices(prepared)
     return _committed(context, response, records)
 
 

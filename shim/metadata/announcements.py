@@ -1,4 +1,5 @@
-"""The lines of the log that tell an operator what changed in the metadata: topics, options, features, users."""
+"""The lines of the log that tell an operator what changed in the metadata: topics, options, features; in
+access_announcements.py ACLs, users, quotas and delegation tokens."""
 
 from __future__ import annotations
 
@@ -24,6 +25,8 @@ store_logger = logging.getLogger("kafka_shim.metadata.store")
 TOPIC, BROKER = 2, 4
 KINDS = {TOPIC: "topic", BROKER: "broker", 8: "broker logger", 16: "client metrics", 32: "group"}
 HIDDEN = "[hidden]"
+# The record types of access_announcements.py, which few changes have: its import waits for the first.
+ACCESS = frozenset((10, 11, 14, 18, 19, 22))
 # What every first start stores: it needs not the table of all options, whose import takes time.
 STORED_AT_START = "min.insync.replicas"
 
@@ -54,6 +57,7 @@ def _lines(records: Sequence[Any], image: Image) -> Iterator[str]:
     added: dict[bytes, int] = {}
     options: dict[tuple[int, str], list[str]] = {}
     levels: list[str] = []
+    access: list[Any] = []
     for record in records:
         if isinstance(record, TopicRecord):
             created[record.topic_id] = record.name
@@ -69,6 +73,8 @@ def _lines(records: Sequence[Any], image: Image) -> Iterator[str]:
                 yield f"topic {topic.name} is deleted"
         elif isinstance(record, FeatureLevelRecord):
             levels.append(f"{record.name}={record.feature_level}")
+        elif record.API_KEY in ACCESS:
+            access.append(record)
     if levels:
         yield f"levels of features change: {', '.join(levels)}"
     for topic_id, count in added.items():
@@ -82,6 +88,10 @@ def _lines(records: Sequence[Any], image: Image) -> Iterator[str]:
     for (kind, name), changes in options.items():
         whose = f"{KINDS.get(kind, f'resource type {kind}')} {name}" if name else "all brokers"
         yield f"options of {whose} change: {', '.join(changes)}"
+    if access:
+        from kafka_shim.metadata.access_announcements import access_lines
+
+        yield from access_lines(access, image)
 
 
 def _option(record: ConfigRecord) -> str:

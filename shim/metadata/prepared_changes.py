@@ -3,6 +3,8 @@ lines of the log. It holds while nobody else changes the metadata (`large_change
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from kafka_shim.metadata.after_commit import Rest
 from kafka_shim.metadata.announcements import announce, warn_of_idle
 from kafka_shim.metadata.image import RESOURCE_TOPIC, Image
@@ -104,3 +106,9 @@ def announced(prepared: PreparedChange | None) -> Steps[None]:
     for start in range(0, len(lines), LINES_PER_STEP):
         announce(lines[start : start + LINES_PER_STEP])
         yield
+
+
+def announced_if_memory_suffices(prepared: PreparedChange) -> Steps[None]:
+    """Write the lines of a change that is committed, and whose request does not fail for want of a line."""
+    with suppress(MemoryError):
+        yield from announced(prepared)

@@ -7,6 +7,7 @@ import logging
 from functools import partial
 
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.metadata.prepared_changes import announced_if_memory_suffices
 from kafka_shim.places import Places
 from kafka_shim.protocol.records.access_control_entry_record import AccessControlEntryRecord
 from kafka_shim.protocol.records.remove_access_control_entry_record import RemoveAccessControlEntryRecord
@@ -141,7 +142,15 @@ class AclControl:
         prepared = await self._prepared(records)
         if len(records) <= SLICE or self._take_index is None:
             self._commit(records, prepared, partial(self._take_over, added, removed))
-            return
+        else:
+            await self._change_many(records, prepared, added, removed)
+        for _ in announced_if_memory_suffices(prepared):
+            await asyncio.sleep(0)
+
+    async def _change_many(
+        self, records: list[Any], prepared: PreparedChange, added: dict[Acl, bytes], removed: dict[Acl, bytes]
+    ) -> None:
+        """The same, with a new index that is built beside the one in force."""
         ids = {acl: acl_id async for acl, acl_id in in_slices(self._ids.items()) if acl not in removed}
         ids.update(added)
         index = AclIndex()

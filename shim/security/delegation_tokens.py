@@ -109,6 +109,7 @@ class DelegationTokens:
         _check_may_renew(token, principal)
         now_ms = self._clock.now_ms()
         if period_ms < 0:
+            logger.info("the delegation token %s of %s is removed by %s", token.token_id, token.owner, principal)
             self._remove([token])
             return now_ms
         if _is_expired(token, now_ms):

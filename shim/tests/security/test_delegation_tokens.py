@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import logging
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -293,11 +294,14 @@ def test_a_token_that_nobody_renews_expires_long_before_its_longest_lifetime(cli
     assert clients.stored() == []
 
 
-def test_an_expired_token_can_be_removed_by_its_owner(clients: Clients):
+def test_an_expired_token_can_be_removed_by_its_owner(clients: Clients, caplog):
+    caplog.set_level(logging.INFO, "kafka_shim.security")
     token = create(clients["alice"], max_lifetime_ms=1000)
     clients.broker.clock.advance(1001)
     assert expire(clients["alice"], token) == (0, clients.broker.clock.now_ms())
     assert clients.stored() == []
+    told = f"the delegation token {token.token_id} of User:alice is removed by User:alice"
+    assert [one.getMessage() for one in caplog.records if "delegation token" in one.getMessage()] == [told]
 
 
 def test_more_expired_tokens_than_one_commit_may_hold_are_removed_in_turns(clients: Clients, monkeypatch):
