@@ -1,5 +1,5 @@
-"""A group of the classic protocol, as far as each of its members changes it. All members of a group come at once, so
-what happens once for each is in C; the rules of `group/classic_*.py` decide what begins or ends a phase."""
+"""The part of a classic group that every join, sync and leave changes. All members of a group come at once in a
+rebalance, so this part is in C. The rules of `group/classic_*.py` decide what begins or ends a phase."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any

@@ -1,8 +1,9 @@
-"""The requests of members of classic groups about which there is nothing to decide: those that only wait, and those
-whose answer is there. Each function returns False or None if there is anything to decide, and has changed nothing then.
-None waits for a turn, as what the handlers serve does (`group.member_turns`): it takes hardly longer than to read it.
+"""Requests of members of classic groups that need no rule: those that only wait, and those that are answered at once.
 
-If memory ends in the middle of a change the groups of the partition are no longer current, and are read again."""
+Each function returns False or None if a rule has to decide; nothing was changed then. These requests do not queue in
+`group.member_turns`, as those of the handlers do: serving one takes hardly longer than reading it.
+
+If memory runs out in the middle of a change, the groups of the partition are no longer current, and are read again."""
 
 from typing import Any
 

@@ -1,9 +1,9 @@
 """The end of a partition's log: nearly every batch, and nearly every commit marker, is appended in one pass.
 
 The classes are the bases of `storage.local_log.LocalLog`, `storage.producers.Producers` and
-`storage.producers.ProducerEntry`, which hold all rules. What is here does what those do where there is nothing to
-decide, and has done nothing wherever there may be; `shim/tests/storage/test_plain_batches.py` compares answers, states
-and files of the two ways.
+`storage.producers.ProducerEntry`, which have all rules. A method here appends an ordinary batch as those do. If a rule
+may have to decide, it returns without a change. `shim/tests/storage/test_plain_batches.py` compares answers, states and
+files of both.
 """
 
 from collections.abc import Callable, Sequence

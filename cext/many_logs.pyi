@@ -1,8 +1,8 @@
 """One request's appends to the logs of many partitions, in one pass: the batches of a Produce, the commit markers of a
 transaction.
 
-Of each partition it does what `cext.log_end` does for one, where there is nothing to decide, and leaves the others to
-the caller, untouched. One write a log; what one log refuses is its own.
+Each partition is served as by `cext.log_end`, with one write. Partitions about which a rule has to decide are left to
+the caller, unchanged. An error of one log does not affect the others.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,6 +1,8 @@
-"""The fast path of one API, for C callers; `plain_api.pyi` has the contract. And what reads a request where it lies:
-each function reads one field and says whether it is there. What is out of the ordinary, a tagged field too, is left to
-the codec. And the beginning and the end of each answer's frame."""
+"""The fast path of one API, for C callers; `plain_api.pyi` has the contract.
+
+The `take` functions read one field of a request in its frame, move the reader behind it, and return False if it is not
+there or out of the ordinary, as a tagged field is: the codec then reads the request. `begin_answer` and `end_answer`
+write the beginning and the end of the answer's frame."""
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.unicode cimport PyUnicode_DecodeASCII
@@ -18,7 +20,7 @@ cdef enum:
     IN_STEPS_BYTES = 16 * 1024
 
 
-# What each request asks of the broker, and of its faults. Tests have other brokers: who asks looks at the class.
+# The fields that each request reads of the broker and of its faults. Tests pass other brokers: check the class first.
 cdef class BrokerEnd:
     cdef public object authorizer
     cdef public object clock
@@ -43,13 +45,13 @@ cdef inline object groups_of(object broker):
     return (<BrokerEnd>broker).groups if isinstance(broker, BrokerEnd) else broker.groups
 
 
-# The answer to a request, and what follows once it is sent: a call.
+# An answer, with what is done after it is sent: a call of this object.
 cdef class FollowUp:
     cdef bytes answer
 
 
 cdef class PlainApi:
-    # How many error codes the last answer holds, and which they all are.
+    # The number of error codes in the last answer, and the one code that all of them are.
     cdef readonly Py_ssize_t answered
     cdef readonly int32_t answered_code
 

@@ -1,13 +1,17 @@
-"""The fast path of one API: requests about which there is nothing to decide, from frame to frame without an object for
-each field. `Api.plain` is one, or None.
+"""The fast path of one API (ADR 49): it reads an ordinary request in its frame and writes the frame of the answer,
+without a message object. `Api.plain` is an instance, or None.
 
-The dispatcher asks it where no fault is armed, no client has a quota and no request is logged. It answers, or has done
-nothing, or says what it has done; whatever it does is what the handler would have done."""
+The dispatcher calls it unless a fault is armed, a client has a quota or requests are logged. A request about which a
+rule has to decide is left to the handler. The fast path then has changed nothing, or returns what it has changed.
+Its changes and answers are those of the handler.
+
+A subclass says in its docstring which requests it serves. `PlainAppend`, `PlainLookup` and `PlainMember` are the bases
+for requests that append, that only read, and that come from members of groups."""
 
 from typing import Any
 
 class BrokerEnd:
-    """The base of `broker.Broker`, which explains the fields: those that each request asks for. None until they are
+    """The base of `broker.Broker`: the fields that each request reads. `Broker` documents them. None until they are
     set."""
 
     authorizer: Any
@@ -17,26 +21,29 @@ class BrokerEnd:
     quotas: Any
 
 class FaultsEnd:
-    """The base of `faults.Faults`, which explains the field."""
+    """The base of `faults.Faults`, which documents the field."""
 
     armed: bool
 
 class PlainApi:
     @property
     def answered(self) -> int:
-        """How many error codes the last answer had."""
+        """The number of error codes in the last answer, for the metrics of responses."""
 
     @property
     def answered_code(self) -> int:
-        """Which error code they all are."""
+        """The one error code that all of them are: ErrorCode.NONE unless the subclass says otherwise."""
 
 class PlainMember(PlainApi):
-    """Of requests of group members. No authorizer, and no virtual clock, whose members are noted. What raises has done
-    nothing, or had memory end: the handler meets it again."""
+    """The base for requests of group members. It serves none with an authorizer, nor with a virtual clock, for which
+    the handlers note the members. After an exception the handler serves the request again: nothing was changed, or
+    memory ran out."""
 
 class PlainLookup(PlainApi):
-    """Of requests that change nothing and are answered as they are read. No authorizer, and no frame that the handler
-    serves in steps. What raises is met again by the handler."""
+    """The base for requests that change nothing: the answer is written while the request is read. It serves none with
+    an authorizer, nor one that is so large that the handler serves it in steps. After an exception the handler serves
+    the request again."""
 
 class PlainAppend(PlainApi):
-    """Of requests that append to a log. No authorizer. Each says itself what an exception has left behind."""
+    """The base for requests that append to a log. It serves none with an authorizer. Exceptions pass: each subclass
+    handles its own, as only it knows what was appended."""

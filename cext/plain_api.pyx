@@ -24,9 +24,13 @@ cdef class PlainApi:
     cdef object serve(
         self, object broker, object session, RequestHeader* header, object client_id, object frame, object now_ms
     ):
-        """Returns the whole frame of the answer as bytes; or None if there is anything to decide, and then nothing has
-        happened; or what has happened already, for `Context.done` of the handler, which does the rest; or a DelayedEnd,
-        which has the answer later; or a FollowUp, which has it, and is called once it is sent."""
+        """Returns one of these:
+
+        - bytes: the whole frame of the answer;
+        - None: nothing was changed, and the handler serves the request;
+        - a DelayedEnd: it has the answer later;
+        - a FollowUp: it has the answer, and is called after the answer is sent;
+        - anything else: what was changed, for `Context.done`, from which the handler does the rest."""
         raise NotImplementedError("abstract: a fast path serves here")
 
 

@@ -1,5 +1,4 @@
-"""The fast path of OffsetCommit: offsets of partitions that exist, by a client or a member that may commit them. No
-authorizer.
+"""The fast path of OffsetCommit: all partitions exist, the client or member may commit, no authorizer.
 
 `shim/tests/group/test_plain_commit_frames.py` compares answers, states and files with those of the handler.
 """
@@ -10,7 +9,7 @@ from typing import Any
 from kafka_shim.cext.plain_api import PlainAppend
 
 class Commit:
-    """The fields of an OffsetCommit that say whose it is, for the rules."""
+    """The fields of an OffsetCommit that identify the group and the member, for the rules."""
 
     group_id: str
     generation_id_or_member_epoch: int
@@ -18,18 +17,19 @@ class Commit:
     group_instance_id: str | None
 
 class OffsetsApi(PlainAppend):
-    """Of requests that store offsets of a group."""
+    """The base for requests that store offsets of a group."""
 
 class PlainCommit(OffsetsApi):
-    """`segment` is the module whose `append` writes batches (`cext.segment`; a test may put another in its place). At
-    most MOST_OFFSETS of a request.
+    """Serves requests of at most MOST_OFFSETS offsets.
 
-    `prepare(broker, partition of __consumer_offsets, Commit, version)` returns the groups of the partition, its log,
-    the timers to move after the append, and the most bytes of metadata; or None if the handler must decide, and has
-    done nothing.
-    `fail(broker, groups, log, base offset, error)` takes over the error of an append at this offset, or, without one,
-    of what follows an append. It returns the error of the request, which is what has happened already: the handler
-    only answers with it."""
+    - `segment`: the module whose `append` writes batches (`cext.segment`; a test may pass another).
+    - `prepare(broker, partition of __consumer_offsets, Commit, version)`: returns (the groups of the partition, its
+      log, the timers to move after the append, `offset.metadata.max.bytes`). None means that the handler has to decide;
+      nothing was changed.
+    - `fail(broker, groups, log, base offset, error)`: handles an error of the append at this offset; the offset is None
+      if the append succeeded and the error came after it. Returns the exception that is the error of the request.
+
+    `serve` returns this exception as what was changed: the handler only answers with it."""
 
     def __init__(
         self,

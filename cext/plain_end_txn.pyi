@@ -1,9 +1,11 @@
-"""EndTxn from the frame of a request to that of its answer (docs/adr/0049-from-frame-to-frame.md).
+"""The fast path of EndTxn: it commits the open transaction of the producer that sends it.
 
-An EndTxn is served if it commits the open transaction of the very producer that asks, which has an epoch left for the
-next one, of an id without trouble; if there are no more partitions than are marked at once, and PREPARE may be appended
-without a look at anything else (`LogEnd.put_own`). What follows the answer, the markers and COMPLETE, is a call of what
-`serve` returns; where anything is left to decide, `QuickCompletion.finish_marked` does it.
+Served if all of this holds: no authorizer; the producer has an epoch left for its next transaction; no earlier
+transaction of the id is unfinished (`SlotEnd.is_untroubled`); the partitions are few enough to be marked at once; and
+`LogEnd.put_own` can append PREPARE.
+
+`serve` returns a `FollowUp`, whose call after the answer writes the markers and COMPLETE. What needs a decision there
+is done by `QuickCompletion.finish_marked`.
 """
 
 from collections.abc import Callable
@@ -12,10 +14,13 @@ from typing import Any
 from kafka_shim.cext.plain_api import PlainAppend
 
 class PlainEndTxn(PlainAppend):
-    """`segment` is the module whose `append` writes; `cached_batches`: as for `LogEnd.put_own`. `most_markers`: a
-    transaction of more partitions is the handler's. `unmarked_of` makes the dict of the partitions without a marker.
+    """
+    - `segment`: the module whose `append` writes batches (`cext.segment`; a test may pass another).
+    - `cached_batches`: as for `LogEnd.put_own`.
+    - `most_markers`: the handler serves transactions of more partitions.
+    - `unmarked_of(partitions)`: returns the dict whose keys are the partitions without a marker.
 
-    Of the broker it asks: `authorizer`, `faults`, `clock`, `logs.services.on_marker`; `transactions._log`, a
+    Of the broker it reads `authorizer`, `faults`, `clock`, `logs.services.on_marker`; `transactions._log`, a
     `TransactionLogEnd`; and of `transactions.completion` the methods `finish_marked`, `not_marked`, `not_completed`."""
 
     def __init__(

@@ -1,9 +1,9 @@
-"""The fast path of Fetch: a consumer, without a session or in one that it continues, whose answer is there.
+"""The fast path of Fetch: a consumer without a session, or one that continues its session, and that need not wait.
 
-At most MOST_PARTITIONS are named and as many have news, all of loaded partitions, and each reader is in the last
-segment of its log. What is read is copied, at most `copy_bytes` in all. A request that would wait, whose session has
-another reader than before, or of which a partition has an error, a diverging epoch or an aborted transaction is the
-handler's.
+The request names at most MOST_PARTITIONS partitions, and at most as many have new data. All are loaded, and each fetch
+offset is in the last segment of its log. The records are copied, at most `copy_bytes` in all. The handler serves a
+request that has to wait, one whose session had another version, isolation level or client before, and one with an
+error, a diverging epoch or an aborted transaction in any partition.
 `shim/tests/api/test_plain_fetch.py` compares answers, sessions and metrics with those of the handler.
 """
 

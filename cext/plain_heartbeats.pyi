@@ -1,5 +1,5 @@
-"""The fast path of the heartbeats by which members only stay: Heartbeat, and ConsumerGroupHeartbeat that says nothing
-but the member's epoch. No authorizer, and no virtual clock, whose members are noted.
+"""The fast path of heartbeats that change nothing: Heartbeat, and a ConsumerGroupHeartbeat with only the member's
+epoch. The handlers serve them with an authorizer, and with a virtual clock, for which they note the members.
 
 `shim/tests/group/test_plain_heartbeats.py` compares the answers with those of the handlers.
 """

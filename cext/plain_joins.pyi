@@ -1,6 +1,6 @@
 """The fast path of two JoinGroup requests of a dynamic member, from version 4 on: the first, which is answered with an
-id and MEMBER_ID_REQUIRED (KIP-394), and the second, if it only waits for others. No authorizer, and no virtual clock,
-whose members are noted.
+id and MEMBER_ID_REQUIRED (KIP-394), and the second, if it only waits for other members. The handler serves them with an
+authorizer, and with a virtual clock, for which it notes the members.
 
 `shim/tests/group/test_plain_joins.py` and `test_plain_waits.py` compare the answers with those of the handler.
 """

@@ -1,6 +1,5 @@
-"""The fast path of ListOffsets: a consumer, or who watches its lag, asks for the ends or the starts of partitions that
-are loaded. A request that looks for a time, names a topic or a partition twice, or has an error anywhere is the
-handler's.
+"""The fast path of ListOffsets: a client asks for the earliest or latest offsets of loaded partitions. The handler
+serves a request that looks up a timestamp, names a topic or a partition twice, or has an error anywhere.
 
 `shim/tests/api/test_plain_list_offsets.py` compares the answers with those of the handler.
 """

@@ -1,7 +1,8 @@
-"""The fast path of OffsetFetch: offsets of classic groups, of consumer groups for a member in its epoch or for nobody
-in particular, and of groups that are not there, at most MOST_OFFSETS in all. The groups of their partitions of
-`__consumer_offsets` are loaded, nothing is left of deleted topics, and where the client requires stable offsets no
-transaction has pending ones for the group. What is refused is the handler's.
+"""The fast path of OffsetFetch: at most MOST_OFFSETS offsets in all, of classic groups, of consumer groups (for a
+member at its epoch, or without a member), and of groups that do not exist.
+
+The groups' partitions of `__consumer_offsets` are loaded, and hold no offsets of deleted topics. If the client requires
+stable offsets, no transaction has pending ones for the group. The handler serves every request that is refused.
 
 `shim/tests/group/test_plain_offset_fetch.py` compares the answers with those of the handler.
 """

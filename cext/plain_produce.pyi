@@ -1,9 +1,8 @@
-"""The fast path of Produce: acks 1 or all, plain batches of loaded partitions, no authorizer.
+"""The fast path of Produce: acks 1 or all, plain batches, loaded partitions, no authorizer.
 
-A batch is plain if it may be appended by `LogEnd.append_data`, or decompresses to one that may, and to no more than
-`max.message.bytes` and what needs no thread (`validation.takes_long`). What the request says is read where it lies, and
-the response is written in one piece. `shim/tests/api/test_plain_produce.py` compares answers, states and files with
-those of the handler.
+A batch is plain if `LogEnd.append_data` may append it. A compressed batch is plain if it decompresses to such a batch,
+to at most `max.message.bytes`, and to so little that no thread is needed (`validation.takes_long`).
+`shim/tests/api/test_plain_produce.py` compares answers, states and files with those of the handler.
 """
 
 from collections.abc import Callable
@@ -12,15 +11,21 @@ from typing import Any
 from kafka_shim.cext.plain_api import PlainAppend
 
 class PlainProduce(PlainAppend):
-    """`segment` is the module whose `append` writes batches (`cext.segment`; a test may put another in its place).
-    Partitions of `others`, topics by name, are not served. At most MOST_PARTITIONS of a request in all. `admit(broker,
-    transactional id, producer id, producer epoch, (log, base sequence) of each transactional batch, version)` is asked
-    unless the transaction is open in all partitions, and returns what `txn.admission.admit` does.
+    """Serves requests of at most MOST_PARTITIONS partitions.
 
-    What happened already is a tuple, which is what `admit` returned if it refused one or wants an fsync before the
-    append; or, if something was left to decide after the first append, a list with an entry for each partition of the
-    request in its order: (base offset, log start offset) of an append, its guard or None where the handler must decide,
-    or an exception, the error of that partition."""
+    - `segment`: the module whose `append` writes batches (`cext.segment`; a test may pass another).
+    - `others`: names of topics whose partitions the handler serves.
+    - `cached_batches`: how many batches of a producer are kept to recognise duplicates.
+    - `admit(broker, transactional id, producer id, producer epoch, [(log, base sequence)], version)`: called with the
+      transactional batches unless the transaction is open in all of their partitions. Returns what
+      `txn.admission.admit` returns.
+
+    `serve` returns what was changed as one of these:
+
+    - a tuple: what `admit` returned, if it refused a batch or wants an fsync before the append;
+    - a list, if a batch after the first append is left to the handler. It has an entry for each partition, in the
+      order of the request: (base offset, log start offset) of an append; the guard or None, if the handler has to
+      append; or an exception, the error of the partition."""
 
     def __init__(
         self,

@@ -1,5 +1,5 @@
-"""The fast path of the SyncGroup of a member that gives out no assignments: it waits for the leader's, or has its own
-at once. No authorizer, and no virtual clock, whose members are noted.
+"""The fast path of a SyncGroup without assignments: the member waits for the leader's SyncGroup, or gets its assignment
+at once. The handler serves it with an authorizer, and with a virtual clock, for which it notes the members.
 
 `shim/tests/group/test_plain_waits.py` compares the answers with those of the handler.
 """

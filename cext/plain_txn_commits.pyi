@@ -1,9 +1,8 @@
-"""TxnOffsetCommit from the frame of a request to that of its answer (docs/adr/0049-from-frame-to-frame.md).
+"""The fast path of TxnOffsetCommit, from version 5 on, which adds its partition to the transaction.
 
-A TxnOffsetCommit is served from the version on whose partitions are added to the transaction (5), if nothing of it is
-refused: the group allows it, each topic and partition is there, no metadata is near the limit; if the coordinator of
-transactions has nothing to decide (`TransactionLogEnd.admit_plain`), and the records may be appended without a look at
-anything else (`LogEnd.put_own`).
+Served if all of this holds: no authorizer; the group accepts the commit; each topic and partition exists; the metadata
+are at most half of the limit; the transaction coordinator has nothing to decide (`TransactionLogEnd.admit_plain`); and
+`LogEnd.put_own` can append the records.
 """
 
 from collections.abc import Callable
@@ -12,7 +11,7 @@ from typing import Any
 from kafka_shim.cext.plain_commits import OffsetsApi
 
 class TxnCommit:
-    """What the rules ask of a request."""
+    """The fields of a TxnOffsetCommit that identify the group and the member, for the rules."""
 
     @property
     def group_id(self) -> str: ...
@@ -24,14 +23,15 @@ class TxnCommit:
     def group_instance_id(self) -> str | None: ...
 
 class PlainTxnCommit(OffsetsApi):
-    """`segment` is the module whose `append` writes; `cached_batches`: as for `LogEnd.put_own`.
+    """
+    - `segment`: the module whose `append` writes batches (`cext.segment`; a test may pass another).
+    - `cached_batches`: as for `LogEnd.put_own`.
+    - `prepare(broker, partition of __consumer_offsets, TxnCommit)`: returns (the groups of the partition, its log,
+      `offset.metadata.max.bytes`). None means that the group may refuse the commit; nothing was changed.
+    - `fail`: as for `PlainCommit`.
 
-    `prepare(broker, partition, commit)` returns the groups of this partition of `__consumer_offsets`, its log, and the
-    most bytes of metadata; or None, and has done nothing, if the group may refuse the commit or an offset of it.
-    `groups.commit_pending` applies the records. `fail` is that of `PlainCommit`.
-
-    If `serve` returns a tuple, what has happened, it is an error and whether the transaction was admitted: if not, the
-    error is that of the coordinator of transactions, else what `fail` returned."""
+    `groups.commit_pending` applies the records. `serve` returns what was changed as (error, whether the transaction was
+    admitted): an error of the transaction coordinator if it was not, else what `fail` returned."""
 
     def __init__(
         self,

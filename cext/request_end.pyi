@@ -1,4 +1,4 @@
-"""What every request passes: its frame is cut off, it gets a context, is decoded and handled, and the reply is sent."""
+"""The path of every request: cut its frame off, make its context, decode it, call its handler, send the reply."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any

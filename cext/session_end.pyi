@@ -1,4 +1,5 @@
-"""A fetch session and its partitions, as appends and Fetch requests touch them. `api.fetch_sessions` has the rules."""
+"""The fields of a fetch session and its partitions that appends and Fetch requests change. `api.fetch_sessions` has the
+rules."""
 
 from typing import Any
 

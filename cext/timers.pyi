@@ -1,4 +1,4 @@
-"""The timers of groups, as far as every heartbeat moves them."""
+"""The base of `group.timers.Timers`: the timers of groups, which every heartbeat moves."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -1,7 +1,8 @@
-"""What ordinary transactions ask of `__transaction_state`: the bases of `txn.log.Slot` and `txn.log.TransactionLog`.
+"""The transitions of ordinary transactions in `__transaction_state`: the bases of `txn.log.Slot` and
+`txn.log.TransactionLog`.
 
-For C callers (`plain_end_txn`, `plain_produce`): a transition about which there is nothing to decide is appended and
-applied as `TransactionLog.write` does it, or nothing has happened.
+For C callers (`plain_end_txn`, `plain_produce`, `plain_txn_commits`). A transition is appended and applied as
+`TransactionLog.write` does it. If a rule has to decide, nothing is changed.
 """
 
 from collections.abc import Callable

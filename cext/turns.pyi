@@ -1,4 +1,4 @@
-"""Slices of long tasks, as far as each part of a task asks for them."""
+"""The base of `scheduler.Slice`: whether a slice of a long task has held the loop long enough."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the task of a request awaits."""
+"""The base of `waiters.Pause`: the awaitable in which the task of a request waits."""
 
 from collections.abc import Callable, Generator
 from contextvars import Context
