@@ -1,8 +1,8 @@
 """The fast path of EndTxn: it commits the open transaction of the producer that sends it.
 
-Served if all of this holds: no authorizer; the producer has an epoch left for its next transaction; no earlier
-transaction of the id is unfinished (`SlotEnd.is_untroubled`); the partitions are few enough to be marked at once; and
-`LogEnd.put_own` can append PREPARE.
+Served if all of this holds: no authorizer; the producer has an epoch left for its next transaction; no marker of
+the id was refused or waits for a retry (`SlotEnd.is_untroubled`); the partitions are few enough to be marked at once;
+and `LogEnd.put_own` can append PREPARE.
 
 `serve` returns a `FollowUp`, whose call after the answer writes the markers and COMPLETE. What needs a decision there
 is done by `QuickCompletion.finish_marked`.
