@@ -154,11 +154,12 @@ def decode_metadata(value: Buffer) -> tuple[Message, int]:
     return decode(found, version, value, reader.position), version
 
 
-def encode_control(control_type: int, message: Message, version: int = 0) -> tuple[bytes, bytes]:
-    """Returns (key, value) of a control record. Only the value of a transaction marker starts with its version."""
+def encode_control(control_type: int, message: Message) -> tuple[bytes, bytes]:
+    """Returns (key, value) of a control record in version 0. Only the value of a transaction marker starts with its
+    version."""
     key = b"\0\0" + control_type.to_bytes(2, "big")
-    value = encode(message, version)
-    return key, value if control_type > ControlType.COMMIT else version.to_bytes(2, "big") + value
+    value = encode(message, 0)
+    return key, value if control_type > ControlType.COMMIT else b"\0\0" + value
 
 
 def decode_control(key: Buffer, value: Buffer) -> tuple[int, Message | None]:
