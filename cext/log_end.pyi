@@ -64,7 +64,7 @@ class Verification:
     def created_ms(self) -> int: ...
 
 class ProducerEnd:
-    """What an append asks of one producer id; the fields are explained in `ProducerEntry`."""
+    """The fields of one producer id that an append reads and changes. `ProducerEntry` documents them."""
 
     producer_id: int
     epoch: int
@@ -78,7 +78,7 @@ def encode_producers(entries: list[ProducerEnd], header_bytes: int) -> bytearray
     each. Two hundred thousand take milliseconds."""
 
 class ProducersEnd:
-    """What an append asks of all producers of a partition; the fields are explained in `Producers`."""
+    """The fields of a partition's producers that an append reads and changes. `Producers` documents them."""
 
     entries: dict[int, Any]
     next_offset: int
@@ -101,20 +101,20 @@ class EpochsEnd:
     """The newest epoch; -1: there is none."""
 
 class LogEnd:
-    """What an append asks of a partition; the fields are explained in `LocalLog`.
+    """The fields and methods of a partition that an append uses. `LocalLog` documents the fields.
 
-    `append_data`, for C callers (`many_logs`, `plain_produce`), appends a client's batch if there is nothing else to
-    do. It returns None if there may be, and has done nothing. Nothing else is to do if
+    `append_data`, for C callers (`many_logs`, `plain_produce`), appends a client's batch. It returns None, and has
+    changed nothing, unless all of this holds:
 
-    - the partition is online, its limits are those of its configuration, which is a plain one (`_is_plain`) and lets no
-      append wait (`_waits_for_disk`), and the newest leader epoch has begun;
+    - the partition is online; its limits are those of its configuration, which is a plain one (`_is_plain`) and lets no
+      append wait (`_waits_for_disk`); the newest leader epoch has begun;
     - the batch is plain (`cext.records.scan_plain`), in writable memory, and its segment takes it
       (`SegmentEnd.append_plain`);
-    - it has no producer; or a known one of this or an older epoch, and its sequence number is the next. If it opens a
-      transaction, `verification` is the guard of that producer; if it belongs to none, none is open.
+    - the batch has no producer id; or a known one with this or an older epoch, and the next sequence number. If it
+      opens a transaction, `verification` is the guard of that producer. If it belongs to no transaction, none is open.
 
-    `put` writes, as in `SegmentEnd.append_plain`, whose errors are raised; the state in memory is unchanged then.
-    `cached_batches`: so many batches of a producer are remembered."""
+    `put` writes, as in `SegmentEnd.append_plain`. Its errors are raised; the state in memory is unchanged then.
+    `cached_batches` is the number of batches that are kept of a producer."""
 
     key: tuple[str, int]
     """(topic, partition)"""

@@ -18,21 +18,22 @@ def append(fd: int, buffers: Sequence[Buffer]) -> int:
     """
 
 class IndexEnd:
-    """What is known of the end of an index, where entries are added; the base of `storage.index.IndexFile`."""
+    """The base of `storage.index.IndexFile`: the end of an index, where entries are added."""
 
     tail: bytearray
     """The newest entries, which are not in the file."""
     stored_bytes: int
-    """How many bytes of entries are in the file."""
+    """The size of the entries in the file."""
 
 class SegmentEnd:
-    """What is known of the end of a segment, where batches are appended; the base of `storage.segments.Segment`."""
+    """The base of `storage.segments.Segment`: the end of a segment, where batches are appended."""
 
     base_offset: int
     size_bytes: int
     bytes_since_index: int
     first_timestamp_ms: int | None
-    """Of the first batch. This and the next: None if they are not read from the files yet, -1 if there is none."""
+    """The timestamp of the first batch. It and `max_timestamp_ms` are None until they are read from the files, and -1
+    without a batch."""
     max_timestamp_ms: int | None
     max_timestamp_offset: int
     _fd: int
