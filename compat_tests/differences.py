@@ -282,6 +282,13 @@ DIFFERENCES = (
         "test_a_last_stable_offset_inside_a_batch",
     ),
     KnownDifference(
+        "a read_committed reader beyond the last stable offset",
+        "lets its Fetch wait until there is something to read, or `max_wait_ms` has passed",
+        "answers each Fetch at once, with nothing",
+        "the reader would ask again and again for as long as the transaction is open",
+        "test_a_read_committed_reader_beyond_the_last_stable_offset",
+    ),
+    KnownDifference(
         "a damaged small file of a partition",
         "takes the leader epochs from the batches where `leader-epoch-checkpoint` is damaged, the topic's id from the "
         "metadata log where `partition.metadata` is",

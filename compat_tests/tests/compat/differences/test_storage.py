@@ -18,6 +18,7 @@ from kafka_shim.errors import ErrorCode
 from kafka_shim.storage.compaction import empty_batch
 from kafka_shim.targets import Target, TargetError, jvm, make
 from kafka_shim.targets import requests as ask
+from kafka_shim.targets.waiting import PATIENCE_S
 from kafka_shim.wire_client import Connection, WireClientError
 
 TYPE_CHECKING = False
@@ -257,19 +258,25 @@ def test_the_epoch_of_a_marker_that_compaction_emptied(tmp_path: Path, kind: str
         assert ErrorCode(write(connection, 1)).name == answer
 
 
+def _open_transaction(connection: Connection, topic: str) -> dict[str, int]:
+    """Makes the topic and appends three records of a transaction to it. Returns whose it is."""
+    ask.create_topic(connection, topic)
+    await_topic(connection, topic, is_there=True)
+    until(lambda: connection.request(ask.make("FindCoordinator", key=topic, key_type=1), 3).error_code == 0 or None)
+    begin = ask.make("InitProducerId", transactional_id=topic, transaction_timeout_ms=60_000)
+    told = until(lambda: _without_error(connection.request(begin, 4)))
+    owner = {"producer_id": told.producer_id, "producer_epoch": told.producer_epoch}
+    records = [(None, value) for value in (b"a", b"b", b"c")]
+    write = ask.produce(topic, 0, records, transactional_id=topic, transactional=True, base_sequence=0, **owner)
+    until(lambda: _without_error(connection.request(write, 12).responses[0].partition_responses[0]))
+    return owner
+
+
 def test_a_last_stable_offset_inside_a_batch(each) -> None:
     topic = "middle"
 
     def stable_offset(connection: Connection) -> int:
-        ask.create_topic(connection, topic)
-        await_topic(connection, topic, is_there=True)
-        until(lambda: connection.request(ask.make("FindCoordinator", key="t", key_type=1), 3).error_code == 0 or None)
-        begin = ask.make("InitProducerId", transactional_id="t", transaction_timeout_ms=60_000)
-        told = until(lambda: _without_error(connection.request(begin, 4)))
-        owner = {"producer_id": told.producer_id, "producer_epoch": told.producer_epoch, "base_sequence": 0}
-        records = [(None, value) for value in (b"a", b"b", b"c")]
-        write = ask.produce(topic, 0, records, transactional_id="t", transactional=True, **owner)
-        until(lambda: _without_error(connection.request(write, 12).responses[0].partition_responses[0]))
+        _open_transaction(connection, topic)
         rows = [{"name": topic, "partitions": [{"partition_index": 0, "offset": 2}]}]
         deleted = connection.request(ask.make("DeleteRecords", topics=rows, timeout_ms=6000), 2)
         assert deleted.topics[0].partitions[0].low_watermark == 2
@@ -279,6 +286,21 @@ def test_a_last_stable_offset_inside_a_batch(each) -> None:
 
     ours, theirs = each(stable_offset)
     assert (ours, theirs) == (2, 0)
+
+
+def test_a_read_committed_reader_beyond_the_last_stable_offset(brokers: tuple[Target, Target]) -> None:
+    topic = "beyond"
+    read = ask.fetch(topic, 0, 3, isolation_level=1, max_wait_ms=2 * 1000 * int(PATIENCE_S))
+    told = []
+    for target in brokers:
+        with Connection(target.bootstrap) as connection, Connection(target.bootstrap, timeout_s=PATIENCE_S) as reader:
+            end = ask.make("EndTxn", transactional_id=topic, committed=True, **_open_transaction(connection, topic))
+            reader.send(read, 12)
+            if target is brokers[0]:
+                assert connection.request(end, 4).error_code == 0
+            part = reader.receive(read.API_KEY, 12)[1].responses[0].partitions[0]
+            told.append((part.error_code, part.last_stable_offset, part.high_watermark, len(part.records) > 0))
+    assert told == [(0, 4, 4, True), (0, 0, 3, False)]
 
 
 def _without_error(answer: Any) -> Any:
