@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # sent.
 COPY_BYTES = 64 * 1024
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
-FIRST_WITH_ENDPOINTS = 16
+FIRST_WITH_DIVERGING_EPOCH, FIRST_WITH_ENDPOINTS = 12, 16
 # Partitions that are read and answered in one turn without looking at the time: about three milliseconds.
 MANY = 512
 # Errors that are found before a log is read.
@@ -196,6 +196,8 @@ def _read_entry(
         entry.size_bytes = _read_one(context, request, entry, reads, limit_bytes - reads.size_bytes)
         reads.size_bytes += entry.size_bytes
     except KafkaError as error:
+        if error.code is ErrorCode.UNSUPPORTED_VERSION:
+            raise  # of the response as a whole
         _fail(entry.answer, error.code, context.api_version)
         if error.code in OTHER_LEADER and context.api_version >= FIRST_WITH_ENDPOINTS:
             reads.leader_id = name_leader(context.broker, entry.asked.topic, entry.answer)  # type: ignore[arg-type]
@@ -239,6 +241,8 @@ def _read_one(context: Context, request: FetchRequest, entry: PartitionRead, rea
             "this partition has one replica, which is here: other brokers cannot fetch it",
         )
     if asked.last_fetched_epoch >= 0 and _diverges(log, asked, answer):
+        if context.api_version < FIRST_WITH_DIVERGING_EPOCH:  # of a session that began in a newer one
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "the response has no diverging epoch in this version")
         reads.has_news = True
         return 0
     most_bytes = _at_most(asked.max_bytes, left_bytes)

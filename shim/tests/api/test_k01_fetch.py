@@ -528,10 +528,18 @@ def test_a_parked_fetch_of_a_client_that_left_is_forgotten(broker, client):
 # --- sessions
 
 
-def session_fetch(client: Connection, session_id: int, epoch: int, wanted: dict, forgotten: tuple = (), **how: int):
+def session_fetch(
+    client: Connection,
+    session_id: int,
+    epoch: int,
+    wanted: dict,
+    forgotten: tuple = (),
+    version: int = 12,
+    **how: int,
+):
     request: FetchRequest = fetch_request(wanted, session_id=session_id, session_epoch=epoch, **how)
     request.forgotten_topics_data = [ForgottenTopic(topic=topic, partitions=[index]) for topic, index in forgotten]
-    return client.request(request, 12)
+    return client.request(request, version)
 
 
 def told(response) -> list[tuple[int, int]]:
@@ -573,6 +581,18 @@ def test_wrong_sessions_and_epochs_are_refused(client):
     by_id = fetch_request({(topic_id, 0): 0}, session_id=full.session_id, session_epoch=1)
     assert client.request(by_id, 13).error_code == ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
     assert session_fetch(client, full.session_id, 1, {}).error_code == 0
+
+
+def test_a_session_cannot_tell_of_a_diverging_epoch_in_an_older_version(client):
+    make_topic(client, "t")
+    request = fetch_request({("t", 0): 5}, session_epoch=0)
+    request.topics[0].partitions[0].last_fetched_epoch = 0
+    opened = client.request(request, 12)
+    assert opened.responses[0].partitions[0].diverging_epoch.end_offset == 0
+    for epoch in (1, 2):
+        told = session_fetch(client, opened.session_id, epoch, {}, version=11)
+        assert (told.error_code, told.responses) == (ErrorCode.UNSUPPORTED_VERSION, [])
+    assert session_fetch(client, opened.session_id, 3, {}).responses[0].partitions[0].diverging_epoch.epoch == 0
 
 
 def test_the_final_epoch_closes_the_session(client):
