@@ -43,15 +43,25 @@ cdef class Syncing:
 cdef class ClassicRequestsEnd:
     cdef object _clock
     cdef object _config
+    cdef int64_t _least_session_ms
+    cdef int64_t _longest_session_ms
     cdef PartitionCountEnd _partitions
     cdef dict _by_partition
     cdef dict _purgatory
     cdef TimersEnd _timers
-    cdef object _limits
+    cdef dict _limits
     cdef str _join
     cdef str _session
     cdef str _sync
+    # Random bytes of ids, and how many of them are used.
+    cdef bytes _random
+    cdef Py_ssize_t _random_at
+    # The group that was asked for last, and where it is if there are so many partitions: its members come together.
+    cdef readonly str last_id
+    cdef Py_ssize_t _last_count
+    cdef int32_t _last_partition
 
+    cdef bytes _id_bytes(self)
     cdef GroupsEnd _current(self, str group_id)
     cdef ClassicGroupEnd _group_in(self, GroupsEnd groups, str group_id)
     cdef bint _has_session(self, Joining joining) except -1

@@ -1,7 +1,8 @@
 """The requests of members of classic groups that only wait. Contracts are in classic_requests.pyi."""
 
 cimport cython
-from libc.stdint cimport int32_t, int64_t
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from libc.stdint cimport int32_t
 
 from kafka_shim.cext.classic_members cimport ClassicGroupEnd, ClassicMember, new_member
 from kafka_shim.cext.java_hash cimport partition_of
@@ -9,6 +10,8 @@ from kafka_shim.cext.uuids cimport java_uuid_text, version_4
 
 cdef enum:
     UUID_BYTES = 16
+    # Read at once: each read is a system call.
+    RANDOM_BYTES = 64 * UUID_BYTES
 
 
 cdef class GroupsEnd:
@@ -51,7 +54,10 @@ cdef class ClassicRequestsEnd:
         self._by_partition = runtime.loader.by_partition
         self._purgatory = runtime.purgatory
         self._timers = runtime.timers
-        self._limits = limits
+        self._limits = limits.__dict__
+        self._least_session_ms = runtime.config.group_min_session_timeout_ms
+        self._longest_session_ms = runtime.config.group_max_session_timeout_ms
+        self._random = b""
         self._join, self._session, self._sync = timers
 
     cdef GroupsEnd _current(self, str group_id):
@@ -60,7 +66,11 @@ cdef class ClassicRequestsEnd:
         cdef GroupsEnd groups
         if count == 0 or not group_id:
             return None
-        groups = <GroupsEnd?>self._by_partition.get(partition_of(group_id, count))
+        if group_id is not self.last_id or count != self._last_count:
+            self._last_partition = partition_of(group_id, count)
+            self._last_count = count
+            self.last_id = group_id
+        groups = <GroupsEnd?>self._by_partition.get(self._last_partition)
         return groups if groups is not None and groups.is_current else None
 
     cdef ClassicGroupEnd _group_in(self, GroupsEnd groups, str group_id):
@@ -71,22 +81,27 @@ cdef class ClassicRequestsEnd:
         return <ClassicGroupEnd>group if isinstance(group, ClassicGroupEnd) else None
 
     cdef bint _has_session(self, Joining joining) except -1:
-        cdef int64_t timeout_ms = joining.session_timeout_ms
-        return (
-            <int64_t>self._config.group_min_session_timeout_ms
-            <= timeout_ms
-            <= <int64_t>self._config.group_max_session_timeout_ms
-        )
+        return self._least_session_ms <= joining.session_timeout_ms <= self._longest_session_ms
+
+    cdef bytes _id_bytes(self):
+        """Random bytes of one id. The clock's randomness gives those of many."""
+        cdef bytes found
+        if len(self._random) - self._random_at < UUID_BYTES:
+            self._random = self._clock.random.bytes_of(RANDOM_BYTES)
+            self._random_at = 0
+        found = PyBytes_FromStringAndSize(PyBytes_AS_STRING(self._random) + self._random_at, UUID_BYTES)
+        self._random_at += UUID_BYTES
+        return found
 
     cpdef str new_id(self, client_id, Joining joining):
         cdef ClassicGroupEnd group = self._group_in(self._current(joining.group_id), joining.group_id)
         if group is None or not self._has_session(joining) or not group.may_expect(
             joining.protocol_type, joining.protocols, joining.metadata_bytes, self._config.group_max_size,
-            self._limits.MAX_METADATA_BYTES, self._limits.MAX_PENDING_JOINS,
+            self._limits["MAX_METADATA_BYTES"], self._limits["MAX_PENDING_JOINS"],
         ):
             return None
         joining.group = group
-        uuid = java_uuid_text(version_4(self._clock.random.bytes_of(UUID_BYTES)))
+        uuid = java_uuid_text(version_4(self._id_bytes()))
         return f"{'' if client_id is None else <str?>client_id}-{uuid}"
 
     cpdef expect(self, Joining joining, str member_id):
@@ -112,7 +127,8 @@ cdef class ClassicRequestsEnd:
         groups.is_current = False       # memory may end anywhere: then the log is read again
         try:
             waits = group._wait_to_join(
-                member, joining.protocol_type, delayed, self._config.group_max_size, self._limits.MAX_METADATA_BYTES
+                member, joining.protocol_type, delayed, self._config.group_max_size,
+                self._limits["MAX_METADATA_BYTES"],
             )
             if waits:
                 self.has_joined(group, joining.group_id, joining.member_id)
@@ -126,7 +142,7 @@ cdef class ClassicRequestsEnd:
         return waits
 
     cpdef has_joined(self, ClassicGroupEnd group, str group_id, str member_id):
-        self._timers.schedule((group_id, self._session, member_id), self._limits.NEW_MEMBER_JOIN_TIMEOUT_MS)
+        self._timers.schedule((group_id, self._session, member_id), self._limits["NEW_MEMBER_JOIN_TIMEOUT_MS"])
         if group.is_gathered() and self._config.group_initial_rebalance_delay_ms == 0:
             self._timers.schedule((group_id, self._join, ""), 0)
 

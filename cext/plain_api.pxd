@@ -7,10 +7,16 @@ write the beginning and the end of the answer's frame."""
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.unicode cimport PyUnicode_DecodeASCII
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.string cimport memcmp
 
 from kafka_shim.cext.bigendian cimport load_i16, load_i32, store_i32
 from kafka_shim.cext.headers cimport RequestHeader
 from kafka_shim.cext.wire cimport MAX_STRING_BYTES, Out, write_i8, write_i32
+
+cdef extern from "Python.h":
+    bint PyUnicode_IS_COMPACT_ASCII(object text)
+    Py_ssize_t PyUnicode_GET_LENGTH(object text)
+    const void* PyUnicode_1BYTE_DATA(object text)
 
 cdef enum:
     SHORT = 2                   # bytes of the length of a string
@@ -157,6 +163,25 @@ cdef inline str read_text(Reader* c, bint is_flexible):
     cdef const uint8_t* text = NULL
     cdef int32_t size_bytes = 0
     return text_of(text, size_bytes) if take_text(c, is_flexible, &text, &size_bytes) else None
+
+
+cdef inline str known_text(str known, const uint8_t* text, int32_t size_bytes):
+    """As `text_of`: the string that is known, if it is the same, with the hash that it has already."""
+    if (
+        known is not None
+        and size_bytes == PyUnicode_GET_LENGTH(known)
+        and PyUnicode_IS_COMPACT_ASCII(known)
+        and memcmp(PyUnicode_1BYTE_DATA(known), text, <size_t>size_bytes) == 0
+    ):
+        return known
+    return text_of(text, size_bytes)
+
+
+cdef inline str read_known(Reader* c, bint is_flexible, str known):
+    """As `read_text`."""
+    cdef const uint8_t* text = NULL
+    cdef int32_t size_bytes = 0
+    return known_text(known, text, size_bytes) if take_text(c, is_flexible, &text, &size_bytes) else None
 
 
 cdef inline int begin_answer(Out* out, RequestHeader* header, bint is_flexible) except -1:

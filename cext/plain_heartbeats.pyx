@@ -12,6 +12,7 @@ from kafka_shim.cext.plain_api cimport (
     end_answer,
     groups_of,
     has_no_tags,
+    known_text,
     take_byte,
     take_i32,
     take_text,
@@ -51,6 +52,7 @@ cdef class Beat:
 
 cdef bint _read_classic(Reader* c, Member* member, int version) noexcept nogil:
     cdef bint is_flexible = version >= FLEXIBLE
+    member.instance_id = NULL
     member.instance_id_bytes = -1
     return (
         take_text(c, is_flexible, &member.group_id, &member.group_id_bytes)
@@ -101,18 +103,19 @@ cdef class PlainHeartbeat(_PlainHeartbeat):
     cdef object _answer(self, object broker, object session, RequestHeader* header, object client_id, Reader* c):
         cdef Member member
         cdef Beat beat
+        cdef ClassicRequestsEnd requests
         if not _read_classic(c, &member, header.api_version):
             return None
+        requests = <ClassicRequestsEnd?>groups_of(broker).classic
         beat = Beat.__new__(Beat)
-        beat.group_id = text_of(member.group_id, member.group_id_bytes)
+        beat.group_id = known_text(requests.last_id, member.group_id, member.group_id_bytes)
         beat.generation_id = member.epoch
         beat.member_id = text_of(member.member_id, member.member_id_bytes)
         beat.group_instance_id = text_of(member.instance_id, member.instance_id_bytes)
-        return _classic_answer(header) if self._keeps(broker, beat) else None
+        return _classic_answer(header) if self._keeps(broker, requests, beat) else None
 
-    cdef bint _keeps(self, object broker, Beat beat) except -1:
+    cdef bint _keeps(self, object broker, ClassicRequestsEnd requests, Beat beat) except -1:
         """Of a classic group it is done here, of others by their rules."""
-        cdef ClassicRequestsEnd requests = <ClassicRequestsEnd?>groups_of(broker).classic
         if requests.keep(beat.group_id, beat.member_id, beat.group_instance_id, beat.generation_id):
             return True
         return bool(self._stays(broker, beat))

@@ -1,6 +1,7 @@
 """The JoinGroup by which a new member gets its id, from frame to frame, and the one by which it only waits for others.
 Contracts are in plain_joins.pyi."""
 
+cimport cython
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int32_t, uint8_t
 
@@ -14,6 +15,7 @@ from kafka_shim.cext.plain_api cimport (
     end_answer,
     groups_of,
     has_no_tags,
+    read_known,
     read_text,
     take,
     take_i32,
@@ -35,6 +37,13 @@ cdef enum:
     SKIP_ASSIGNMENT = 9
 
 
+# What the last member said: others of its group say the same.
+@cython.final
+cdef class Known:
+    cdef str protocol_type
+    cdef str protocol
+
+
 cdef bint _is_dynamic(Reader* c, int version) noexcept nogil:
     """No instance id."""
     cdef const uint8_t* text = NULL
@@ -42,7 +51,7 @@ cdef bint _is_dynamic(Reader* c, int version) noexcept nogil:
     return version < STATIC_MEMBERS or (take_text(c, version >= FLEXIBLE, &text, &size_bytes) and size_bytes < 0)
 
 
-cdef bint _read_protocols(Reader* c, bint is_flexible, Joining joining) except -1:
+cdef bint _read_protocols(Reader* c, bint is_flexible, Joining joining, Known known) except -1:
     cdef int32_t count = 0, size_bytes = 0
     cdef str name
     cdef bytes metadata = None
@@ -50,24 +59,25 @@ cdef bint _read_protocols(Reader* c, bint is_flexible, Joining joining) except -
         return False
     joining.protocols = []
     for _ in range(count):
-        name = read_text(c, is_flexible)
+        name = read_known(c, is_flexible, known.protocol)
         if name is None or not take_length(c, is_flexible, LONG, &size_bytes) or not take(c, size_bytes):
             return False
         if joining.member_id:
             metadata = PyBytes_FromStringAndSize(<const char*>c.at - size_bytes, size_bytes)
         if not has_no_tags(c, is_flexible):
             return False
+        known.protocol = name
         joining.protocols.append((name, metadata))
         joining.metadata_bytes += len(name) + size_bytes
     return True
 
 
-cdef Joining _read(Reader* c, int version):
+cdef Joining _read(Reader* c, int version, str last_id, Known known):
     cdef bint is_flexible = version >= FLEXIBLE
     cdef const uint8_t* reason = NULL
     cdef int32_t reason_bytes = 0
     cdef Joining joining = Joining.__new__(Joining)
-    joining.group_id = read_text(c, is_flexible)
+    joining.group_id = read_known(c, is_flexible, last_id)
     if (
         joining.group_id is None
         or not take_i32(c, &joining.session_timeout_ms)
@@ -77,9 +87,10 @@ cdef Joining _read(Reader* c, int version):
     joining.member_id = read_text(c, is_flexible)
     if joining.member_id is None or not _is_dynamic(c, version):
         return None
-    joining.protocol_type = read_text(c, is_flexible)
-    if joining.protocol_type is None or not _read_protocols(c, is_flexible, joining):
+    joining.protocol_type = read_known(c, is_flexible, known.protocol_type)
+    if joining.protocol_type is None or not _read_protocols(c, is_flexible, joining, known):
         return None
+    known.protocol_type = joining.protocol_type
     if version >= REASON and not take_text(c, is_flexible, &reason, &reason_bytes):
         return None
     return joining if has_no_tags(c, is_flexible) else None
@@ -89,22 +100,25 @@ cdef class PlainJoin(PlainMember):
     cdef object _delayed
     cdef object _failure
     cdef object _edit
+    cdef Known _known
 
     def __init__(self, delayed not None, failure not None, edit not None):
         self._delayed = delayed
         self._failure = failure
         self._edit = edit
+        self._known = Known()
         self.answered = 1
         self.answered_code = MEMBER_ID_REQUIRED
 
     cdef object _answer(self, object broker, object session, RequestHeader* header, object client_id, Reader* c):
-        cdef Joining joining = _read(c, header.api_version) if header.api_version >= ID_REQUIRED else None
-        cdef ClassicRequestsEnd requests
+        cdef ClassicRequestsEnd requests = <ClassicRequestsEnd?>groups_of(broker).classic
+        cdef Joining joining = None
         cdef str member_id
         cdef bytes answer
+        if header.api_version >= ID_REQUIRED:
+            joining = _read(c, header.api_version, requests.last_id, self._known)
         if joining is None:
             return None
-        requests = <ClassicRequestsEnd?>groups_of(broker).classic
         if joining.member_id:
             return self._wait(requests, joining, session, header.api_version, client_id)
         member_id = requests.new_id(client_id, joining)

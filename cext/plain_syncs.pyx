@@ -12,6 +12,7 @@ from kafka_shim.cext.plain_api cimport (
     end_answer,
     groups_of,
     has_no_tags,
+    read_known,
     read_text,
     take_i32,
     take_length,
@@ -28,12 +29,12 @@ cdef enum:
     PROTOCOL = 5
 
 
-cdef Syncing _read(Reader* c, int version):
+cdef Syncing _read(Reader* c, int version, str last_id):
     cdef bint is_flexible = version >= FLEXIBLE
     cdef const uint8_t* instance_id = NULL
     cdef int32_t instance_id_bytes = -1, count = 0
     cdef Syncing syncing = Syncing.__new__(Syncing)
-    syncing.group_id = read_text(c, is_flexible)
+    syncing.group_id = read_known(c, is_flexible, last_id)
     if not syncing.group_id or not take_i32(c, &syncing.generation_id):
         return None
     syncing.member_id = read_text(c, is_flexible)
@@ -64,12 +65,11 @@ cdef class PlainSync(PlainMember):
         self.answered = 1
 
     cdef object _answer(self, object broker, object session, RequestHeader* header, object client_id, Reader* c):
-        cdef Syncing syncing = _read(c, header.api_version)
-        cdef ClassicRequestsEnd requests
+        cdef ClassicRequestsEnd requests = <ClassicRequestsEnd?>groups_of(broker).classic
+        cdef Syncing syncing = _read(c, header.api_version, requests.last_id)
         cdef object delayed
         if syncing is None:
             return None
-        requests = <ClassicRequestsEnd?>groups_of(broker).classic
         if requests.assigned(syncing):
             return _assigned(header, syncing)
         delayed = self._delayed(self._failure)

@@ -102,9 +102,10 @@ class Requests(ClassicRequestsEnd):
     def __init__(self, seen: Counter[str]) -> None:
         partitions = PartitionCountEnd()
         partitions.known = 1
-        runtime = SimpleNamespace(clock=None, config=None, partitions=partitions, timers=None, purgatory={})
+        config = SimpleNamespace(group_min_session_timeout_ms=0, group_max_session_timeout_ms=1)
+        runtime = SimpleNamespace(clock=None, config=config, partitions=partitions, timers=None, purgatory={})
         runtime.loader = SimpleNamespace(by_partition={0: loaded()})
-        super().__init__(runtime, ("join", "session", "sync"), None)
+        super().__init__(runtime, ("join", "session", "sync"), SimpleNamespace())
         self._seen = seen
 
     def new_id(self, client_id: str | None, joining: Joining) -> str:

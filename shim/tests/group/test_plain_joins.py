@@ -17,6 +17,7 @@ from kafka_shim.group.classic import ClassicGroup
 from kafka_shim.group.classic_requests import ClassicRequests
 from kafka_shim.group.decision import SESSION
 from kafka_shim.group.timers import Timers
+from kafka_shim.randomness import Randomness
 from kafka_shim.targets.requests import make, protocols
 from kafka_shim.tests.produced import make_topic
 from kafka_shim.wire_client import Connection
@@ -269,3 +270,27 @@ def test_a_broker_with_metrics_counts_the_code_of_its_answers() -> None:
         assert not ways.served, "the handler answered"
         after = {code: count - before.get(code, 0) for code, count in times.errors.items()}
         assert after == {MEMBER_ID_REQUIRED: 2, 0: 0}
+
+
+def test_the_ids_of_many_members_are_different_and_read_from_the_system_at_once(
+    broker: Broker, client: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stable(client, "many-ids")
+    sizes: list[int] = []
+    bytes_of = Randomness.bytes_of
+    monkeypatch.setattr(Randomness, "bytes_of", lambda self, size: sizes.append(size) or bytes_of(self, size))
+    found = {client.request(make("JoinGroup", **fields("many-ids")), 9).member_id for _ in range(130)}
+    assert len(found) == 130
+    assert len(sizes) <= 3
+
+
+def test_members_of_two_groups_by_turns_come_to_their_own(client: Connection, ways: Ways) -> None:
+    """Of the same length, and one of them not ASCII: what the last request said is looked at first."""
+    groups = ("turn-1", "turn-2", "turn-é")
+    members = {group: stable(client, group) for group in groups}
+    before = ways.served["handler"]
+    for group in groups * 2:
+        given: Any = client.request(make("JoinGroup", **fields(group)), 9)
+        known = ways.broker.call(ways.group, group)
+        assert (list(known.members), given.member_id in known.pending_joins) == ([members[group]], True)
+    assert ways.served["handler"] - before == 2  # those that are not ASCII
