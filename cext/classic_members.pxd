@@ -39,6 +39,7 @@ cdef class ClassicGroupEnd:
     cdef bint _forget(self, str member_id, instance_id) except -1
     cdef int _remove(self, str member_id) except -1
     cdef int _await_join(self, ClassicMember member, token) except -1
+    cdef list _told_to_leader(self)
     cdef object _joined(self, response, str member_id, list rows)
     cdef int _count_protocols(self, ClassicMember member, int change) except -1
     cdef int _count_protocol(self, name, int change) except -1

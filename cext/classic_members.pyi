@@ -101,12 +101,12 @@ class ClassicGroupEnd:
         group_id: str,
         kind: str,
         response: type[Any],
-        rows: list[Any],
+        row: type[Any],
         replies: list[tuple[Any, Any]],
         moves: list[tuple[str, str, str, int, bool]],
     ) -> None:
-        """End the join phase of all members: each gets its response, the leader with these rows, and its session's
-        timer, of this kind, starts."""
+        """End the join phase of all members: each gets its answer (`late_answers.JoinAnswer`), the leader with all
+        members, of this class in its message, and its session's timer, of this kind, starts."""
 
     def joined(self, response: type[Any], member_id: str, rows: list[Any]) -> Any:
         """Returns the response of this generation."""
@@ -128,7 +128,7 @@ class ClassicGroupEnd:
         replies: list[tuple[Any, Any]],
         moves: list[tuple[str, str, str, int, bool]],
     ) -> list[ClassicMember]:
-        """Answer the leader's SyncGroup, of this token, and those that wait for it, each with what it is given, and
+        """Answer the leader's SyncGroup, of this token, and those that wait for it (`late_answers.SyncAnswer`), and
         start their sessions' timers. Returns these members, and has not changed them."""
 
     def keep_assignments(self, given: dict[str, bytes], synced: list[ClassicMember]) -> None:

@@ -3,6 +3,8 @@
 cimport cython
 from libc.stdint cimport int64_t
 
+from kafka_shim.cext.late_answers cimport Generation, new_generation, new_join_answer, new_sync_answer
+
 cdef enum:
     CANCEL = -1                 # of group/decision.py: the delay of a timer that is stopped
 
@@ -161,19 +163,33 @@ cdef class ClassicGroupEnd:
         return 0
 
     def end_joins(
-        self, str group_id not None, str kind not None, response, list rows not None, list replies not None,
-        list moves not None,
+        self, str group_id not None, str kind not None, response, row, list replies not None, list moves not None
     ):
         cdef ClassicMember member
+        cdef str leader_id = self.leader_id or ""
+        cdef Generation generation = new_generation(
+            self.generation_id, self.protocol_type, self.protocol, leader_id
+        )
         for each in self.members.values():
             member = <ClassicMember?>each
             if member.awaiting_join is not None:
-                answer = self._joined(response, member.member_id, rows if member.member_id == self.leader_id else [])
+                answer = new_join_answer(
+                    response, row, generation, member.member_id,
+                    self._told_to_leader() if member.member_id == leader_id else None,
+                )
                 replies.append((member.awaiting_join, answer))
                 member.awaiting_join = None
             moves.append((group_id, kind, member.member_id, max(member.session_timeout_ms, 0), False))
             member.is_new = False
         self.joining.clear()
+
+    cdef list _told_to_leader(self):
+        cdef ClassicMember member
+        cdef list told = []
+        for each in self.members.values():
+            member = <ClassicMember?>each
+            told.append((member.member_id, member.instance_id, member.metadata(self.protocol)))
+        return told
 
     def joined(self, response, str member_id not None, list rows not None):
         return self._joined(response, member_id, rows)
@@ -232,10 +248,8 @@ cdef class ClassicGroupEnd:
             waiter = token if member.member_id == leader_id else member.awaiting_sync
             if waiter is None:
                 continue
-            answer = response(
-                protocol_type=self.protocol_type,
-                protocol_name=self.protocol,
-                assignment=given.get(member.member_id, b""),
+            answer = new_sync_answer(
+                response, self.protocol_type, self.protocol, given.get(member.member_id, b"")
             )
             replies.append((waiter, answer))
             moves.append((group_id, kind, member.member_id, max(member.session_timeout_ms, 0), False))

@@ -147,13 +147,14 @@ class DelayedEnd:
         """Returns the outcome of a complete request. Raises what `fail_unexpectedly` was given."""
 
 def answer_all(replies: list[tuple[Any, Any]], flushes: Any) -> None:
-    """Answer these requests, each with its response (`DelayedEnd.answer`)."""
+    """Complete these requests, each with its response (`DelayedEnd.complete`), and have all who wait go on together. If
+    memory ends behind the responses nobody goes on, and who waits is still in the purgatory."""
 
 def complete_all(replies: list[tuple[Any, Any]], flushes: Any) -> list[Any]:
     """Complete these requests, each with its response. Returns those that were not complete already."""
 
 def wake_first(completed: Any, most: int) -> None:
-    """Wake so many of these requests, and remove each from the front once it is awake."""
+    """Wake so many of these requests together, and remove them from the front once they are awake."""
 
 class Context:
     """What `context.Context` is; it has the types, and explains the fields."""

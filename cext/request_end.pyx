@@ -7,10 +7,12 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from kafka_shim.cext.bigendian cimport load_i16, load_i32
 from kafka_shim.cext.headers cimport RequestHeader, RequestHeaderParser
 from kafka_shim.cext.held_answers cimport Answering, HeldAnswers
+from kafka_shim.cext.late_answers cimport LateAnswer
 from kafka_shim.cext.machine_time cimport monotonic_ms, now_ms
 from kafka_shim.cext.messages cimport decode_request, encode_response_frame
 from kafka_shim.cext.plain_api cimport IN_STEPS_BYTES, BrokerEnd, FollowUp, PlainApi, is_armed
 
+from itertools import islice
 from types import GeneratorType
 
 from kafka_shim.cext.messages import EncodeError, LargeRequestError
@@ -65,6 +67,8 @@ cdef class FrameEnd(Answering):
     cdef public HeldAnswers _held_answers
     # Those of the dispatcher's broker, once they were asked for.
     cdef object _faults
+    # What calls on the next turn of the loop, once a request waited.
+    cdef object _soon
 
     def get_buffer(self, sizehint):
         if self._frame is not None or self._held is not None:
@@ -131,7 +135,9 @@ cdef class FrameEnd(Answering):
         if delayed is None:
             self._wait_for(reply)
             return 0
-        delayed.then(self._complete, self._clock.soon())
+        if self._soon is None:
+            self._soon = self._clock.soon()
+        delayed.then(self._complete, self._soon)
         # Memory may end before.
         self._is_abandonable = False
         self._is_delayed = True
@@ -398,9 +404,21 @@ cdef class DelayedEnd:
             else:
                 self._soon(self._then)
             self._then = None
+        self._leave_purgatory()
+        return 0
+
+    cdef int _leave_purgatory(self) except -1:
         # Also of one for whom nobody waits: memory ended before.
         if self._purgatory is not None:
             self._purgatory.pop(self, None)
+        return 0
+
+    cdef int _go_on(self) except -1:
+        """As `_wake`, on the turn of the loop on which who waits may go on."""
+        then, self._then = self._then, None
+        self._leave_purgatory()
+        if then is not None:
+            then()
         return 0
 
     def fail(self, code):
@@ -427,13 +445,61 @@ cdef class DelayedEnd:
             raise error
         if self.outcome is None:
             raise RuntimeError("the request still waits")
+        if isinstance(self.outcome.response, LateAnswer):
+            self.outcome.response = (<LateAnswer>self.outcome.response).message()
         return self.outcome if self.edit is None else self.edit(self.outcome)
+
+    cdef bytes _frame(self, Context context):
+        """The frame of an answer that is only to be written, or None."""
+        cdef Outcome outcome = self.outcome
+        if (
+            self._error is not None
+            or outcome is None
+            or outcome.flushes
+            or outcome.follow_up is not None
+            or not isinstance(outcome.response, LateAnswer)
+        ):
+            return None
+        return (<LateAnswer>outcome.response).frame(context.correlation_id, context.api_version)
+
+
+@cython.final
+cdef class _Awake:
+    """Requests that go on together, on the next turn of the loop: a turn of each costs as much as the answer."""
+
+    cdef list _tokens
+
+    def __call__(self):
+        failure = None
+        for token in self._tokens:
+            try:
+                (<DelayedEnd>token)._go_on()
+            except Exception as error:
+                failure = error     # the others go on all the same
+        if failure is not None:
+            raise failure
+
+
+cdef int _wake_all(list tokens) except -1:
+    """Have those who wait for these complete requests go on. If memory ends here, none goes on."""
+    cdef _Awake awake
+    cdef object soon = None
+    for token in tokens:
+        if (<DelayedEnd>token)._then is not None:
+            soon = (<DelayedEnd>token)._soon
+            break
+    if soon is None or len(tokens) == 1:
+        for token in tokens:
+            (<DelayedEnd>token)._wake()
+        return 0
+    awake = _Awake.__new__(_Awake)
+    awake._tokens = tokens
+    soon(awake)
+    return 0
 
 
 def answer_all(list replies not None, flushes):
-    for token, response in replies:
-        if (<DelayedEnd?>token).complete(response, flushes):
-            (<DelayedEnd>token)._wake()
+    _wake_all(complete_all(replies, flushes))
 
 
 def complete_all(list replies not None, flushes):
@@ -445,8 +511,9 @@ def complete_all(list replies not None, flushes):
 
 
 def wake_first(completed not None, Py_ssize_t most):
-    for _ in range(min(most, <Py_ssize_t>len(completed))):
-        completed[0].wake()
+    cdef list tokens = list(islice(completed, most))
+    _wake_all(tokens)
+    for _ in tokens:
         del completed[0]
 
 
@@ -686,8 +753,13 @@ cdef class DispatcherEnd:
         cdef Context context = delayed._context
         cdef Outcome outcome = None
         cdef object response
+        cdef bytes frame
         if context.throttle is None and self.broker.quotas is not None:
             self._meter(context, self.broker.quotas, 0)     # the first quota was set meanwhile
+        if context.throttle is None and not self._has_own_encode and not is_armed(self._faults):
+            frame = delayed._frame(context)
+            if frame is not None:
+                return _reply([frame], None)
         try:
             outcome = delayed.result()
         except Exception as error:

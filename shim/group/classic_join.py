@@ -277,8 +277,7 @@ def complete(group: ClassicGroup, decision: Decision, now_ms: int) -> None:
         decision.retries.append((group_id, JOIN, ""))
         return
     group.start_generation(now_ms)
-    rows = group.rows_of_leader(JoinGroupResponseMember)
-    group.end_joins(group_id, SESSION, JoinGroupResponse, rows, decision.replies, decision.timers)
+    group.end_joins(group_id, SESSION, JoinGroupResponse, JoinGroupResponseMember, decision.replies, decision.timers)
     group.pending_syncs.update(group.members)
     decision.schedule(group_id, SYNC, "", group.rebalance_timeout_ms)
 

@@ -378,8 +378,8 @@ class CoordinatorRuntime:
 
     def answer(self, delayed: DelayedResponse, group_id: str) -> Outcome[Any] | DelayedResponse:
         """Returns the outcome, or what has it later and is in the purgatory until then."""
-        outcome: Outcome[Any] | None = delayed.outcome
-        if outcome is not None:
+        if delayed.outcome is not None:
+            outcome: Outcome[Any] = delayed.result()
             return outcome
         delayed.park(self.purgatory, group_id)
         return delayed
