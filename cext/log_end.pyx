@@ -231,7 +231,10 @@ cdef class LogEnd:
             self._wake()
         if self.unflushed_since_ms < 0:
             self.unflushed_since_ms = now_ms
-            self.want_flush()
+            try:
+                self.want_flush()
+            except MemoryError:
+                self._services.has_lost_wishes = True   # what is stored is stored
         return 0
 
     cdef Appended append_data(

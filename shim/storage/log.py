@@ -238,7 +238,10 @@ class PartitionLog(PlainLog):
             self._wake()
         if self.unflushed_since_ms < 0:
             self.unflushed_since_ms = now_ms
-            self.want_flush()
+            try:
+                self.want_flush()
+            except MemoryError:
+                self._services.has_lost_wishes = True  # what is stored is stored
         flushed = None
         if end_offset - self.recovery_point >= self.config.flush_messages:
             flushed = self.request_flush()

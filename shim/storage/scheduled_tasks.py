@@ -62,7 +62,7 @@ class ScheduledTasks:
         if services.flush_wanted:
             self._look_at_flushes()
         services.reopen_wanted = self._reopen_soon
-        every("look for offline ones", reopening.LONGEST_PAUSE_MS, self._reopen_any)
+        every("look for lost ones", reopening.LONGEST_PAUSE_MS, self._find_lost)
         self._reopen_any()
 
     def stop(self) -> None:
@@ -85,8 +85,16 @@ class ScheduledTasks:
                 logger.warning("%s stays offline: %s", log.name, err)
         return not self._services.offline and not self._partitions.unloadable_count
 
+    def _find_lost(self) -> None:
+        """Have partitions looked at for which memory ended when their next look was set."""
+        self._reopen_any()
+        if self._services.has_lost_wishes:
+            for log in self._logs.loaded():
+                log.want_flush()
+            self._services.has_lost_wishes = False
+
     def _reopen_any(self) -> None:
-        """Have partitions reopened that are offline. Periodic, as memory may have ended when the next look was set."""
+        """Have partitions reopened that are offline."""
         if self._services.offline or self._partitions.unloadable_count:
             self._reopen_soon()
 

@@ -48,6 +48,7 @@ class LogServices:
         "flush_wanted",
         "flush_wished",
         "flusher",
+        "has_lost_wishes",
         "is_given_up",
         "marker_of",
         "offline",
@@ -84,6 +85,8 @@ class LogServices:
         self.flush_wanted: set[LocalLog] = set()
         # Called when a partition is added to `flush_wanted`, to start the periodic check.
         self.flush_wished: Callable[[], None] = nothing
+        # Whether memory ended as a partition was to be added: a periodic look finds it.
+        self.has_lost_wishes = False
         self.removals = Removals(clock, self.flusher)
         # Called with (log, its start before) when DeleteRecords raised a log start offset, to write the checkpoint.
         self.start_offset_raised: Callable[[PartitionLog, LogStart], None] = _nothing

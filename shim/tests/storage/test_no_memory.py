@@ -13,8 +13,10 @@ import pytest
 from kafka_shim.errors import ErrorCode
 from kafka_shim.scheduler import Scheduler
 from kafka_shim.storage.flusher import Flusher
+from kafka_shim.storage.local_log import LocalLog
 from kafka_shim.storage.log import PartitionLog
 from kafka_shim.storage.reopening import FIRST_PAUSE_MS, LONGEST_PAUSE_MS
+from kafka_shim.storage.services import LogServices
 from kafka_shim.tests.no_memory import no_memory_left
 from kafka_shim.tests.storage.conftest import NOW_MS, Disk, end, put, records, refused
 
@@ -85,6 +87,25 @@ def test_flush_ms_holds_although_memory_ended_when_it_was_due(
     disk.logs.services.flusher.stop()
     disk.clock.advance(1000)
     assert not disk.logs.tasks.scheduler.is_scheduled("flush")
+    assert log.recovery_point == 1
+
+
+@pytest.mark.parametrize("compression", ["producer", "gzip"], ids=["plain", "checked"])
+@pytest.mark.parametrize("owner, step", [(LocalLog, "want_flush"), (LogServices, "wish_flush"), (Scheduler, "every")])
+def test_an_append_whose_fsync_finds_no_memory_to_be_noted_is_one_all_the_same(
+    make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch, owner: type, step: str, compression: str
+) -> None:
+    """Its producer was told that the records are not stored, and the partition was offline until it was recovered."""
+    disk = make_disk({"flush.ms": "1000", "compression.type": compression})
+    log = disk.open()
+    disk.logs.run_periodically()
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, step, no_memory_left)
+        assert put(log, b"a").base_offset == 0
+    assert not log.is_offline
+    disk.clock.advance(LONGEST_PAUSE_MS)
+    disk.clock.advance(1000)
+    disk.logs.services.flusher.stop()
     assert log.recovery_point == 1
 
 
