@@ -289,6 +289,13 @@ DIFFERENCES = (
         "test_a_read_committed_reader_beyond_the_last_stable_offset",
     ),
     KnownDifference(
+        "a waiting reader whose records are deleted",
+        "answers OFFSET_OUT_OF_RANGE to its Fetch when the start of the log passes it",
+        "answers it when `max_wait_ms` has passed",
+        "the reader cannot get what it waits for",
+        "shim/tests/api/test_k01_fetch.py::test_a_waiting_reader_hears_that_its_records_are_deleted",
+    ),
+    KnownDifference(
         "a damaged small file of a partition",
         "takes the leader epochs from the batches where `leader-epoch-checkpoint` is damaged, the topic's id from the "
         "metadata log where `partition.metadata` is",

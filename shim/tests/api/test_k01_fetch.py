@@ -3,6 +3,11 @@ from __future__ import annotations
 import pytest
 
 from kafka_shim.errors import ErrorCode
+from kafka_shim.protocol.messages.delete_records_request import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
 from kafka_shim.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kafka_shim.protocol.messages.fetch_request import FetchRequest, ForgottenTopic, ReplicaState
 from kafka_shim.targets.waiting import wait_until
@@ -454,6 +459,20 @@ def test_a_parked_fetch_hears_that_its_topic_is_deleted(broker, client):
         client.request(DeleteTopicsRequest(topics=[DeleteTopicState(name="t")], timeout_ms=1000), 6)
         _, response = reader.receive(1, 12)
     assert response.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_a_waiting_reader_hears_that_its_records_are_deleted(broker, client):
+    """The clock stands still: Kafka tells it when `max_wait_ms` has passed."""
+    make_topic(client, "t")
+    produce(client, "t", 0, batch(b"a"))
+    deleted = DeleteRecordsPartition(partition_index=0, offset=1)
+    with Connection(broker.bootstrap_servers, timeout_s=60) as reader:
+        reader.send(fetch_request({("t", 0): 0}, max_wait_ms=60_000, min_bytes=1000), 12)
+        wait_until(lambda: broker.call(lambda: len(broker.state.parked)), "the fetch waits")
+        request = DeleteRecordsRequest(topics=[DeleteRecordsTopic(name="t", partitions=[deleted])], timeout_ms=1000)
+        assert client.request(request, 2).topics[0].partitions[0].low_watermark == 1
+        told = reader.receive(1, 12)[1].responses[0].partitions[0]
+    assert told.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
 def test_an_error_in_one_partition_answers_the_rest_at_once(client):
