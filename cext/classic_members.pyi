@@ -117,6 +117,10 @@ class ClassicGroupEnd:
     def rows_of_record(self, row: type[Any], assignments: Mapping[str, bytes]) -> list[Any]:
         """Returns all members with their assignments, as the group's record holds them."""
 
+    def record_value(self, state_ms: int, assignments: Mapping[str, bytes]) -> bytes | None:
+        """Returns the value of the group's record with these assignments, with its version, as it is stored; None if
+        the codec has to write it, because it raises an error. `state_ms`: when this state began."""
+
     def answer_syncs(
         self,
         group_id: str,

@@ -1,12 +1,18 @@
 """A group of the classic protocol, as far as each of its members changes it. Contracts are in classic_members.pyi."""
 
 cimport cython
-from libc.stdint cimport int64_t
+from cpython.bytes cimport PyBytes_FromObject, PyBytes_FromStringAndSize
+from libc.stdint cimport int32_t, int64_t
 
 from kafka_shim.cext.late_answers cimport Generation, new_generation, new_join_answer, new_sync_answer
+from kafka_shim.cext.wire cimport Out, out_free, out_init, write_bytes, write_i16, write_i32, write_i64, write_string
+
+from kafka_shim.cext.wire import EncodeError
 
 cdef enum:
     CANCEL = -1                 # of group/decision.py: the delay of a timer that is stopped
+    # The version of the group's record: the last one that is not flexible.
+    RECORD_VERSION = 3
 
 cdef object EMPTY = None
 cdef object PREPARING = None
@@ -237,6 +243,17 @@ cdef class ClassicGroupEnd:
             )
         return rows
 
+    def record_value(self, int64_t state_ms, assignments not None):
+        cdef Out out
+        out_init(&out)
+        try:
+            _write_record(&out, self, state_ms, assignments)
+            return PyBytes_FromStringAndSize(<const char*>out.data, out.size_bytes)
+        except EncodeError:
+            return None             # the codec meets it again, when the record is appended
+        finally:
+            out_free(&out)
+
     def answer_syncs(
         self, str group_id not None, str kind not None, response, dict given not None, str leader_id not None, token,
         list replies not None, list moves not None,
@@ -447,10 +464,32 @@ cdef class ClassicGroupEnd:
         return self._in_generation(member_id, instance_id, generation_id, protocol_type, protocol_name)
 
 
+cdef int _write_record(Out* out, ClassicGroupEnd group, int64_t state_ms, assignments) except -1:
+    cdef ClassicMember member
+    write_i16(out, RECORD_VERSION)
+    write_string(out, False, group.protocol_type or "")
+    write_i32(out, <int32_t>group.generation_id)
+    write_string(out, False, group.protocol)
+    write_string(out, False, group.leader_id)
+    write_i64(out, state_ms)
+    write_i32(out, <int32_t>len(group.members))
+    for each in group.members.values():
+        member = <ClassicMember?>each
+        write_string(out, False, member.member_id)
+        write_string(out, False, member.instance_id)
+        write_string(out, False, member.client_id)
+        write_string(out, False, member.client_host)
+        write_i32(out, <int32_t>member.rebalance_timeout_ms)
+        write_i32(out, <int32_t>member.session_timeout_ms)
+        write_bytes(out, False, member.metadata(group.protocol))
+        write_bytes(out, False, assignments.get(member.member_id, b""))
+    return 0
+
+
 def assignments_of(rows not None):
     cdef dict given = {}
     for each in rows:
-        given[each.member_id] = bytes(each.assignment)
+        given[each.member_id] = PyBytes_FromObject(each.assignment)
     return given
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 
+from kafka_shim.group.records import GroupRecord
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -40,9 +42,12 @@ def announce(lines: Sequence[str]) -> None:
 
 def _lines(records: Sequence[Record], is_member: Callable[[str, str], bool]) -> Iterator[str]:
     announced: set[tuple[str, str]] = set()
-    stays = {_group_id(record.key) for record in records if type(record.key).__name__ in GROUPS and record.value}
+    stays = {_group_id(record.key) for record in records if type(record.key).__name__ in GROUPS and _is_kept(record)}
     for record in records:
         key: Any = record.key
+        if isinstance(record, GroupRecord):
+            yield _generation(record.key, record.generation, record.member_count, record.protocol)
+            continue
         value: Any = record.value
         name = type(key).__name__
         if name in MEMBERS:
@@ -58,12 +63,20 @@ def _lines(records: Sequence[Record], is_member: Callable[[str, str], bool]) -> 
                 if group_id not in stays:  # else it changes its protocol
                     yield f"{GROUPS[name]} {group_id} is deleted"
             elif name == CLASSIC:
-                count = len(value.members)
-                members = f"{count} member{'s' if count != 1 else ''}"
-                by = f", assigned by {value.protocol}" if count and value.protocol else ""
-                yield f"group {group_id} is at generation {value.generation} with {members}{by}"
+                yield _generation(key, value.generation, len(value.members), value.protocol)
             else:
                 yield f"{GROUPS[name]} {group_id} is at epoch {value.epoch}"
+
+
+def _is_kept(record: Record) -> bool:
+    """Whether it is no tombstone. The value of a GroupRecord would have to be read."""
+    return isinstance(record, GroupRecord) or record.value is not None
+
+
+def _generation(key: Any, generation: int, count: int, protocol: str | None) -> str:
+    members = f"{count} member{'s' if count != 1 else ''}"
+    by = f", assigned by {protocol}" if count and protocol else ""
+    return f"group {key.group} is at generation {generation} with {members}{by}"
 
 
 def _group_id(key: Any) -> str:

@@ -16,7 +16,7 @@ from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group import consumer_protocol
 from kafka_shim.group.classic_member import ClassicMember
 from kafka_shim.group.classic_state import ALLOWED_FROM, COMPLETING, DEAD, EMPTY, PREPARING, STABLE, State
-from kafka_shim.group.records import GROUP_METADATA_VERSION, Record
+from kafka_shim.group.records import GROUP_METADATA_VERSION, GroupRecord, Record
 from kafka_shim.java_order import order_strings
 from kafka_shim.protocol.records.group_metadata_key import GroupMetadataKey
 from kafka_shim.protocol.records.group_metadata_value import GroupMetadataValue, MemberMetadata
@@ -250,6 +250,10 @@ class ClassicGroup(ClassicGroupEnd):
 
     def record(self, assignments: Mapping[str, bytes]) -> Record:
         """The group's record with these assignments by member id."""
+        key = GroupMetadataKey(group=self.group_id)
+        written = self.record_value(self.state_ms, assignments)
+        if written is not None:
+            return GroupRecord(key, written, self.generation_id, self.protocol, len(self.members))
         value = GroupMetadataValue(
             protocol_type=self.protocol_type or "",
             generation=self.generation_id,
@@ -258,7 +262,7 @@ class ClassicGroup(ClassicGroupEnd):
             current_state_timestamp=self.state_ms,
             members=self.rows_of_record(MemberMetadata, assignments),
         )
-        return Record(GroupMetadataKey(group=self.group_id), value, GROUP_METADATA_VERSION)
+        return Record(key, value, GROUP_METADATA_VERSION)
 
     def empty_generation_record(self, now_ms: int) -> Record:
         """The group's record with its next generation, which has no members."""

@@ -63,6 +63,33 @@ class Record:
         return key, _SHORT.pack(self.version) + messages.encode(self.value, self.version)
 
 
+class GroupRecord(Record):
+    """The record of a classic group with members, whose value is written already: a message of each member would be
+    made for that alone. Who asks for the value has it read."""
+
+    __slots__ = ("_written", "generation", "member_count", "protocol")
+
+    def __init__(self, key: Message, written: bytes, generation: int, protocol: str | None, member_count: int) -> None:
+        self.key = key
+        self.version = GROUP_METADATA_VERSION
+        self._written = written
+        self.generation = generation
+        self.protocol = protocol
+        self.member_count = member_count
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "value":
+            raise AttributeError(name)
+        self.value = decode(self._key_bytes(), self._written).value
+        return self.value
+
+    def _key_bytes(self) -> bytes:
+        return _SHORT.pack(self.key.API_KEY) + messages.encode(self.key, 0)
+
+    def encode(self) -> tuple[bytes, bytes | None]:
+        return self._key_bytes(), self._written
+
+
 _CLASSES: dict[int, tuple[type[Message], type[Message]]] = {}
 
 

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 import pytest
 
+from kafka_shim.cext.wire import EncodeError
 from kafka_shim.errors import DisconnectError, ErrorCode, KafkaError
+from kafka_shim.group.announcements import announcements
 from kafka_shim.group.classic import ClassicGroup
+from kafka_shim.group.classic_member import ClassicMember
 from kafka_shim.group.classic_state import State
+from kafka_shim.group.client import Client
+from kafka_shim.group.records import GroupRecord, Record
+from kafka_shim.protocol.records.group_metadata_key import GroupMetadataKey
+from kafka_shim.protocol.records.group_metadata_value import GroupMetadataValue, MemberMetadata
 from kafka_shim.tests.group.harness import REBALANCE_MS, SESSION_MS, Node, code_of, subscription
 
 E = ErrorCode
@@ -176,3 +184,60 @@ def test_a_follower_that_dies_when_its_assignment_cannot_be_written_is_removed(n
     assert not again.is_done
     node.advance(1)
     assert [each.member_id for each in again.response.members] == [leader.member_id]
+
+
+def group_of(*members: ClassicMember) -> ClassicGroup:
+    group = ClassicGroup("g", 1234)
+    for each in members:
+        group.add(each, "consumer")
+    group.generation_id, group.protocol = 7, "range"
+    return group
+
+
+def a_member(member_id: str, instance_id: str | None, metadata: bytes, client_id: str = "c") -> ClassicMember:
+    return ClassicMember(member_id, instance_id, Client(client_id, "/h"), 2000, 1000, [("range", metadata), ("r", b"")])
+
+
+def test_a_group_is_written_as_by_the_codec_and_read_when_somebody_asks(caplog: pytest.LogCaptureFixture) -> None:
+    members = a_member("leader", None, b"m" * 300), a_member("\u00e9", "static", b""), a_member("", None, b"x", "")
+    group = group_of(*members)
+    given = {"leader": b"a" * 200, "\u00e9": b"", "stranger": b"s"}
+    rows = [
+        MemberMetadata(
+            member_id=each.member_id,
+            group_instance_id=each.instance_id,
+            client_id=each.client_id,
+            client_host="/h",
+            rebalance_timeout=2000,
+            session_timeout=1000,
+            subscription=each.metadata("range"),
+            assignment=given.get(each.member_id, b""),
+        )
+        for each in members
+    ]
+    value = GroupMetadataValue(
+        protocol_type="consumer",
+        generation=7,
+        protocol="range",
+        leader="leader",
+        current_state_timestamp=1234,
+        members=rows,
+    )
+    expected, found = Record(GroupMetadataKey(group="g"), value, 3), group.record(given)
+    assert isinstance(found, GroupRecord)
+    assert found.encode() == expected.encode()
+    group.members.clear()
+    assert found.value == value
+    with caplog.at_level(logging.INFO, "kafka_shim.group"):
+        lines = announcements([found], lambda *_: False)
+        assert lines == announcements([expected], lambda *_: False)
+        assert lines == ["group g is at generation 7 with 3 members, assigned by range"]
+    with pytest.raises(AttributeError):
+        found.nothing  # noqa: B018
+
+
+def test_a_group_that_no_record_can_hold_is_refused_when_it_is_appended() -> None:
+    record = group_of(a_member("leader", None, b"m", "c" * 40_000)).record({})
+    assert not isinstance(record, GroupRecord)
+    with pytest.raises(EncodeError):
+        record.encode()
