@@ -16,6 +16,7 @@ from weakref import WeakSet
 
 from kafka_shim.clock import VirtualClock
 from kafka_shim.durations import UNITS_MS
+from kafka_shim.threads import Thread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ def _is_of_caller(loop: asyncio.AbstractEventLoop) -> bool:
         return False
 
 
-class _BrokerThread(threading.Thread):
+class _BrokerThread(Thread):
     """A thread whose end can be waited for once more after Ctrl-C: before 3.13 Python takes one that runs for one that
     has ended as soon as a `join` is interrupted, and does not wait for one that Ctrl-C has interrupted the start of."""
 

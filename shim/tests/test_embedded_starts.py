@@ -161,6 +161,23 @@ def test_a_process_whose_start_is_not_awaited_to_its_end_is_ended(
         assert broker.topics() == []
 
 
+def test_a_start_whose_thread_finds_no_memory_is_one_that_failed(monkeypatch: pytest.MonkeyPatch):
+    """It waited for the thread, which had ended, for ever."""
+
+    def no_memory(_: threading.Thread) -> None:
+        raise MemoryError
+
+    broker = Broker()
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "_bootstrap", no_memory)
+        patch.setattr(sys, "unraisablehook", lambda _: None)
+        with pytest.raises(RuntimeError, match="no memory"):
+            broker.start()
+    assert not [thread for thread in threading.enumerate() if thread.name == "kafka-shim"]
+    with broker:
+        assert broker.topics() == []
+
+
 def test_a_start_after_one_that_took_too_long_has_the_users(monkeypatch: pytest.MonkeyPatch):
     """They were taken for stored, in data that was given up."""
     broker = Broker(sasl="SCRAM-SHA-256", users={"alice": "secret"})
@@ -341,16 +358,15 @@ def test_ctrl_c_ends_an_advance_of_the_clock(tmp_path: Path):
 def test_ctrl_c_as_its_thread_starts_leaves_no_broker(tmp_path: Path):
     """Nobody waited for the thread, which had the directory for some time."""
     code = INTERRUPTED + (
+        "from kafka_shim import threads\n"
         "def wait(self, timeout=None):\n    raise KeyboardInterrupt\n"
         "begun = threading.Event()\n"
         "def make():\n    begun.set()\n    going_on.wait()\n    return embedded.asyncio.new_event_loop()\n"
-        "Started = type('Started', (threading.Event,), {'wait': wait})\n"
         "make_thread = embedded.thread_of\n"
         "def thread_of(*arguments):\n"
-        "    thread = make_thread(*arguments)\n"
-        "    thread._started = Started()\n"
+        "    threads._Begun.wait = wait\n"
         "    threading.Timer(0.5, going_on.set).start()\n"
-        "    return thread\n"
+        "    return make_thread(*arguments)\n"
         "embedded.thread_of = thread_of\n"
         "broker = Broker(data_dir=sys.argv[1], loop_factory=make)\n"
         "try:\n    broker.start()\nexcept KeyboardInterrupt:\n    print('interrupted')\n"
