@@ -36,8 +36,11 @@ URL = "sasl.oauthbearer.jwks.endpoint.url"
 ALLOWED_URLS = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
 # How long tokens with a key that is known wait for the document that is due: the key may have been withdrawn.
 REFRESH_WAIT_SECONDS = 2.0
-# An unknown key makes the document be read again, but not more often than this.
+# A key id that is not in the document makes it be read again at once, and later ones not more often than this, unless
+# they are new, too (RefreshingHttpsJwks.maybeExpediteRefresh).
 RETRY_MS = 10_000
+# How long an id that was not found is no new one, how many of them are known, and their greatest length.
+MISSING_MS, MOST_MISSING, LONGEST_MISSING = 60_000, 16, 1000
 # Keys that a token is tried with if it does not say by which it is signed: a document may have thousands.
 MOST_TRIED_KEYS = 32
 # type of a key -> the beginning of the algorithms that it may sign with
@@ -306,12 +309,22 @@ class _UrlKeys:
         self._reading: asyncio.Task[None] | None = None
         # Until when, by the event loop's clock, tokens with a known key wait for the reading.
         self._wait_ends_s = 0.0
+        # Ids that were not found -> until when they are not new. The last one asked for is the last.
+        self._missing: dict[str, float] = {}
 
     async def find(self, key_id: str | None) -> list[_Key]:
         found = _matching(self._keys, key_id)
+        if not found and self._reading is not None:
+            await asyncio.shield(self._reading)  # which may have begun before the key was published
+            found = _matching(self._keys, key_id)
+            if not found and self._reading is not None:  # another one's, which has not
+                await asyncio.shield(self._reading)
+                return _matching(self._keys, key_id)
         age_ms = None if self._read_at_ms is None else self._clock.monotonic_ms() - self._read_at_ms
         wait_ms = RETRY_MS if self._has_failed or not found else self._refresh_ms
         is_due = age_ms is None or age_ms >= min(wait_ms, self._refresh_ms)
+        if not found:
+            is_due = self._is_new(key_id) or is_due
         loop = asyncio.get_running_loop()
         if is_due and self._reading is None:
             is_refresh = age_ms is not None and age_ms >= self._refresh_ms
@@ -327,12 +340,27 @@ class _UrlKeys:
             await asyncio.wait({reading}, timeout=self._wait_ends_s - loop.time())
         return _matching(self._keys, key_id)
 
+    def _is_new(self, key_id: object) -> bool:
+        """Whether an id that is not found was not asked for of late. It counts as asked for from now on."""
+        if not isinstance(key_id, str) or len(key_id) > LONGEST_MISSING:
+            return False
+        now_ms = self._clock.monotonic_ms()
+        until_ms = self._missing.pop(key_id, now_ms)
+        is_new = until_ms <= now_ms
+        self._missing[key_id] = now_ms + MISSING_MS if is_new else until_ms
+        if len(self._missing) > MOST_MISSING:
+            del self._missing[next(iter(self._missing))]
+        return is_new
+
     async def _read(self) -> None:
         self._clock.begin_work()
         self._read_at_ms = self._clock.monotonic_ms()
         try:
             self._keys = await self._endpoint.read(_keys_of)
             self._has_failed = False
+            for key in self._keys:
+                if isinstance(key.key_id, str):
+                    self._missing.pop(key.key_id, None)
         except (OSError, ValueError, HTTPException, RuntimeError) as err:  # RuntimeError: no thread can be started
             self._has_failed = True
             logger.warning("%s: cannot read %s, the keys stay as they were: %s", URL, self.source, err)

@@ -18,7 +18,7 @@ from kafka_shim.config import BrokerConfig, ConfigError, ListenerOptions
 from kafka_shim.embedded import Broker
 from kafka_shim.security.sasl.mechanism import InvalidTokenError
 from kafka_shim.security.sasl.oauthbearer import VALIDATOR
-from kafka_shim.security.sasl.tokens import ALLOWED_URLS, RETRY_MS, SignedTokens
+from kafka_shim.security.sasl.tokens import ALLOWED_URLS, MOST_MISSING, RETRY_MS, SignedTokens
 from kafka_shim.tests.security.sasl_client import OAUTH_MODULE, listener_options, log_in_oauth
 from kafka_shim.wire_client import Connection
 
@@ -216,6 +216,46 @@ def test_keys_of_a_url_are_read_once_and_again_for_a_key_that_is_new(tmp_path: P
         clock.advance(RETRY_MS)
         assert name_of(OTHER, "1") == "carol"
         assert Keys.requests == asked + 1
+        server.shutdown()
+
+
+def test_each_new_key_id_has_the_keys_read_at_once_and_again_after_a_while(tmp_path: Path, monkeypatch):
+    """A key that was published within 10 s of another reading let nobody in until they were over. Kafka has the
+    document read at once (RefreshingHttpsJwks.maybeExpediteRefresh)."""
+    jwks(tmp_path / "keys.json", KEY)
+    monkeypatch.setattr(Keys, "document", (tmp_path / "keys.json").read_bytes())
+    with HTTPServer(("127.0.0.1", 0), Keys) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/keys"
+        monkeypatch.setenv("KAFKA_OPTS", f"-D{ALLOWED_URLS}={url}")
+        clock = VirtualClock()
+        tokens = SignedTokens(ListenerOptions(BrokerConfig.parse(options(url)), "SASL_PLAINTEXT"), clock, [])
+        now = clock.now_ms() // 1000
+        good = {"sub": "carol", "iat": now, "exp": now + 600, "iss": "https://issuer", "aud": "kafka"}
+
+        async def name_of(key: ec.EllipticCurvePrivateKey, kid: str) -> str:
+            return (await tokens.validate(jwt.encode(good, key, "ES256", headers={"kid": kid})))[0]
+
+        async def log_in() -> None:
+            asked = Keys.requests
+            assert await name_of(KEY, "0") == "carol"
+            assert Keys.requests == asked + 1
+            for kid, count in (("1", 2), ("1", 2), ("2", 3), ("x" * 1001, 3)):
+                with pytest.raises(InvalidTokenError, match="no key of"):
+                    await name_of(OTHER, kid)
+                assert Keys.requests == asked + count
+            jwks(tmp_path / "keys.json", KEY, *[OTHER] * 20)
+            Keys.document = (tmp_path / "keys.json").read_bytes()
+            earlier = asyncio.ensure_future(name_of(KEY, "none"))  # its reading may have begun before
+            await asyncio.sleep(0)
+            later = asyncio.ensure_future(name_of(OTHER, "9"))
+            assert await later == "carol"
+            with pytest.raises(InvalidTokenError):
+                await earlier
+            assert await name_of(OTHER, "1") == "carol"
+            assert len(tokens._keys._missing) <= MOST_MISSING
+
+        asyncio.run(log_in())
         server.shutdown()
 
 
