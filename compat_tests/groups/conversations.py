@@ -481,12 +481,17 @@ def a_modern_member_through_its_life(script: Script) -> None:
     script.ask("ConsumerGroupDescribe", 1, group_ids=[group])
 
 
+# Each target is computed as it is due, however long a broker stands still meanwhile.
+AT_ONCE = {"consumer.assignment.interval.ms": "0"}
+
+
 @conversation
 def a_second_modern_member_gets_its_share(script: Script) -> None:
     topic, group = script.topic("share", 4), script.group("share")
     topic_id = script.topic_id(topic)
     for assignor, name in (("uniform", "u"), ("range", "r")):
         each = f"{group}-{name}"
+        set_options(script, each, AT_ONCE)
         epoch = modern(script, each, subscribed_topic_names=[topic], server_assignor=assignor).member_epoch
         modern(script, each, subscribed_topic_names=[topic], server_assignor=assignor, member_id="member-b")
         wait_for_assignment(script, each, "member-b", epoch + 1)
@@ -502,6 +507,31 @@ def a_second_modern_member_gets_its_share(script: Script) -> None:
         stay(script, each, "member-a", -1)
         wait_for_assignment(script, each, "member-b", epoch + 2)
         script.ask("ConsumerGroupDescribe", 1, group_ids=[each])
+
+
+def set_options(script: Script, group: str, options: dict[str, str]) -> None:
+    """Sets options of a group, and waits until it has them."""
+    _set_options(script, group, options)
+    # Kafka's broker shows options before its groups have them. One change is published after the other: once the next
+    # one shows, the groups have this.
+    _set_options(script, f"{group}-next", options)
+
+
+def _set_options(script: Script, group: str, options: dict[str, str]) -> None:
+    """Waits until the broker shows them: Kafka's learns of them some time after its controller's answer."""
+    rows = [{"name": name, "config_operation": 0, "value": value} for name, value in options.items()]
+    answer: Any = script.quietly(
+        "IncrementalAlterConfigs",
+        1,
+        resources=[{"resource_type": 32, "resource_name": group, "configs": rows}],
+    )
+    assert not answer.responses[0].error_code, answer
+    wanted = [{"resource_type": 32, "resource_name": group, "configuration_keys": list(options)}]
+    script.until(
+        lambda: script.quietly("DescribeConfigs", 4, resources=wanted),
+        lambda told: {row.name: row.value for row in told.results[0].configs} == options,
+        f"the options of {group} do not appear",
+    )
 
 
 def partitions_of(response: Any) -> list[int]:
@@ -605,6 +635,7 @@ def modern_static_members(script: Script) -> None:
 def modern_subscriptions_by_expression(script: Script) -> None:
     topic, group = script.topic("regex-a", 2), script.group("regex")
     mine = {"subscribed_topic_names": [], "subscribed_topic_regex": f"regex-.*{script.suffix}"}
+    set_options(script, group, AT_ONCE)
     modern(script, group, **mine)
     wait_for_assignment(script, group, "member-a", 2)
     script.ask("ConsumerGroupDescribe", 1, group_ids=[group])

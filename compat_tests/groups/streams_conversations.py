@@ -7,6 +7,7 @@ from kafka_shim.compat.groups.conversations import (
     delete_fields,
     first_member,
     join_fields,
+    set_options,
 )
 
 TYPE_CHECKING = False
@@ -79,29 +80,8 @@ def at_once(script: Script, group: str, **more: str) -> str:
     """Sets options of a group: no waiting for other members, and no time between two targets."""
     options = {"streams.initial.rebalance.delay.ms": "0", "streams.assignment.interval.ms": "0"}
     options.update((name.replace("_", "."), value) for name, value in more.items())
-    _set_options(script, group, options)
-    # Kafka's broker shows options before its groups have them. One change is published after the other: once the next
-    # one shows, the groups have this.
-    _set_options(script, f"{group}-next", options)
+    set_options(script, group, options)
     return group
-
-
-def _set_options(script: Script, group: str, options: dict[str, str]) -> None:
-    """Sets options of a group, and waits until the broker shows them: Kafka's learns of them some time after its
-    controller's answer."""
-    rows = [{"name": name, "config_operation": 0, "value": value} for name, value in options.items()]
-    answer: Any = script.quietly(
-        "IncrementalAlterConfigs",
-        1,
-        resources=[{"resource_type": 32, "resource_name": group, "configs": rows}],
-    )
-    assert not answer.responses[0].error_code, answer
-    wanted = [{"resource_type": 32, "resource_name": group, "configuration_keys": list(options)}]
-    script.until(
-        lambda: script.quietly("DescribeConfigs", 4, resources=wanted),
-        lambda told: {row.name: row.value for row in told.results[0].configs} == options,
-        f"the options of {group} do not appear",
-    )
 
 
 def wait_for_topics(script: Script, *names: str) -> None:
