@@ -41,7 +41,13 @@ class DataDir:
     """One data directory. `Logs` locks it first at the start and unlocks it last at the stop."""
 
     def __init__(self, path: str) -> None:
-        self.path = os.path.abspath(path)
+        try:
+            self.path = os.path.abspath(path)
+        except FileNotFoundError as err:
+            raise StorageError(
+                f"the data directory {path} cannot be used: the working directory does not exist any more; start in "
+                "another, or name the data directory by its whole path"
+            ) from err
         self.directory_id = ""
         self.meta: dict[str, str] = {}
         # What is wrong with `meta.properties`; empty if nothing is.

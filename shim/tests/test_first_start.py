@@ -122,6 +122,26 @@ def test_a_full_disk_is_told_at_the_start_and_while_producing_until_it_has_room(
         assert [one.text for one in broker.consume("t", count=2)] == ["before", "after"]
 
 
+def test_a_working_directory_that_was_removed_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    why = "cannot be used: the working directory does not exist any more; start in another, or name"
+    script = 'rmdir "$0"; exec "$@"'
+    # Python itself does not start with -m there.
+    code = "import sys; from kafka_shim.cli import main; sys.exit(main(sys.argv[1:]))"
+    words = ["sh", "-c", script, str(gone), sys.executable, "-c", code, "serve", "--listen", "127.0.0.1:0"]
+    done = subprocess.run(words, cwd=gone, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"error: the data directory ./kafka-shim-data {why}")
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert main(["storage", "format", "data"]) == 1
+    assert capsys.readouterr().err.startswith(f"error: the data directory data {why}")
+
+
 def test_a_directory_that_may_not_be_written_names_the_user_and_a_way_out(tmp_path: Path) -> None:
     if os.geteuid() != 0:
         closed = tmp_path / "closed"
