@@ -288,7 +288,7 @@ class Broker(EmbeddedClient):
 
     def _word(self, at: int) -> str:
         if not self._ready:
-            raise RuntimeError("this broker is not running")
+            raise RuntimeError("this broker is not running: `with Broker() as broker` or `start()` starts one")
         return self._ready.split(" ", 4)[at]
 
     # --- what a test wants to do

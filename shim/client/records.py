@@ -25,6 +25,8 @@ CONTROL_TYPES = {
     5: "KRAFT_VERSION",
     6: "KRAFT_VOTERS",
 }
+# How much of a value that is no JSON its error shows.
+MAX_SHOWN = 80
 CUT_OFF = (Verdict.SHORT, Verdict.TRUNCATED)
 
 
@@ -56,7 +58,12 @@ class Record:
         """The value, parsed as JSON. Raises ValueError for other values, TypeError for a tombstone."""
         if self.value is None:
             raise TypeError(f"{self.topic}-{self.partition}, offset {self.offset}: a tombstone has no value")
-        return json.loads(self.value)
+        try:
+            return json.loads(self.value)
+        except ValueError as error:
+            shown = repr(self.value[:MAX_SHOWN]) + ("..." if len(self.value) > MAX_SHOWN else "")
+            error.add_note(f"{self.topic}-{self.partition}, offset {self.offset} has the value {shown}")
+            raise
 
 
 def decode_records(

@@ -22,7 +22,7 @@ def test_the_address_of_metrics_is_told_and_kept(process):
             with urllib.request.urlopen(f"{address}/health/ready", timeout=60) as answer:
                 assert answer.status == 200
         broker.stop()
-        with pytest.raises(RuntimeError, match="not running"):
+        with pytest.raises(RuntimeError, match=r"not running: .*start\(\)` starts one"):
             _ = broker.http_address
     with Broker() as broker:
         assert broker.http_address == ""

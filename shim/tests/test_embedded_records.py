@@ -37,6 +37,13 @@ def test_records_are_written_and_read(broker):
     assert found[2].json() == {"c": [1]}
     with pytest.raises(TypeError, match="tombstone"):
         found[3].json()
+    with pytest.raises(ValueError, match="Expecting value") as refused:
+        found[0].json()
+    assert refused.value.__notes__ == ["t-0, offset 0 has the value b'a'"]
+    broker.produce("t", b"{" * 1000, key="k")
+    with pytest.raises(ValueError, match="Expecting property name") as refused:
+        broker.consume("t", count=5)[4].json()
+    assert refused.value.__notes__ == [f"t-0, offset 4 has the value {b'{' * 80!r}..."]
     assert {(one.key, one.headers) for one in found} == {(b"k", (("h", b"x"),))}
     assert {one.timestamp_ms for one in found} == {broker.clock.now_ms()}
     broker.delete_topic("t")
