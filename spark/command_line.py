@@ -7,6 +7,7 @@ A file of two lines makes it what ``spark-submit`` starts: ``from kafka_shim.spa
 from __future__ import annotations
 
 import re
+from difflib import get_close_matches
 from importlib import import_module
 
 import click
@@ -87,6 +88,14 @@ class Jobs(click.Group):
         command.epilog = f"\b\nExample:\n  kafka-shim-spark {EXAMPLES[name]}"
         return command
 
+    def resolve_command(
+        self, context: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Names the nearest job for one that is mistyped, or that is named as its module."""
+        if args[0] not in JOBS and (near := get_close_matches(args[0], JOBS, n=1)):
+            context.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")
+        return super().resolve_command(context, args)
+
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Jobs"):
             formatter.write_dl([(name, what) for name, (_, what) in JOBS.items()])
@@ -127,7 +136,10 @@ def unusable(error: Exception) -> str | None:
 
 
 @click.command(
-    cls=Jobs, help="Data pipelines on Spark. JOB --help says what a job takes.", subcommand_metavar="JOB ..."
+    cls=Jobs,
+    help="Data pipelines on Spark. JOB --help says what a job takes.",
+    subcommand_metavar="JOB ...",
+    context_settings={"help_option_names": ["-h", "--help"]},  # of the jobs too, as of `kafka-shim`
 )
 def main() -> None:
     """Runs one job. The exit status is the job's."""

@@ -49,6 +49,20 @@ def test_an_unknown_job_is_told() -> None:
     assert "No such command 'nothing'" in done.output
 
 
+@pytest.mark.parametrize(("typed", "meant"), [("strem", "stream"), ("topic_to_table", "topic-to-table")])
+def test_a_mistyped_job_is_told_with_the_nearest(typed: str, meant: str) -> None:
+    done = CliRunner().invoke(command_line.main, [typed, "--bootstrap-servers", "127.0.0.1:9092"])
+    assert done.exit_code == 2
+    assert f"No such command '{typed}'. Did you mean '{meant}'?" in done.output
+
+
+@pytest.mark.parametrize("words", [[], ["generator"]])
+def test_help_has_its_short_option_too(words: list[str]) -> None:
+    short, long = (CliRunner().invoke(command_line.main, [*words, option]) for option in ("-h", "--help"))
+    assert (short.exit_code, short.output) == (0, long.output)
+    assert "-h, --help" in long.output
+
+
 def test_a_location_keeps_its_slashes_and_a_missing_path_is_told(tmp_path: Path) -> None:
     @click.command()
     @click.option("--in", "path", callback=options.existing)
