@@ -145,8 +145,11 @@ class Faults(FaultsEnd):
 
     @classmethod
     def from_environment(cls) -> Faults:
-        """Returns the points that KAFKA_SHIM_FAULTS arms. Raises ValueError, which names a bad entry."""
-        return cls(os.environ.get(ENVIRONMENT))
+        """Returns the points that KAFKA_SHIM_FAULTS arms. Raises ValueError, which names it and a bad entry."""
+        try:
+            return cls(os.environ.get(ENVIRONMENT))
+        except ValueError as err:
+            raise ValueError(f"{ENVIRONMENT}: {err}") from err
 
     def arm(
         self,
@@ -255,11 +258,11 @@ class Faults(FaultsEnd):
     def _arm_text(self, text: str) -> None:
         point, equals, rest = text.partition("=")
         if not equals:
-            raise ValueError(f"{ENVIRONMENT}: expected point=action[:argument][@nth], got {text!r}")
+            raise ValueError(f"expected point=action[:argument][@nth], got {text!r}")
         rest, _, nth = rest.partition("@")
         action, _, argument = rest.partition(":")
         if nth and not nth.isdecimal():
-            raise ValueError(f"{ENVIRONMENT}: the count after @ is not a number in {text!r}")
+            raise ValueError(f"the count after @ is not a number in {text!r}")
         self.arm(point, action, argument or None, nth=int(nth) if nth else None)
 
 

@@ -258,17 +258,24 @@ def test_a_start_raises_the_limit_of_open_files():
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def test_a_wrong_fault_stops_the_start():
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        ("nowhere=kill", "unknown fault point 'nowhere'"),
+        ("nowhere", "expected point=action[:argument][@nth], got 'nowhere'"),
+    ],
+)
+def test_a_wrong_fault_stops_the_start(entry, why):
     done = subprocess.run(
         [sys.executable, "-m", "kafka_shim", "serve", "--memory", "--listen", "127.0.0.1:0"],
-        env={**os.environ, "KAFKA_SHIM_FAULTS": "nowhere=kill"},
+        env={**os.environ, "KAFKA_SHIM_FAULTS": entry},
         capture_output=True,
         text=True,
         check=False,
         timeout=60,
     )
     assert done.returncode == 1
-    assert "unknown fault point" in done.stderr
+    assert f"error: KAFKA_SHIM_FAULTS: {why}" in done.stderr
 
 
 def test_a_stop_answers_what_is_parked_and_then_closes(loop_factory):
