@@ -49,7 +49,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kafka_shim.request")
 
-API_VERSIONS = 18
+PRODUCE, API_VERSIONS = 0, 18
+LENGTH_BYTES = 4
 # Requests that may contain passwords: AlterConfigs, SaslAuthenticate, IncrementalAlterConfigs, and those of SCRAM
 # credentials and delegation tokens. Not even a debug log shows them.
 SECRETS = frozenset({33, 36, 39, 40, 44, 51})
@@ -280,9 +281,7 @@ class Dispatcher(DispatcherEnd):
             raise
         except Exception as error:
             response = self._fail(context, api, request, error)
-        if context.throttle is None and api.key in PARKED and self.broker.quotas is not None:
-            # The first quota may have been set meanwhile. Kafka looks for one when it answers.
-            self._meter(context, self.broker.quotas, 0)
+        self._meter_late(context, api, request)
         if isinstance(response, Outcome):
             if response.flushes:
                 return await self._complete_flushed(context, api, request, response)
@@ -293,6 +292,19 @@ class Dispatcher(DispatcherEnd):
                 self._charge(context, None)
             return None
         return self._encode(context, response)
+
+    def _meter_late(self, context: Context, api: Api, request: Any) -> None:
+        """The first quota may have been set while a request waited. Kafka looks for one when it answers."""
+        quotas = self.broker.quotas
+        if context.throttle is not None or quotas is None or not quotas.is_enabled:
+            return
+        if api.key == PRODUCE:
+            from kafka_shim.protocol.headers import encode_request_frame
+
+            frame = encode_request_frame(request, context.api_version, context.correlation_id, context.client_id)
+            self._meter(context, quotas, len(frame) - LENGTH_BYTES)
+        elif api.key in PARKED:
+            self._meter(context, quotas, 0)
 
     def _complete_flushed(
         self, context: Context, api: Api, request: Any, outcome: Outcome[Any]

@@ -14,6 +14,7 @@ import pytest
 from kafka_shim.clock import VirtualClock
 from kafka_shim.embedded import Broker
 from kafka_shim.errors import ErrorCode
+from kafka_shim.protocol.headers import encode_request_frame
 from kafka_shim.protocol.messages.alter_client_quotas_request import (
     AlterClientQuotasRequest,
     EntityData,
@@ -32,8 +33,10 @@ from kafka_shim.protocol.messages.incremental_alter_configs_request import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from kafka_shim.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
 from kafka_shim.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kafka_shim.protocol.messages.produce_request import ProduceRequest
 from kafka_shim.protocol.messages.share_fetch_request import ShareFetchRequest
 from kafka_shim.quota.connection_quotas import ConnectionQuotas
 from kafka_shim.quota.request_throttle import RequestThrottle
@@ -190,6 +193,31 @@ def test_a_fetch_that_waits_when_the_first_quota_is_set_is_charged(broker: Broke
         answer = waiting.receive(FetchRequest.API_KEY, 12)[1]
     assert answer.responses == []
     assert answer.throttle_time_ms > 0
+
+
+def test_a_produce_that_waits_when_the_first_quota_is_set_is_charged(broker: Broker, client: Connection):
+    make_topic(client, "t")
+    client.request(FindCoordinatorRequest(key_type=1, coordinator_keys=["app"]), 4)
+    given = client.request(InitProducerIdRequest(transactional_id="app", transaction_timeout_ms=60_000), 5)
+    records = batch(
+        b"x" * 9000,
+        producer_id=given.producer_id,
+        producer_epoch=given.producer_epoch,
+        base_sequence=0,
+        transactional=True,
+    )
+    request = produce_request("t", 0, records)
+    request.transactional_id = "app"
+    broker.faults.arm("produce.verified", "hold")
+    with Connection(broker.bootstrap_servers, timeout_s=60) as waiting:
+        waiting.send(request, 12)
+        wait_until(lambda: broker.faults.reached("produce.verified") == 1, "it waits")
+        alter(client, entry(ANONYMOUS, producer_byte_rate=100))
+        broker.faults.disarm()
+        answer = waiting.receive(ProduceRequest.API_KEY, 12)[1]
+    assert answer.responses[0].partition_responses[0].error_code == 0
+    size_bytes = len(encode_request_frame(request, 12, 1, "kafka-shim")) - 4
+    assert abs(answer.throttle_time_ms - (size_bytes / 100 - 10) * 1000) < 2000
 
 
 def test_a_join_that_waits_when_the_first_quota_is_set_is_charged():
