@@ -527,6 +527,7 @@ cdef class Context:
     cdef public int32_t correlation_id
     cdef public object client_id
     cdef public int64_t received_ms
+    cdef public int64_t size_bytes
     cdef public bint is_large
     cdef public object throttle
     cdef public object done
@@ -689,6 +690,7 @@ cdef class DispatcherEnd:
         )
 
     def _note(self, Context context not None, api, request, Py_ssize_t frame_bytes):
+        context.size_bytes = frame_bytes
         if self._shows_requests():
             self._log(context, api, request)
         quotas = self.broker.quotas

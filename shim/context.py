@@ -15,11 +15,13 @@ if TYPE_CHECKING:
     class Context(request_end.Context):
         """One request, valid from its decoding until its response. `node_id` is an attribute and not a constant, so
         that one process can hold several nodes later. `is_large`: the request has very many entries, and is served in
-        steps; it holds nothing of the receive buffer. `throttle` counts what the request uses, while a client has a
-        quota. `done` is what the API's fast path has done of the request already (`cext.plain_api`), or None."""
+        steps; it holds nothing of the receive buffer. `size_bytes`: of its frame, without the length. `throttle` counts
+        what the request uses, while a client has a quota. `done` is what the API's fast path has done of the request
+        already (`cext.plain_api`), or None."""
 
         broker: Broker
         session: Session
+        size_bytes: int
         throttle: RequestThrottle | None
         done: Any
 

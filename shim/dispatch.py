@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kafka_shim.request")
 
 PRODUCE, API_VERSIONS = 0, 18
-LENGTH_BYTES = 4
 # Requests that may contain passwords: AlterConfigs, SaslAuthenticate, IncrementalAlterConfigs, and those of SCRAM
 # credentials and delegation tokens. Not even a debug log shows them.
 SECRETS = frozenset({33, 36, 39, 40, 44, 51})
@@ -299,10 +298,7 @@ class Dispatcher(DispatcherEnd):
         if context.throttle is not None or quotas is None or not quotas.is_enabled:
             return
         if api.key == PRODUCE:
-            from kafka_shim.protocol.headers import encode_request_frame
-
-            frame = encode_request_frame(request, context.api_version, context.correlation_id, context.client_id)
-            self._meter(context, quotas, len(frame) - LENGTH_BYTES)
+            self._meter(context, quotas, context.size_bytes)
         elif api.key in PARKED:
             self._meter(context, quotas, 0)
 
