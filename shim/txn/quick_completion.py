@@ -50,6 +50,8 @@ class QuickCompletion(Completion):
             if has_rest or flushes:
                 yield AFTER_COMPLETE
         except BaseException as error:
+            if not is_ended:
+                slot.is_ending = False  # before the call, for which there may be no memory: no retry would ever be made
             self._interrupted(slot, prepared, producer, error, is_ended)
             raise
 

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from kafka_shim.api import TABLE
 from kafka_shim.cext import segment as cext_segment
 from kafka_shim.dispatch import Dispatcher
 from kafka_shim.targets.requests import make
@@ -46,6 +47,25 @@ def test_a_decision_ends_later_if_there_is_no_memory_for_what_follows_it(broker,
         assert end(client, producer).error_code == 0
         slot = slot_of(broker)
         assert (slot.transaction.state, slot.pending) == (PREPARE_COMMIT, True)
+    broker.clock.advance(LATER_MS)
+    assert slot.transaction.state is COMPLETE_COMMIT
+    assert not (slot.pending or slot.is_ending or slot.unmarked)
+
+
+def test_a_commit_of_the_handler_ends_later_if_there_is_no_memory_to_say_what_interrupted_it(
+    broker, client, monkeypatch
+):
+    make_topic(client, "t", 1)
+    client.request(make("FindCoordinator", key_type=1, coordinator_keys=["app"]), 4)
+    end_one(client, ("t", 0))
+    monkeypatch.setattr(TABLE[26], "plain", None)
+    producer = begin(client, ("t", 0))
+    with monkeypatch.context() as patch:
+        patch.setattr(QuickCompletion, "_mark_plain", no_memory_left)
+        patch.setattr(QuickCompletion, "_interrupted", no_memory_left)
+        assert end(client, producer).error_code == 0
+        slot = slot_of(broker)
+        assert (slot.transaction.state, slot.is_ending) == (PREPARE_COMMIT, False)
     broker.clock.advance(LATER_MS)
     assert slot.transaction.state is COMPLETE_COMMIT
     assert not (slot.pending or slot.is_ending or slot.unmarked)
