@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 # One request may add or remove 10,000 ACLs, and each line holds the loop.
 MAX_LINES = 100
+# Quotas of which the entity is looked at: an entity has at most five.
+MAX_QUOTAS = 5 * MAX_LINES
 # A client may give a name of 32 KB.
 MAX_SHOWN = 200
 # Kafka's codes (kafka_shim.security.acl, which imports this package).
@@ -44,17 +46,21 @@ def access_lines(records: Sequence[Any], image: Image) -> Iterator[str]:
     """Yields a line for each of the records, whose types are in `TOLD`. `image` is the one before them."""
     quotas: dict[tuple[tuple[str, str | None], ...], list[str]] = {}
     others = []
+    read = left_out = 0
     for record in records:
-        if record.API_KEY == QUOTA:
+        if record.API_KEY != QUOTA:
+            others.append(record)
+        elif read == MAX_QUOTAS:
+            left_out += 1
+        else:
+            read += 1
             change = f"{record.key} is unset" if record.remove else f"{record.key}={record.value:.15g}"
             quotas.setdefault(entity_of(record), []).append(change)
-        else:
-            others.append(record)
     for record in others[:MAX_LINES]:
         yield TOLD[record.API_KEY](record, image)
     for entity, changes in list(quotas.items())[:MAX_LINES]:
         yield f"quotas of {_entity(entity)} change: {', '.join(changes)}"
-    left_out = max(0, len(others) - MAX_LINES) + max(0, len(quotas) - MAX_LINES)
+    left_out += max(0, len(others) - MAX_LINES) + max(0, len(quotas) - MAX_LINES)
     if left_out:
         yield f"{left_out} more ACLs, users, quotas or delegation tokens change with these"
 

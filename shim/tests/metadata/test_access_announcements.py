@@ -91,6 +91,16 @@ def test_thousands_of_changes_are_a_hundred_lines_and_their_number() -> None:
     assert found[100:] == ["1 more ACLs, users, quotas or delegation tokens change with these"]
 
 
+def test_the_entities_of_a_hundred_lines_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[object] = []
+    entity_of = access_announcements.entity_of
+    monkeypatch.setattr(access_announcements, "entity_of", lambda record: looked.append(record) or entity_of(record))
+    entities = [[EntityData(entity_type="ip", entity_name=str(number))] for number in range(10_000)]
+    found = announcements([ClientQuotaRecord(entity=one, key="k", value=1.0) for one in entities], Image())
+    assert found[100:] == ["9900 more ACLs, users, quotas or delegation tokens change with these"]
+    assert len(looked) == 500
+
+
 def test_a_name_of_a_client_is_cut() -> None:
     (line,) = announcements([acl(principal="User:" + "x" * 40_000)], Image())
     assert len(line) < 300
