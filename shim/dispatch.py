@@ -230,6 +230,7 @@ class Dispatcher(DispatcherEnd):
         except Exception as error:
             steps = self._fail_in_steps(context, api, request, error)
             response = await self.broker.turns.run(steps, context.throttle)
+        self._meter_late(context, api, request)
         if context.throttle is not None:
             self._charge(context, response)
         if response is None:

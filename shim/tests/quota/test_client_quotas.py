@@ -36,7 +36,7 @@ from kafka_shim.protocol.messages.incremental_alter_configs_request import (
 from kafka_shim.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
 from kafka_shim.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
-from kafka_shim.protocol.messages.produce_request import ProduceRequest
+from kafka_shim.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kafka_shim.protocol.messages.share_fetch_request import ShareFetchRequest
 from kafka_shim.quota.connection_quotas import ConnectionQuotas
 from kafka_shim.quota.request_throttle import RequestThrottle
@@ -217,6 +217,22 @@ def test_a_produce_that_waits_when_the_first_quota_is_set_is_charged(broker: Bro
         answer = waiting.receive(ProduceRequest.API_KEY, 12)[1]
     assert answer.responses[0].partition_responses[0].error_code == 0
     size_bytes = len(encode_request_frame(request, 12, 1, "kafka-shim")) - 4
+    assert abs(answer.throttle_time_ms - (size_bytes / 100 - 10) * 1000) < 2000
+
+
+def test_a_large_produce_that_waits_when_the_first_quota_is_set_is_charged(broker: Broker, client: Connection):
+    partitions = [PartitionProduceData(index=number, records=b"") for number in range(30_000)]
+    topic = TopicProduceData(name="u", partition_data=partitions)
+    request = ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[topic])
+    broker.faults.arm("request.received", "hold", where={"api_key": ProduceRequest.API_KEY})
+    with Connection(broker.bootstrap_servers, timeout_s=60) as waiting:
+        waiting.send(request, 9)
+        wait_until(lambda: broker.faults.reached("request.received") == 1, "it waits")
+        alter(client, entry(ANONYMOUS, producer_byte_rate=100))
+        broker.faults.disarm()
+        answer = waiting.receive(ProduceRequest.API_KEY, 9)[1]
+    assert len(answer.responses[0].partition_responses) == 30_000
+    size_bytes = len(encode_request_frame(request, 9, 1, "kafka-shim")) - 4
     assert abs(answer.throttle_time_ms - (size_bytes / 100 - 10) * 1000) < 2000
 
 
