@@ -57,6 +57,8 @@ ABANDONABLE = True
 PLAIN = PlainFetch(COPY_BYTES)
 
 PARTITIONS_PER_STEP = 16
+# Where a partition stands in an answer (`_place`).
+IN_PLACE, BY_ID, BY_NAME = 0, 1, 2
 
 
 def handle(
@@ -182,7 +184,8 @@ def _answer_in_steps(
         if opened is not None:
             response.session_id = opened.session_id
             opened.read_by(fetch.reader)
-    last: list[PartitionRead] = []
+    by_id: list[PartitionRead] = []
+    by_name: list[PartitionRead] = []
     for start in range(0, len(reads.entries), PARTITIONS_PER_STEP):
         if fetch.is_duplicate():  # the session has read its partitions by what the other request may
             return _duplicate(fetch)
@@ -195,11 +198,12 @@ def _answer_in_steps(
             opened.join({(entry.asked.topic, entry.asked.partition): entry.asked for entry in some})
             opened.mark_read(some, request.isolation_level)
         if reads.erroneous:
-            last += [entry for entry in shown if entry.asked in reads.erroneous]
+            by_id += [entry for entry in shown if _place(entry, reads) == BY_ID]
+            by_name += [entry for entry in shown if _place(entry, reads) == BY_NAME]
             shown = [entry for entry in shown if entry.asked not in reads.erroneous]
         _add(response, shown)
         yield
-    last.sort(key=lambda entry: _place(entry, reads))
+    last = by_id + by_name
     for start in range(0, len(last), PARTITIONS_PER_STEP):
         _add(response, last[start : start + PARTITIONS_PER_STEP])
         yield
@@ -294,8 +298,8 @@ def _place(entry: PartitionRead, reads: FetchReads) -> int:
     """Kafka answers what it has not read last: unknown topic ids, then all that it does not find by the name or that
     the client may not read (KafkaApis.handleFetchRequest)."""
     if entry.asked not in reads.erroneous:
-        return 0
-    return 1 if entry.answer.error_code == ErrorCode.UNKNOWN_TOPIC_ID else 2
+        return IN_PLACE
+    return BY_ID if entry.answer.error_code == ErrorCode.UNKNOWN_TOPIC_ID else BY_NAME
 
 
 def _add_endpoint(context: Context, response: FetchResponse, reads: FetchReads) -> None:
@@ -311,16 +315,19 @@ def _refusal(context: Context, fetch: FetchContext, reads: FetchReads) -> Steps[
         return _duplicate(fetch)
     if context.throttle is None:
         return None
-    size, last = FetchSize(context.api_version), []
+    size = FetchSize(context.api_version)
+    by_id: list[PartitionRead] = []
+    by_name: list[PartitionRead] = []
     for number, entry in enumerate(reads.entries):
         if fetch.must_respond(entry):
-            if entry.asked in reads.erroneous:
-                last.append(entry)
+            place = _place(entry, reads)
+            if place:
+                (by_id if place == BY_ID else by_name).append(entry)
             else:
                 size.add(entry)
         if number % PARTITIONS_PER_STEP == PARTITIONS_PER_STEP - 1:
             yield
-    for number, entry in enumerate(last):
+    for number, entry in enumerate(by_id + by_name):
         size.add(entry)
         if number % PARTITIONS_PER_STEP == PARTITIONS_PER_STEP - 1:
             yield
