@@ -13,6 +13,7 @@ cdef enum:
     CANCEL = -1                 # of group/decision.py: the delay of a timer that is stopped
     # The version of the group's record: the last one that is not flexible.
     RECORD_VERSION = 3
+    INT32_MAX = 0x7FFFFFFF
 
 cdef object EMPTY = None
 cdef object PREPARING = None
@@ -245,6 +246,8 @@ cdef class ClassicGroupEnd:
 
     def record_value(self, int64_t state_ms, assignments not None):
         cdef Out out
+        if self.generation_id > INT32_MAX:
+            return None
         out_init(&out)
         try:
             _write_record(&out, self, state_ms, assignments)

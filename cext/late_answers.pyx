@@ -24,6 +24,8 @@ cdef enum:
     JOIN_FLEXIBLE = 6
     JOIN_PROTOCOL_TYPE = 7
     JOIN_SKIP_ASSIGNMENT = 9
+    # The greatest generation that a field holds.
+    INT32_MAX = 0x7FFFFFFF
     # Of SyncGroup.
     SYNC_THROTTLE_TIME = 1
     SYNC_FLEXIBLE = 4
@@ -60,8 +62,8 @@ cdef class JoinAnswer(LateAnswer):
         cdef RequestHeader header
         cdef Out out
         cdef bint is_flexible = version >= JOIN_FLEXIBLE
-        if self._generation.protocol is None:
-            return None
+        if self._generation.protocol is None or self._generation.generation_id > INT32_MAX:
+            return None             # the codec's
         header.correlation_id = correlation_id
         out_init(&out)
         try:

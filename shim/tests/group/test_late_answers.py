@@ -181,3 +181,14 @@ def test_so_many_go_on_in_one_turn() -> None:
     assert (left, len(turns)) == (completed[3:], 1)
     turns[0]()
     assert went_on == [0, 1, 2]
+
+
+def test_a_generation_that_no_field_holds_is_the_codecs() -> None:
+    group = group_of(member("leader", None, b"m"))
+    group.generation_id = 0x7FFFFFFF
+    assert group.record_value(0, {}) is not None
+    assert joins(group)["leader"].written(9, 9) is not None
+    group.await_join(group.members["leader"], "leader")
+    group.generation_id += 1
+    assert group.record_value(0, {}) is None
+    assert joins(group)["leader"].written(9, 9) is None
