@@ -8,8 +8,8 @@ import sys
 
 TEXT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 FORMATS = ("text", "json")
-# What a terminal, or a reader of lines, would take for more than text.
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
+# What a terminal, or a reader of lines, would take for more than text. The last ones turn its direction.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def set_up_logging(level: str, log_format: str) -> None:

@@ -186,14 +186,14 @@ def test_a_line_of_json_is_whole():
 
 def test_what_a_client_says_begins_no_entry_of_the_log():
     """The id of a group or a transaction may have line ends, and what a terminal takes for an order."""
-    name = "t\nERROR x\r\x1b[2J\x9b\u2028ü"
+    name = "t\nERROR x\r\x1b[2J\x9b\u2028\u202e\u2066ü"
     try:
         {}[name]
     except KeyError:
         record = logging.LogRecord("kafka_shim.x", logging.INFO, "", 0, "of %s", (name,), sys.exc_info())
     first, *others = TextLines().format(record).splitlines()
     assert first.endswith(" INFO kafka_shim.x: of t")
-    assert others[0] == r"  ERROR x\r\x1b[2J\x9b\u2028ü"
+    assert others[0] == r"  ERROR x\r\x1b[2J\x9b\u2028\u202e\u2066ü"
     assert others[1] == "  Traceback (most recent call last):"
     assert all(line.startswith("  ") for line in others)
 
