@@ -109,8 +109,8 @@ class DelegationTokens:
         _check_may_renew(token, principal)
         now_ms = self._clock.now_ms()
         if period_ms < 0:
-            logger.info("the delegation token %s of %s is removed by %s", token.token_id, token.owner, principal)
             self._remove([token])
+            logger.info("the delegation token %s of %s is removed by %s", token.token_id, token.owner, principal)
             return now_ms
         if _is_expired(token, now_ms):
             raise KafkaError(ErrorCode.DELEGATION_TOKEN_EXPIRED)
