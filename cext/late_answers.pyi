@@ -1,7 +1,8 @@
 """The answers to JoinGroup and SyncGroup of members that waited for others, from what the group knows to their frames.
 
 All members of a group are answered together, and each answer is written once. To make a message of it and encode it
-takes three times as long. Whoever wants to read or change it has the message by its attributes."""
+takes three times as long. Whoever reads it has the fields of its message as attributes; whoever
+changes it changes `message()`."""
 
 from typing import Any
 

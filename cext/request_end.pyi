@@ -110,7 +110,8 @@ class DelayedEnd:
     """The base of `group.purgatory.DelayedResponse`, which says what it is for."""
 
     edit: Callable[[Any], Any] | None
-    """What the handler does to the outcome."""
+    """What the handler does to the outcome. An answer of `late_answers` is written without it: it may change only what
+    these leave to the codec."""
     measured: Any
     """What `monitoring.request_times` keeps of the request, which is not over yet."""
 
@@ -148,13 +149,13 @@ class DelayedEnd:
 
 def answer_all(replies: list[tuple[Any, Any]], flushes: Any) -> None:
     """Complete these requests, each with its response (`DelayedEnd.complete`), and have all who wait go on together. If
-    memory ends behind the responses nobody goes on, and who waits is still in the purgatory."""
+    memory ends behind the responses, those who do not go on are still in the purgatory."""
 
 def complete_all(replies: list[tuple[Any, Any]], flushes: Any) -> list[Any]:
     """Complete these requests, each with its response. Returns those that were not complete already."""
 
 def wake_first(completed: Any, most: int) -> None:
-    """Wake so many of these requests together, and remove them from the front once they are awake."""
+    """Wake so many of these requests together, and remove them from the front once they are scheduled."""
 
 class Context:
     """What `context.Context` is; it has the types, and explains the fields."""
