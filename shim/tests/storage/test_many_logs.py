@@ -100,13 +100,17 @@ def test_a_disk_that_refuses_one_batch_has_the_others(
 def test_memory_that_ends_between_write_and_answer_takes_one_partition_offline(
     logs: list[PartitionLog], monkeypatch: pytest.MonkeyPatch, failing: int
 ) -> None:
-    def no_memory(log: PartitionLog) -> None:
-        if log is logs[failing]:
-            raise MemoryError
+    from kafka_shim.cext.segment import append
 
-    monkeypatch.setattr(PartitionLog, "want_flush", no_memory)
-    for log in logs:
-        log.unflushed_since_ms = -1  # the next append asks for a flush
+    writes: list[int] = []
+
+    def no_memory(fd: int, buffers: Any) -> int:
+        writes.append(append(fd, buffers))
+        if len(writes) == failing + 1:
+            raise MemoryError
+        return writes[-1]
+
+    monkeypatch.setattr("kafka_shim.cext.segment.append", no_memory)
     parts = of_each(logs)
     left, _ = append_each(MADE, parts, NOW_MS)
     assert left == [parts[failing]]

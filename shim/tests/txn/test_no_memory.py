@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import count
 
 import pytest
 
+from kafka_shim.cext import segment as cext_segment
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.internal_topics import TRANSACTION_STATE_TOPIC
 from kafka_shim.storage.log import PartitionLog
@@ -131,13 +133,16 @@ def test_a_marker_behind_which_memory_ends_is_written_again(
         node.produce("app", producer, "orders", each, "value")
     log = node.logs.get("orders", partition)
 
-    def fail(asking: PartitionLog) -> None:
-        if asking is log:
-            raise MemoryError
+    append, writes = cext_segment.append, count()
 
-    log.unflushed_since_ms = -1  # the next append asks for a flush
+    def put(fd: int, buffers: object) -> int:
+        written = append(fd, buffers)
+        if next(writes) == 1 + partition:  # behind PREPARE
+            raise MemoryError
+        return written
+
     with monkeypatch.context() as patch:
-        patch.setattr(PartitionLog, "want_flush", fail)
+        patch.setattr(cext_segment, "append", put)
         node.end("app", producer, True)
     # Nothing of it is known, so it is not served: the reopening cuts it off.
     assert log.is_offline
