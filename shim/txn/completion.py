@@ -271,25 +271,26 @@ class Completion:
     def _complete(self, slot: Slot, prepared: Transaction, flushes: list[Flush]) -> Transaction:
         """Write COMPLETE if every marker is written, unless the transaction is gone since the caller waited for the
         disk. Returns in every case the completed value, from which the client gets its result."""
-        now_ms = self._clock.now_ms()
-        completed = state.complete(prepared, now_ms)
-        if not self._is_current(slot, prepared):
-            return completed
-        if not slot.unmarked:
-            try:
-                flush = self._log.write(slot, completed)
-            except KafkaError as error:
-                self.retries.say_unended(slot, prepared.transactional_id, now_ms, error)
+        completed = state.complete(prepared, self._clock.now_ms())
+        if self._is_current(slot, prepared):
+            if not slot.unmarked:
+                self._write_complete(slot, prepared, completed, flushes)
+            elif not slot.refused.issuperset(slot.unmarked):
                 self._retry_later(slot, prepared)
-                return completed
-            # Before any call, which may find no memory: COMPLETE counts.
-            slot.pending = False
-            slot.stuck, slot.refused = "", NOTHING_REFUSED
-            self.retries.done(slot)
-            _add(flush, flushes)
-        elif not slot.refused.issuperset(slot.unmarked):
-            self._retry_later(slot, prepared)
         return completed
+
+    def _write_complete(self, slot: Slot, prepared: Transaction, completed: Transaction, flushes: list[Flush]) -> None:
+        try:  # in a function of its own, which is short: `QuickCompletion.quick_steps`
+            flush = self._log.write(slot, completed)
+        except KafkaError as error:
+            self.retries.say_unended(slot, prepared.transactional_id, completed.last_update_ms, error)
+            self._retry_later(slot, prepared)
+            return
+        # Before any call, which may find no memory: COMPLETE counts.
+        slot.pending = False
+        slot.stuck, slot.refused = "", NOTHING_REFUSED
+        self.retries.done(slot)
+        _add(flush, flushes)
 
     def _retry_later(self, slot: Slot, prepared: Transaction) -> None:
         def retry() -> None:
