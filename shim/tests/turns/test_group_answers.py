@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
 import pytest
@@ -77,8 +78,11 @@ def run_in_broker(run: Callable[[Any], Coroutine[Any, Any, None]]) -> None:
         running.call(run, running.state)
 
 
-@pytest.mark.parametrize("call", [0, 1, late_responses.REPLIES_PER_TURN - 1, late_responses.REPLIES_PER_TURN + 1])
-@pytest.mark.parametrize("what", ["answer", "timer"])
+@pytest.mark.parametrize(
+    "what, call",
+    [("answer", call) for call in range(3)]  # one of a turn
+    + [("timer", call) for call in (0, 1, late_responses.REPLIES_PER_TURN - 1, late_responses.REPLIES_PER_TURN + 1)],
+)
 def test_members_have_their_answers_and_their_timers_also_if_memory_ends_on_the_way(
     monkeypatch: pytest.MonkeyPatch, what: str, call: int
 ) -> None:
@@ -89,8 +93,6 @@ def test_members_have_their_answers_and_their_timers_also_if_memory_ends_on_the_
     async def run(state: Any) -> None:
         groups = state.groups._runtime
         waiting = [DelayedResponse(lambda code: code) for _ in range(count)]
-        tasks = [asyncio.ensure_future(each) for each in waiting]
-        await asyncio.sleep(0)
         decision = Decision()
         for number, each in enumerate(waiting):
             decision.reply(each, number)
@@ -107,13 +109,16 @@ def test_members_have_their_answers_and_their_timers_also_if_memory_ends_on_the_
 
             return called
 
-        if what == "answer":
-            monkeypatch.setattr(DelayedResponse, "wake", failing(DelayedResponse.wake))
-        else:
+        loop = asyncio.get_running_loop()
+        soon = failing(loop.call_soon) if what == "answer" else loop.call_soon
+        futures = [loop.create_future() for _ in waiting]
+        for each, future in zip(waiting, futures, strict=True):
+            each.then(partial(future.set_result, None), soon)
+        if what == "timer":
             monkeypatch.setattr(Timers, "_arm", failing(Timers._arm))
         groups.carry_out(0, groups.loader.groups(0), decision, 0)
-        outcomes = await asyncio.wait_for(asyncio.gather(*tasks), 60)
-        assert [each.response for each in outcomes] == list(range(count))
+        await asyncio.wait_for(asyncio.gather(*futures), 60)
+        assert [each.result().response for each in waiting] == list(range(count))
         assert len(groups.timers._entries) == count
         assert left < 0
 
