@@ -2,6 +2,7 @@
 
 from libc.stdint cimport int32_t, int64_t
 
+from kafka_shim.cext.headers cimport RequestHeader
 from kafka_shim.cext.wire cimport Out
 
 
@@ -10,6 +11,8 @@ cdef class LateAnswer:
 
     # The whole frame; or None if the codec has to write it.
     cdef bytes frame(self, int32_t correlation_id, int version)
+    # From the header to the end. Returns False if the codec has to write it.
+    cdef bint _write(self, Out* out, RequestHeader* header) except -1
     cdef object _made(self)
     cpdef object message(self)
 
@@ -40,6 +43,10 @@ cdef class SyncAnswer(LateAnswer):
     cdef bytes _assignment
 
 
+# The whole answer of a SyncGroup without an error.
+cdef int write_assignment(
+    Out* out, RequestHeader* header, str protocol_type, str protocol, bytes assignment
+) except -1
 cdef Generation new_generation(int64_t generation_id, str protocol_type, str protocol, str leader_id)
 # `members` may be None. `response` and `row` are the classes of the message and of its entries.
 cdef JoinAnswer new_join_answer(object response, object row, Generation generation, str member_id, list members)

@@ -34,6 +34,18 @@ cdef enum:
 
 cdef class LateAnswer:
     cdef bytes frame(self, int32_t correlation_id, int version):
+        cdef RequestHeader header
+        cdef Out out
+        header.api_version, header.correlation_id = version, correlation_id
+        out_init(&out)
+        try:
+            return end_answer(&out) if self._write(&out, &header) else None
+        except Exception:
+            return None             # the codec meets it again
+        finally:
+            out_free(&out)
+
+    cdef bint _write(self, Out* out, RequestHeader* header) except -1:
         raise NotImplementedError("abstract: an answer is written here")
 
     cdef object _made(self):
@@ -58,35 +70,27 @@ cdef class Generation:
 
 @cython.final
 cdef class JoinAnswer(LateAnswer):
-    cdef bytes frame(self, int32_t correlation_id, int version):
-        cdef RequestHeader header
-        cdef Out out
+    cdef bint _write(self, Out* out, RequestHeader* header) except -1:
+        cdef int version = header.api_version
         cdef bint is_flexible = version >= JOIN_FLEXIBLE
         if self._generation.protocol is None or self._generation.generation_id > INT32_MAX:
-            return None             # the codec's
-        header.correlation_id = correlation_id
-        out_init(&out)
-        try:
-            begin_answer(&out, &header, is_flexible)
-            if version >= JOIN_THROTTLE_TIME:
-                write_i32(&out, 0)
-            write_i16(&out, 0)      # no error
-            write_i32(&out, <int32_t>self._generation.generation_id)
-            if version >= JOIN_PROTOCOL_TYPE:
-                write_string(&out, True, self._generation.protocol_type)
-            write_string(&out, is_flexible, self._generation.protocol)
-            write_string(&out, is_flexible, self._generation.leader_id)
-            if version >= JOIN_SKIP_ASSIGNMENT:
-                write_i8(&out, 0)
-            write_string(&out, is_flexible, self._member_id)
-            self._write_members(&out, version, is_flexible)
-            if is_flexible:
-                write_i8(&out, 0)
-            return end_answer(&out)
-        except Exception:
-            return None             # the codec meets it again
-        finally:
-            out_free(&out)
+            return False            # the codec's
+        begin_answer(out, header, is_flexible)
+        if version >= JOIN_THROTTLE_TIME:
+            write_i32(out, 0)
+        write_i16(out, 0)           # no error
+        write_i32(out, <int32_t>self._generation.generation_id)
+        if version >= JOIN_PROTOCOL_TYPE:
+            write_string(out, True, self._generation.protocol_type)
+        write_string(out, is_flexible, self._generation.protocol)
+        write_string(out, is_flexible, self._generation.leader_id)
+        if version >= JOIN_SKIP_ASSIGNMENT:
+            write_i8(out, 0)
+        write_string(out, is_flexible, self._member_id)
+        self._write_members(out, version, is_flexible)
+        if is_flexible:
+            write_i8(out, 0)
+        return True
 
     cdef int _write_members(self, Out* out, int version, bint is_flexible) except -1:
         cdef list members = self._members
@@ -125,33 +129,31 @@ cdef class JoinAnswer(LateAnswer):
 
 @cython.final
 cdef class SyncAnswer(LateAnswer):
-    cdef bytes frame(self, int32_t correlation_id, int version):
-        cdef RequestHeader header
-        cdef Out out
-        cdef bint is_flexible = version >= SYNC_FLEXIBLE
-        header.correlation_id = correlation_id
-        out_init(&out)
-        try:
-            begin_answer(&out, &header, is_flexible)
-            if version >= SYNC_THROTTLE_TIME:
-                write_i32(&out, 0)
-            write_i16(&out, 0)      # no error
-            if version >= SYNC_PROTOCOL:
-                write_string(&out, True, self._protocol_type)
-                write_string(&out, True, self._protocol)
-            write_bytes(&out, is_flexible, self._assignment)
-            if is_flexible:
-                write_i8(&out, 0)
-            return end_answer(&out)
-        except Exception:
-            return None             # the codec meets it again
-        finally:
-            out_free(&out)
+    cdef bint _write(self, Out* out, RequestHeader* header) except -1:
+        write_assignment(out, header, self._protocol_type, self._protocol, self._assignment)
+        return True
 
     cdef object _made(self):
         return self._response(
             protocol_type=self._protocol_type, protocol_name=self._protocol, assignment=self._assignment
         )
+
+
+cdef int write_assignment(
+    Out* out, RequestHeader* header, str protocol_type, str protocol, bytes assignment
+) except -1:
+    cdef bint is_flexible = header.api_version >= SYNC_FLEXIBLE
+    begin_answer(out, header, is_flexible)
+    if header.api_version >= SYNC_THROTTLE_TIME:
+        write_i32(out, 0)
+    write_i16(out, 0)               # no error
+    if header.api_version >= SYNC_PROTOCOL:
+        write_string(out, True, protocol_type)
+        write_string(out, True, protocol)
+    write_bytes(out, is_flexible, assignment)
+    if is_flexible:
+        write_i8(out, 0)
+    return 0
 
 
 cdef Generation new_generation(int64_t generation_id, str protocol_type, str protocol, str leader_id):

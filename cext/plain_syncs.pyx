@@ -4,11 +4,11 @@ from libc.stdint cimport int32_t, uint8_t
 
 from kafka_shim.cext.classic_requests cimport ClassicRequestsEnd, Syncing
 from kafka_shim.cext.headers cimport RequestHeader
+from kafka_shim.cext.late_answers cimport write_assignment
 from kafka_shim.cext.plain_api cimport (
     LONG,
     PlainMember,
     Reader,
-    begin_answer,
     end_answer,
     groups_of,
     has_no_tags,
@@ -19,11 +19,10 @@ from kafka_shim.cext.plain_api cimport (
     take_text,
     text_of,
 )
-from kafka_shim.cext.wire cimport Out, out_free, out_init, write_bytes, write_i8, write_i16, write_i32, write_string
+from kafka_shim.cext.wire cimport Out, out_free, out_init
 
 cdef enum:
     # Versions of SyncGroup with a new field, or another form.
-    THROTTLE_TIME = 1
     STATIC_MEMBERS = 3
     FLEXIBLE = 4
     PROTOCOL = 5
@@ -77,20 +76,12 @@ cdef class PlainSync(PlainMember):
 
 
 cdef bytes _assigned(RequestHeader* header, Syncing syncing):
-    cdef bint is_flexible = header.api_version >= FLEXIBLE
     cdef Out out
     out_init(&out)
     try:
-        begin_answer(&out, header, is_flexible)
-        if header.api_version >= THROTTLE_TIME:
-            write_i32(&out, 0)
-        write_i16(&out, 0)      # no error
-        if header.api_version >= PROTOCOL:
-            write_string(&out, True, syncing.group_protocol_type)
-            write_string(&out, True, syncing.group_protocol)
-        write_bytes(&out, is_flexible, syncing.assignment)
-        if is_flexible:
-            write_i8(&out, 0)
+        write_assignment(
+            &out, header, syncing.group_protocol_type, syncing.group_protocol, syncing.assignment
+        )
         return end_answer(&out)
     finally:
         out_free(&out)
