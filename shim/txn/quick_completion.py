@@ -51,7 +51,7 @@ class QuickCompletion(Completion):
                 yield AFTER_COMPLETE
         except BaseException as error:
             if not is_ended:
-                slot.is_ending = False  # before the call, for which there may be no memory: no retry would ever be made
+                slot.is_ending = False
             self._interrupted(slot, prepared, producer, error, is_ended)
             raise
 
@@ -122,9 +122,9 @@ class QuickCompletion(Completion):
     def _interrupted(
         self, slot: Slot, prepared: Transaction, producer: tuple[int, int], error: BaseException, is_over: bool
     ) -> None:
-        """Note the error that the steps met. Unless they are over, the transaction is tried again."""
+        """Note the error that the steps met. Unless they are over, the transaction is tried again, once the caller has
+        taken back `is_ending`: there may be no memory for this call, and then no retry would ever be made."""
         if not is_over:
-            slot.is_ending = False
             self._retry_later(slot, prepared)
         if isinstance(error, KafkaError):
             now_ms = prepared.last_update_ms
