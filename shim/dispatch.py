@@ -230,7 +230,7 @@ class Dispatcher(DispatcherEnd):
         except Exception as error:
             steps = self._fail_in_steps(context, api, request, error)
             response = await self.broker.turns.run(steps, context.throttle)
-        self._meter_late(context, api, request)
+        self._meter_late(context, api)
         if context.throttle is not None:
             self._charge(context, response)
         if response is None:
@@ -281,7 +281,7 @@ class Dispatcher(DispatcherEnd):
             raise
         except Exception as error:
             response = self._fail(context, api, request, error)
-        self._meter_late(context, api, request)
+        self._meter_late(context, api)
         if isinstance(response, Outcome):
             if response.flushes:
                 return await self._complete_flushed(context, api, request, response)
@@ -293,7 +293,7 @@ class Dispatcher(DispatcherEnd):
             return None
         return self._encode(context, response)
 
-    def _meter_late(self, context: Context, api: Api, request: Any) -> None:
+    def _meter_late(self, context: Context, api: Api) -> None:
         """The first quota may have been set while a request waited. Kafka looks for one when it answers."""
         quotas = self.broker.quotas
         if context.throttle is not None or quotas is None or not quotas.is_enabled:
