@@ -198,9 +198,10 @@ def _answer_in_steps(
             opened.join({(entry.asked.topic, entry.asked.partition): entry.asked for entry in some})
             opened.mark_read(some, request.isolation_level)
         if reads.erroneous:
-            by_id += [entry for entry in shown if _place(entry, reads) == BY_ID]
-            by_name += [entry for entry in shown if _place(entry, reads) == BY_NAME]
-            shown = [entry for entry in shown if entry.asked not in reads.erroneous]
+            placed: tuple[list[PartitionRead], ...] = [], by_id, by_name
+            for entry in shown:
+                placed[_place(entry, reads)].append(entry)
+            shown = placed[IN_PLACE]
         _add(response, shown)
         yield
     last = by_id + by_name
@@ -321,10 +322,10 @@ def _refusal(context: Context, fetch: FetchContext, reads: FetchReads) -> Steps[
     for number, entry in enumerate(reads.entries):
         if fetch.must_respond(entry):
             place = _place(entry, reads)
-            if place:
-                (by_id if place == BY_ID else by_name).append(entry)
-            else:
+            if place == IN_PLACE:
                 size.add(entry)
+            else:
+                (by_id if place == BY_ID else by_name).append(entry)
         if number % PARTITIONS_PER_STEP == PARTITIONS_PER_STEP - 1:
             yield
     for number, entry in enumerate(by_id + by_name):
