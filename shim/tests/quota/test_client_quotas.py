@@ -195,6 +195,22 @@ def test_a_fetch_that_waits_when_the_first_quota_is_set_is_charged(broker: Broke
     assert answer.throttle_time_ms > 0
 
 
+def charged_late(
+    broker: Broker, client: Connection, request: ProduceRequest, version: int, point: str, **where: Any
+) -> Any:
+    """Returns the answer to a Produce that waits at a fault point as the first quota is set: all of it is charged."""
+    broker.faults.arm(point, "hold", **where)
+    with Connection(broker.bootstrap_servers, timeout_s=60) as waiting:
+        waiting.send(request, version)
+        wait_until(lambda: broker.faults.reached(point) == 1, "it waits")
+        alter(client, entry(ANONYMOUS, producer_byte_rate=100))
+        broker.faults.disarm()
+        answer = waiting.receive(ProduceRequest.API_KEY, version)[1]
+    size_bytes = len(encode_request_frame(request, version, 1, "kafka-shim")) - 4
+    assert abs(answer.throttle_time_ms - (size_bytes / 100 - 10) * 1000) < 2000
+    return answer
+
+
 def test_a_produce_that_waits_when_the_first_quota_is_set_is_charged(broker: Broker, client: Connection):
     make_topic(client, "t")
     client.request(FindCoordinatorRequest(key_type=1, coordinator_keys=["app"]), 4)
@@ -208,32 +224,16 @@ def test_a_produce_that_waits_when_the_first_quota_is_set_is_charged(broker: Bro
     )
     request = produce_request("t", 0, records)
     request.transactional_id = "app"
-    broker.faults.arm("produce.verified", "hold")
-    with Connection(broker.bootstrap_servers, timeout_s=60) as waiting:
-        waiting.send(request, 12)
-        wait_until(lambda: broker.faults.reached("produce.verified") == 1, "it waits")
-        alter(client, entry(ANONYMOUS, producer_byte_rate=100))
-        broker.faults.disarm()
-        answer = waiting.receive(ProduceRequest.API_KEY, 12)[1]
+    answer = charged_late(broker, client, request, 12, "produce.verified")
     assert answer.responses[0].partition_responses[0].error_code == 0
-    size_bytes = len(encode_request_frame(request, 12, 1, "kafka-shim")) - 4
-    assert abs(answer.throttle_time_ms - (size_bytes / 100 - 10) * 1000) < 2000
 
 
 def test_a_large_produce_that_waits_when_the_first_quota_is_set_is_charged(broker: Broker, client: Connection):
     partitions = [PartitionProduceData(index=number, records=b"") for number in range(30_000)]
     topic = TopicProduceData(name="u", partition_data=partitions)
     request = ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[topic])
-    broker.faults.arm("request.received", "hold", where={"api_key": ProduceRequest.API_KEY})
-    with Connection(broker.bootstrap_servers, timeout_s=60) as waiting:
-        waiting.send(request, 9)
-        wait_until(lambda: broker.faults.reached("request.received") == 1, "it waits")
-        alter(client, entry(ANONYMOUS, producer_byte_rate=100))
-        broker.faults.disarm()
-        answer = waiting.receive(ProduceRequest.API_KEY, 9)[1]
+    answer = charged_late(broker, client, request, 9, "request.received", where={"api_key": ProduceRequest.API_KEY})
     assert len(answer.responses[0].partition_responses) == 30_000
-    size_bytes = len(encode_request_frame(request, 9, 1, "kafka-shim")) - 4
-    assert abs(answer.throttle_time_ms - (size_bytes / 100 - 10) * 1000) < 2000
 
 
 def test_a_join_that_waits_when_the_first_quota_is_set_is_charged():

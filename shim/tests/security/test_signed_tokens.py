@@ -6,6 +6,8 @@ import asyncio
 import json
 import threading
 from base64 import urlsafe_b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -188,11 +190,19 @@ class Keys(BaseHTTPRequestHandler):
         """Keep the test's output clean."""
 
 
-def test_keys_of_a_url_are_read_once_and_again_for_a_key_that_is_new(tmp_path: Path, monkeypatch):
-    with HTTPServer(("127.0.0.1", 0), Keys) as server:
+@contextmanager
+def served(handler: type[BaseHTTPRequestHandler], monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Yields the URL of the document that the handler has. Tokens may ask for it."""
+    with HTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         url = f"http://127.0.0.1:{server.server_port}/keys"
         monkeypatch.setenv("KAFKA_OPTS", f"-D{ALLOWED_URLS}={url}")
+        yield url
+        server.shutdown()
+
+
+def test_keys_of_a_url_are_read_once_and_again_for_a_key_that_is_new(tmp_path: Path, monkeypatch):
+    with served(Keys, monkeypatch) as url:
         clock = VirtualClock()
         config = BrokerConfig.parse(options(url))
         tokens = SignedTokens(ListenerOptions(config, "SASL_PLAINTEXT"), clock, [])
@@ -216,7 +226,6 @@ def test_keys_of_a_url_are_read_once_and_again_for_a_key_that_is_new(tmp_path: P
         clock.advance(RETRY_MS)
         assert name_of(OTHER, "1") == "carol"
         assert Keys.requests == asked + 1
-        server.shutdown()
 
 
 def test_each_new_key_id_has_the_keys_read_at_once_and_again_after_a_while(tmp_path: Path, monkeypatch):
@@ -224,10 +233,7 @@ def test_each_new_key_id_has_the_keys_read_at_once_and_again_after_a_while(tmp_p
     document read at once (RefreshingHttpsJwks.maybeExpediteRefresh)."""
     jwks(tmp_path / "keys.json", KEY)
     monkeypatch.setattr(Keys, "document", (tmp_path / "keys.json").read_bytes())
-    with HTTPServer(("127.0.0.1", 0), Keys) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        url = f"http://127.0.0.1:{server.server_port}/keys"
-        monkeypatch.setenv("KAFKA_OPTS", f"-D{ALLOWED_URLS}={url}")
+    with served(Keys, monkeypatch) as url:
         clock = VirtualClock()
         tokens = SignedTokens(ListenerOptions(BrokerConfig.parse(options(url)), "SASL_PLAINTEXT"), clock, [])
         now = clock.now_ms() // 1000
@@ -256,17 +262,13 @@ def test_each_new_key_id_has_the_keys_read_at_once_and_again_after_a_while(tmp_p
             assert len(tokens._keys._missing) <= MOST_MISSING
 
         asyncio.run(log_in())
-        server.shutdown()
 
 
 @pytest.mark.option("sasl.oauthbearer.jwks.endpoint.refresh.ms")
 def test_a_key_that_was_withdrawn_lets_nobody_in_once_the_keys_are_due(tmp_path: Path, monkeypatch):
     jwks(tmp_path / "keys.json", KEY)
     monkeypatch.setattr(Keys, "document", (tmp_path / "keys.json").read_bytes())
-    with HTTPServer(("127.0.0.1", 0), Keys) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        url = f"http://127.0.0.1:{server.server_port}/keys"
-        monkeypatch.setenv("KAFKA_OPTS", f"-D{ALLOWED_URLS}={url}")
+    with served(Keys, monkeypatch) as url:
         clock = VirtualClock()
         given = options(url) | {"sasl.oauthbearer.jwks.endpoint.refresh.ms": "60000"}
         tokens = SignedTokens(ListenerOptions(BrokerConfig.parse(given), "SASL_PLAINTEXT"), clock, [])
@@ -285,7 +287,6 @@ def test_a_key_that_was_withdrawn_lets_nobody_in_once_the_keys_are_due(tmp_path:
             assert (await tokens.validate(other))[0] == "carol"
 
         asyncio.run(log_in())
-        server.shutdown()
 
 
 class Hangs(BaseHTTPRequestHandler):
@@ -314,10 +315,7 @@ def test_a_login_with_a_known_key_does_not_wait_for_a_url_that_does_not_answer(t
     monkeypatch.setattr("kafka_shim.security.sasl.tokens.REFRESH_WAIT_SECONDS", 0.01)
     jwks(tmp_path / "keys.json", KEY)
     Hangs.document = (tmp_path / "keys.json").read_bytes()
-    with HTTPServer(("127.0.0.1", 0), Hangs) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        url = f"http://127.0.0.1:{server.server_port}/keys"
-        monkeypatch.setenv("KAFKA_OPTS", f"-D{ALLOWED_URLS}={url}")
+    with served(Hangs, monkeypatch) as url:
         clock = VirtualClock()
         given = options(url) | {"sasl.oauthbearer.jwks.endpoint.refresh.ms": "60000"}
         tokens = SignedTokens(ListenerOptions(BrokerConfig.parse(given), "SASL_PLAINTEXT"), clock, [])
@@ -343,7 +341,6 @@ def test_a_login_with_a_known_key_does_not_wait_for_a_url_that_does_not_answer(t
             await reading
 
         asyncio.run(log_in())
-        server.shutdown()
 
 
 def test_documents_without_keys_are_refused(tmp_path: Path, monkeypatch):
