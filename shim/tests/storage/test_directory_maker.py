@@ -68,7 +68,7 @@ def names(path: Path) -> list[str]:
 
 def while_it_stands(logs: Logs, disk: Disk, at: str, then: Callable[[], object]) -> None:
     """Finish new partitions, and call `then` in the loop while a thread stands in the middle of this directory. It goes
-    on once it is told to make no more, or after `then`."""
+    on once it is told to make no more, or after `then`. Returns when all tasks that `then` began are done, too."""
 
     async def main() -> None:
         disk.stands_at = at
@@ -84,6 +84,7 @@ def while_it_stands(logs: Logs, disk: Disk, at: str, then: Callable[[], object])
         disk.goes_on.set()
         opener.join()
         await finishing
+        await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()})
 
     asyncio.run(main())
 
@@ -165,6 +166,7 @@ def test_two_who_finish_wait_for_one_thread(logs: Logs, disk: Disk) -> None:
         others.append(asyncio.create_task(logs.finish_changes()))
 
     while_it_stands(logs, disk, "t-3", finish)
+    assert others[0].exception() is None
     assert sorted(disk.made) == sorted([*(f"t-{number}" for number in range(COUNT)), "u-0"])
     logs.stop()
 
