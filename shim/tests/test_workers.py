@@ -28,6 +28,7 @@ def run(test: Callable[[Workers, VirtualClock], Awaitable[None]], most: int = 2)
             threads.stop()
 
     asyncio.run(asyncio.wait_for(main(), PATIENCE_S))
+    wait_until(lambda: not names(), "the threads to end")
 
 
 def names() -> list[str]:
@@ -110,7 +111,6 @@ def test_threads_end_with_the_stop_and_with_the_owner() -> None:
         await forgotten.begin(int)
 
     run(test, most=1)
-    wait_until(lambda: not names(), "the threads to end")
 
 
 def test_a_loop_that_is_closed_takes_no_result_and_keeps_no_thread() -> None:
