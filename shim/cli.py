@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 # And of one that SIGTERM ended.
 TERMINATED = 143
+# Between a SIGINT that was dropped and the next.
+AGAIN_S = 0.001
 
 
 def open_standard_streams() -> None:
@@ -41,12 +43,52 @@ def end_first_process() -> None:
             signal.signal(signal.SIGTERM, lambda *_: os._exit(TERMINATED))
 
 
+def hear_interrupts_again() -> None:
+    """Send SIGINT again if it came where Python drops what is raised, as in the callback of a weak reference with which
+    each import ends: a command that waits for Ctrl-C would wait for ever."""
+    show = sys.unraisablehook
+
+    def on_dropped(dropped: sys.UnraisableHookArgs) -> None:
+        if dropped.exc_type is not KeyboardInterrupt:
+            show(dropped)
+            return
+        import signal
+
+        # Whoever takes SIGINT by then gets it: `serve` does not have it raise.
+        signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
+        signal.setitimer(signal.ITIMER_REAL, AGAIN_S)
+
+    sys.unraisablehook = on_dropped
+
+
+def let_interrupts_end() -> None:
+    """Have SIGINT end the process at once, now that its work is done: it would raise in what Python does at the end,
+    which shows a traceback and goes on."""
+    import signal
+    from contextlib import suppress
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # what runs in the background ignores it
+        with suppress(OSError, ValueError):  # Python tries again, and tells what it meets
+            sys.stdout.flush()
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `kafka-shim ARGUMENTS...` (default: this process's arguments). Returns the exit status."""
-    if arguments is None:
+    if arguments is not None:
+        return _run_well(list(arguments))
+    try:
+        hear_interrupts_again()
         end_first_process()
+        status = _run_well(sys.argv[1:])
+        let_interrupts_end()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return status
+
+
+def _run_well(words: list[str]) -> int:
     open_standard_streams()
-    words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         return _run(words)
     except KeyboardInterrupt:  # also before `serve` takes the signal

@@ -6,11 +6,12 @@ import re
 import signal
 import subprocess
 import sys
+import weakref
 
 import click
 import pytest
 
-from kafka_shim.cli import end_first_process, main, open_standard_streams, plain_serve
+from kafka_shim.cli import end_first_process, hear_interrupts_again, main, open_standard_streams, plain_serve
 from kafka_shim.commands.examples import EXAMPLES
 from kafka_shim.commands.main import NOUNS, Nouns
 from kafka_shim.tests.waiting import PATIENCE_S
@@ -169,6 +170,67 @@ main()
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     status = 143 if process_id == 1 else -signal.SIGTERM
     assert (done.returncode, done.stdout, done.stderr) == (status, "", "")
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        "from kafka_shim.cli import main; sys.exit(main())",
+        "from kafka_shim.tools.running import leave; leave(read)",
+    ],
+)
+def test_ctrl_c_is_heard_also_where_python_drops_what_is_raised(start):
+    """As in the callback with which each import ends: `consume --follow` went on until it was killed."""
+    code = f"""
+import signal, sys, weakref
+
+class Target:
+    pass
+
+class Reader:
+    def find_spec(self, name, *_):
+        if name == "kafka_shim.serve":
+            print("reading", flush=True)
+            target = Target()
+            watched = weakref.ref(target, lambda _: signal.raise_signal(signal.SIGINT))
+            del target
+            signal.pause()
+
+def read(words):
+    import kafka_shim.serve
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, Reader())
+sys.argv[1:] = ["serve", "--memory"]
+{start}
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "reading\n", "")
+
+
+def test_ctrl_c_after_a_command_ends_it_without_a_traceback():
+    code = """
+import atexit, signal, sys
+from kafka_shim.cli import main
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.argv[1:] = ["--version"]
+status = main()
+atexit.register(signal.raise_signal, signal.SIGINT)
+sys.exit(status)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    assert (done.returncode, done.stdout[:10], done.stderr) == (-signal.SIGINT, "kafka-shim", "")
+
+
+def test_what_else_python_drops_is_shown_as_before(monkeypatch):
+    shown = []
+    monkeypatch.setattr(sys, "unraisablehook", shown.append)
+    hear_interrupts_again()
+    target = io.BytesIO()
+    watched = weakref.ref(target, int)  # which fails with the reference
+    del target
+    assert watched() is None
+    assert [one.exc_type for one in shown] == [TypeError]
 
 
 def test_ctrl_c_in_a_command_has_its_own_status_and_no_at_a_question(monkeypatch):

@@ -32,10 +32,11 @@ def flat_main(options: Options, run: Callable[[Given], int | None]) -> Callable[
 
 def leave(main: Callable[[Sequence[str]], int]) -> None:
     """Run `main` with this process's words, and exit with its status. A reader of stdout that left is no error."""
-    from kafka_shim.cli import open_standard_streams
+    from kafka_shim.cli import hear_interrupts_again, open_standard_streams
     from kafka_shim.config import ConfigError
     from kafka_shim.wire_client import WireClientError
 
+    hear_interrupts_again()
     open_standard_streams()
     try:
         status = main(sys.argv[1:])

@@ -311,6 +311,7 @@ def test_how_a_tool_ends_is_its_status(raised, status, monkeypatch, capsys):
         return 3
 
     monkeypatch.setattr("sys.argv", ["tool"])
+    monkeypatch.setattr("sys.unraisablehook", sys.unraisablehook)
     with pytest.raises(SystemExit) as ended:
         leave(main)
     assert ended.value.code == status
@@ -320,6 +321,7 @@ def test_how_a_tool_ends_is_its_status(raised, status, monkeypatch, capsys):
 
 def test_a_word_that_is_no_utf_8_is_told(monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["tool", "na\udcefve"])
+    monkeypatch.setattr("sys.unraisablehook", sys.unraisablehook)
     with pytest.raises(SystemExit, match="1"):
         leave(lambda words: words[0].encode())
     assert capsys.readouterr().err.startswith(r"'\udcef', character 3 of a text, is not of UTF-8: ")
