@@ -27,16 +27,19 @@ async def handle(context: Context, request: CreateAclsRequest) -> CreateAclsResp
         require_known("create_acls", one.resource_type, one.resource_pattern_type, one.operation, one.permission_type)
     broker = context.broker
     errors = await stored_acls(broker, "No Authorizer is configured.").create(
-        Acl(
-            one.resource_type,
-            one.resource_name,
-            one.resource_pattern_type,
-            one.principal,
-            one.host,
-            one.operation,
-            one.permission_type,
-        )
-        for one in request.creations
+        (
+            Acl(
+                one.resource_type,
+                one.resource_name,
+                one.resource_pattern_type,
+                one.principal,
+                one.host,
+                one.operation,
+                one.permission_type,
+            )
+            for one in request.creations
+        ),
+        context.session,
     )
     await broker.metadata.flushed()
     results = [

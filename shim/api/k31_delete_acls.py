@@ -35,7 +35,7 @@ async def handle(context: Context, request: DeleteAclsRequest) -> DeleteAclsResp
         )
     broker = context.broker
     acls = stored_acls(broker, "No Authorizer is configured.")
-    results = await acls.delete([AclFilter(one) async for one in in_slices(request.filters)])
+    results = await acls.delete([AclFilter(one) async for one in in_slices(request.filters)], context.session)
     await broker.metadata.flushed()
     return DeleteAclsResponse(filter_results=[_result(one) async for one in in_slices(results)])
 

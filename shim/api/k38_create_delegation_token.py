@@ -34,7 +34,7 @@ async def handle(context: Context, request: CreateDelegationTokenRequest) -> Cre
         return _response(version, owner, requester, refused, NO_TIMESTAMP)
     renewers = [f"{one.principal_type}:{one.principal_name}" for one in request.renewers]
     try:
-        token, secret = tokens_of(context).create(owner, requester, renewers, request.max_lifetime_ms)
+        token, secret = tokens_of(context).create(owner, requester, renewers, request.max_lifetime_ms, context.session)
     except KafkaError as err:
         return _response(version, owner, requester, err.code, 0)
     await context.broker.metadata.flushed()

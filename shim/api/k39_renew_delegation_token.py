@@ -24,6 +24,7 @@ async def handle(context: Context, request: RenewDelegationTokenRequest) -> Rene
     if not is_allowed(context):
         code = ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
         return RenewDelegationTokenResponse(error_code=code, expiry_timestamp_ms=NO_TIMESTAMP)
-    expiry_ms = tokens_of(context).renew(context.principal, bytes(request.hmac), request.renew_period_ms)
+    tokens, secret = tokens_of(context), bytes(request.hmac)
+    expiry_ms = tokens.renew(context.principal, secret, request.renew_period_ms, context.session)
     await context.broker.metadata.flushed()
     return RenewDelegationTokenResponse(expiry_timestamp_ms=expiry_ms)

@@ -24,6 +24,7 @@ async def handle(context: Context, request: ExpireDelegationTokenRequest) -> Exp
     if not is_allowed(context):
         code = ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
         return ExpireDelegationTokenResponse(error_code=code, expiry_timestamp_ms=NO_TIMESTAMP)
-    expiry_ms = tokens_of(context).expire(context.principal, bytes(request.hmac), request.expiry_time_period_ms)
+    tokens, secret = tokens_of(context), bytes(request.hmac)
+    expiry_ms = tokens.expire(context.principal, secret, request.expiry_time_period_ms, context.session)
     await context.broker.metadata.flushed()
     return ExpireDelegationTokenResponse(expiry_timestamp_ms=expiry_ms)

@@ -86,7 +86,7 @@ def _alter(
         except MemoryError:
             metadata.leave(rest)
             raise
-        yield from announced_if_memory_suffices(prepared)
+        yield from announced_if_memory_suffices(prepared, context.session)
         yield from let_go(records)
     # Also where nothing is to change: it may be changed in memory, and not on the disk yet.
     is_any_done = not request.validate_only and any(error is None for _, error in results)

@@ -54,7 +54,7 @@ def handle(context: Context, request: AlterUserScramCredentialsRequest) -> Steps
     if not records:
         return response
     metadata.commit(records, prepared)
-    yield from announced_if_memory_suffices(prepared)
+    yield from announced_if_memory_suffices(prepared, context.session)
     return _committed(context, response, records)
 
 

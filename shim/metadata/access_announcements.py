@@ -8,9 +8,16 @@ from kafka_shim.metadata.replay import entity_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from typing import Any
+    from typing import Any, Protocol
 
     from kafka_shim.metadata.image import Image
+
+    class Author(Protocol):
+        """Who made a change: the session of a client."""
+
+        principal: str
+        peer_host: str
+
 
 # One request may add or remove 10,000 ACLs, and each line holds the loop.
 MAX_LINES = 100
@@ -63,6 +70,11 @@ def access_lines(records: Sequence[Any], image: Image) -> Iterator[str]:
     left_out += max(0, len(others) - MAX_LINES) + max(0, len(quotas) - MAX_LINES)
     if left_out:
         yield f"{left_out} more ACLs, users, quotas or delegation tokens change with these"
+
+
+def said_of(author: Author) -> str:
+    """Returns the end of a line about a change that somebody made."""
+    return f" (by {_cut(author.principal)} at {author.peer_host})"
 
 
 def _acl(acl: Any) -> str:

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
+    from kafka_shim.metadata.access_announcements import Author
     from kafka_shim.metadata.image import Image
+
 
 logger = logging.getLogger("kafka_shim.metadata")
 # The name whose level AlterConfigs of QuorumController sets.
@@ -36,10 +38,15 @@ def announcements(records: Sequence[Any], image: Image) -> list[str]:
     return list(_lines(records, image)) if logger.isEnabledFor(logging.INFO) else []
 
 
-def announce(lines: Sequence[str]) -> None:
+def announce(lines: Sequence[str], by: Author | None = None) -> None:
     """Write the lines, once the change is made."""
+    who = ""
+    if lines and by is not None:
+        from kafka_shim.metadata.access_announcements import said_of
+
+        who = said_of(by)
     for line in lines:
-        logger.info("%s", line)
+        logger.info("%s%s", line, who)
 
 
 def warn_of_idle(records: Sequence[Any]) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
+    from kafka_shim.metadata.access_announcements import Author
     from kafka_shim.metadata.after_commit import AfterCommit
     from kafka_shim.turns import Steps
 
@@ -100,15 +101,15 @@ def commit_in_steps(
         raise
 
 
-def announced(prepared: PreparedChange | None) -> Steps[None]:
-    """Write the lines of a change that is committed."""
+def announced(prepared: PreparedChange | None, by: Author | None = None) -> Steps[None]:
+    """Write the lines of a change that is committed, which somebody made."""
     lines = [] if prepared is None else prepared.lines
     for start in range(0, len(lines), LINES_PER_STEP):
-        announce(lines[start : start + LINES_PER_STEP])
+        announce(lines[start : start + LINES_PER_STEP], by)
         yield
 
 
-def announced_if_memory_suffices(prepared: PreparedChange) -> Steps[None]:
+def announced_if_memory_suffices(prepared: PreparedChange, by: Author | None) -> Steps[None]:
     """Write the lines of a change that is committed, and whose request does not fail for want of a line."""
     with suppress(MemoryError):
-        yield from announced(prepared)
+        yield from announced(prepared, by)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from kafka_shim.clock import Clock
     from kafka_shim.config import BrokerConfig
+    from kafka_shim.metadata.access_announcements import Author
     from kafka_shim.metadata.after_commit import AfterCommit
     from kafka_shim.metadata.dynamic_config import DynamicConfig
     from kafka_shim.metadata.partition_logs import PartitionLogs
@@ -55,7 +56,11 @@ class ReplicationControl:
     _partition_logs: PartitionLogs
 
     def commit(
-        self, records: Sequence[Any], prepared: PreparedChange | None = None, then: Sequence[Callable[[], object]] = ()
+        self,
+        records: Sequence[Any],
+        prepared: PreparedChange | None = None,
+        then: Sequence[Callable[[], object]] = (),
+        by: Author | None = None,
     ) -> Callable[[], Flush | None]:
         """See `MetadataStore.commit`."""
         raise NotImplementedError
@@ -150,12 +155,16 @@ class ReplicationControl:
         self.commit_and_follow(records, [partial(warn_of_idle, records), *then])
 
     def commit_and_follow(
-        self, records: Sequence[Any], then: Sequence[Callable[[], object]], prepared: PreparedChange | None = None
+        self,
+        records: Sequence[Any],
+        then: Sequence[Callable[[], object]],
+        prepared: PreparedChange | None = None,
+        by: Author | None = None,
     ) -> None:
         """Commit these records, and do what comes then: later where memory ends on the way. A step may be called again
-        after it failed half-way. `prepared` as for `commit`."""
+        after it failed half-way. `prepared` and `by` as for `commit`."""
         try:
-            self.commit(records, prepared, then)
+            self.commit(records, prepared, then, by)
             self._after.run()
         except MemoryError:
             self._after.try_later()

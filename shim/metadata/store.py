@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from kafka_shim.clock import Clock
     from kafka_shim.config import BrokerConfig, TopicConfig
     from kafka_shim.faults import Faults
+    from kafka_shim.metadata.access_announcements import Author
     from kafka_shim.metadata.after_commit import Rest
     from kafka_shim.metadata.policies import Policies
     from kafka_shim.outcome import Flush
@@ -229,11 +230,16 @@ class MetadataStore(ReplicationControl, ConfigurationControl):
         return PreparedChange(now_ms, batch, lines, made)
 
     def commit(
-        self, records: Sequence[Any], prepared: PreparedChange | None = None, then: Sequence[Callable[[], object]] = ()
+        self,
+        records: Sequence[Any],
+        prepared: PreparedChange | None = None,
+        then: Sequence[Callable[[], object]] = (),
+        by: Author | None = None,
     ) -> Callable[[], Flush | None]:
         """Append the record messages as one batch and apply them. Returns a function that starts the fsync and returns
         its future, or None if everything is already on the disk. A response may have to wait for it. Who commits
-        thousands at once has them `prepared`, and announces them. What comes `then` the caller has `_after` do."""
+        thousands at once has them `prepared`, and announces them. What comes `then` the caller has `_after` do. `by` is
+        who made the change, for the log."""
         now_ms = self._clock.now_ms() if prepared is None else prepared.now_ms
         faults = self._faults
         if faults.armed:
@@ -257,7 +263,7 @@ class MetadataStore(ReplicationControl, ConfigurationControl):
             faults.reach("metadata.after_append")
         try:
             replayer.apply_rest()
-            announce(lines)
+            announce(lines, by)
         except MemoryError:
             replayer.try_later()
             raise

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
     from kafka_shim.clock import Clock
+    from kafka_shim.metadata.access_announcements import Author
     from kafka_shim.metadata.prepared_changes import PreparedChange
     from kafka_shim.metadata.store import MetadataStore
     from kafka_shim.security.acl_binding import Acl, AclFilter
@@ -67,9 +68,9 @@ class AclControl:
         """Call `function` whenever many ACLs were changed at once."""
         self._after_many = function
 
-    async def create(self, acls: Iterable[Acl]) -> list[KafkaError | None]:
+    async def create(self, acls: Iterable[Acl], by: Author | None = None) -> list[KafkaError | None]:
         """Store those that are valid and new, in one commit. Returns the error of each, or None. An ACL that exists is
-        no error. Other connections are served between slices of the work.
+        no error. `by` is who asked for it. Other connections are served between slices of the work.
 
         Raises KafkaError POLICY_VIOLATION for too many at once, and UNKNOWN_SERVER_ERROR if one has a code that is for
         filters alone, as Kafka does; then none is stored."""
@@ -87,10 +88,10 @@ class AclControl:
                 raise KafkaError(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
             if ids:
                 records = [_record(acl_id, acl) async for acl, acl_id in in_slices(ids.items())]
-                await self._change(records, ids, {})
+                await self._change(records, ids, {}, by)
         return results
 
-    async def delete(self, filters: Iterable[AclFilter]) -> list[list[Acl] | KafkaError]:
+    async def delete(self, filters: Iterable[AclFilter], by: Author | None = None) -> list[list[Acl] | KafkaError]:
         """Delete what the filters match, in one commit. Returns for each filter its ACLs, or its error. An ACL that two
         filters match is in both results. Other connections are served between slices of the work.
 
@@ -119,7 +120,7 @@ class AclControl:
                     raise KafkaError(ErrorCode.INVALID_REQUEST, reason)
             if deleted:
                 records = [RemoveAccessControlEntryRecord(id=acl_id) async for acl_id in in_slices(deleted.values())]
-                await self._change(records, {}, deleted)
+                await self._change(records, {}, deleted, by)
         return results
 
     async def find(self, wanted: AclFilter) -> list[Acl]:
@@ -137,14 +138,16 @@ class AclControl:
             pass
         return made[0]
 
-    async def _change(self, records: list[Any], added: dict[Acl, bytes], removed: dict[Acl, bytes]) -> None:
+    async def _change(
+        self, records: list[Any], added: dict[Acl, bytes], removed: dict[Acl, bytes], by: Author | None
+    ) -> None:
         """Commit a change and let the authorizer take it over, both in one turn of the event loop."""
         prepared = await self._prepared(records)
         if len(records) <= SLICE or self._take_index is None:
             self._commit(records, prepared, partial(self._take_over, added, removed))
         else:
             await self._change_many(records, prepared, added, removed)
-        for _ in announced_if_memory_suffices(prepared):
+        for _ in announced_if_memory_suffices(prepared, by):
             await asyncio.sleep(0)
 
     async def _change_many(

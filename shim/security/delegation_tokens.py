@@ -13,6 +13,7 @@ import logging
 from functools import partial
 
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.metadata.access_announcements import said_of
 from kafka_shim.metadata.features import DELEGATION_TOKENS, METADATA_VERSION
 from kafka_shim.protocol.records.delegation_token_record import DelegationTokenRecord
 from kafka_shim.protocol.records.remove_delegation_token_record import RemoveDelegationTokenRecord
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from kafka_shim.clock import Clock
     from kafka_shim.config import BrokerConfig
+    from kafka_shim.metadata.access_announcements import Author
     from kafka_shim.metadata.store import MetadataStore
 
 logger = logging.getLogger("kafka_shim.security")
@@ -67,9 +69,10 @@ class DelegationTokens:
     # --- changes
 
     def create(
-        self, owner: str, requester: str, renewers: Sequence[str], max_lifetime_ms: int
+        self, owner: str, requester: str, renewers: Sequence[str], max_lifetime_ms: int, by: Author | None = None
     ) -> tuple[DelegationTokenRecord, bytes]:
-        """Return (the new token, its HMAC). Principals are `Type:name`. Raises KafkaError."""
+        """Return (the new token, its HMAC). Principals are `Type:name`. `by` is who asked for it, here
+        and below. Raises KafkaError."""
         self._check_version()
         now_ms = self._clock.now_ms()
         lifetime_ms = self._config.delegation_token_max_lifetime_ms
@@ -88,10 +91,10 @@ class DelegationTokens:
             token_id=self._clock.random.uuid_text(),
         )
         secret = self.hmac_of(token.token_id)
-        self._metadata.commit_and_follow([token], [partial(self._ids.__setitem__, secret, token.token_id)])
+        self._metadata.commit_and_follow([token], [partial(self._ids.__setitem__, secret, token.token_id)], by=by)
         return token, secret
 
-    def renew(self, principal: str, secret: bytes, period_ms: int) -> int:
+    def renew(self, principal: str, secret: bytes, period_ms: int, by: Author | None = None) -> int:
         """Return the new time of expiry. Raises KafkaError."""
         token = self._token_of(secret)
         now_ms = self._clock.now_ms()
@@ -101,25 +104,26 @@ class DelegationTokens:
         renewal_ms = self._config.delegation_token_expiry_time_ms
         if period_ms > 0:
             renewal_ms = min(renewal_ms, period_ms)
-        return self._expire_at(token, _later(now_ms, renewal_ms))
+        return self._expire_at(token, _later(now_ms, renewal_ms), by)
 
-    def expire(self, principal: str, secret: bytes, period_ms: int) -> int:
+    def expire(self, principal: str, secret: bytes, period_ms: int, by: Author | None = None) -> int:
         """Return the new time of expiry; with a negative period the token is removed at once. Raises KafkaError."""
         token = self._token_of(secret)
         _check_may_renew(token, principal)
         now_ms = self._clock.now_ms()
         if period_ms < 0:
             self._remove([token])
-            logger.info("the delegation token %s of %s is removed by %s", token.token_id, token.owner, principal)
+            who = f" by {principal}" if by is None else said_of(by)
+            logger.info("the delegation token %s of %s is removed%s", token.token_id, token.owner, who)
             return now_ms
         if _is_expired(token, now_ms):
             raise KafkaError(ErrorCode.DELEGATION_TOKEN_EXPIRED)
-        return self._expire_at(token, _later(now_ms, period_ms))
+        return self._expire_at(token, _later(now_ms, period_ms), by)
 
-    def _expire_at(self, token: DelegationTokenRecord, timestamp_ms: int) -> int:
+    def _expire_at(self, token: DelegationTokenRecord, timestamp_ms: int, by: Author | None) -> int:
         expiry_ms = min(token.max_timestamp, timestamp_ms)
         changed = {row[0]: getattr(token, row[0]) for row in token.FIELDS}
-        self._metadata.commit([DelegationTokenRecord(**changed | {"expiration_timestamp": expiry_ms})])
+        self._metadata.commit([DelegationTokenRecord(**changed | {"expiration_timestamp": expiry_ms})], by=by)
         return expiry_ms
 
     def remove_expired(self) -> None:

@@ -10,7 +10,7 @@ import pytest
 from kafka_shim.commands.main import run
 from kafka_shim.embedded import Broker
 from kafka_shim.metadata import access_announcements
-from kafka_shim.metadata.announcements import ACCESS, announcements
+from kafka_shim.metadata.announcements import ACCESS, announce, announcements
 from kafka_shim.metadata.image import Image
 from kafka_shim.metadata.replay import APPLY
 from kafka_shim.protocol.records.access_control_entry_record import AccessControlEntryRecord
@@ -20,6 +20,10 @@ from kafka_shim.protocol.records.remove_access_control_entry_record import Remov
 from kafka_shim.protocol.records.user_scram_credential_record import UserScramCredentialRecord
 from kafka_shim.security.acl import AclOperation, PatternType, PermissionType, ResourceType
 from kafka_shim.security.sasl.scram import NAME_OF
+from kafka_shim.session import Listener, Session
+
+# Who changes it.
+BY = " (by User:ANONYMOUS at 127.0.0.1)"
 
 
 @pytest.fixture(autouse=True)
@@ -46,17 +50,20 @@ def test_what_administrators_change_is_told(caplog: pytest.LogCaptureFixture, mo
 
         may = ("--topic", "orders", "--allow-principal", "User:alice", "--operation", "Write")
         entry = "ALLOW WRITE on topic orders for User:alice from host *"
-        assert told("acls", "add", *may) == [f"ACL is added: {entry}"]
-        assert told("acls", "remove", "--topic", "orders", "--force") == [f"ACL is removed: {entry}"]
-        assert told("users", "add", "alice") == ["user alice has a password for SCRAM-SHA-512"]
-        assert told("users", "add", "alice") == ["user alice has another password for SCRAM-SHA-512"]
-        assert told("users", "remove", "alice") == ["user alice has no password for SCRAM-SHA-512 any more"]
+        assert told("acls", "add", *may) == [f"ACL is added: {entry}{BY}"]
+        assert told("acls", "remove", "--topic", "orders", "--force") == [f"ACL is removed: {entry}{BY}"]
+        assert told("users", "add", "alice") == [f"user alice has a password for SCRAM-SHA-512{BY}"]
+        assert told("users", "add", "alice") == [f"user alice has another password for SCRAM-SHA-512{BY}"]
+        assert told("users", "remove", "alice") == [f"user alice has no password for SCRAM-SHA-512 any more{BY}"]
         whose = ("--user", "alice", "--client-id-default")
         assert told(
             "quotas", "set", *whose, "--add", "producer_byte_rate=1048576", "--add", "request_percentage=12.5"
-        ) == ["quotas of user alice, the default client id change: request_percentage=12.5, producer_byte_rate=1048576"]
+        ) == [
+            "quotas of user alice, the default client id change: request_percentage=12.5, "
+            f"producer_byte_rate=1048576{BY}"
+        ]
         assert told("quotas", "set", *whose, "--delete", "producer_byte_rate") == [
-            "quotas of user alice, the default client id change: producer_byte_rate is unset"
+            f"quotas of user alice, the default client id change: producer_byte_rate is unset{BY}"
         ]
 
 
@@ -104,6 +111,15 @@ def test_the_entities_of_a_hundred_lines_are_looked_at(monkeypatch: pytest.Monke
 def test_a_name_of_a_client_is_cut() -> None:
     (line,) = announcements([acl(principal="User:" + "x" * 40_000)], Image())
     assert len(line) < 300
+
+
+def test_who_has_a_long_name_is_cut_and_without_a_client_nobody_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    session = Session(Listener("PLAINTEXT", "127.0.0.1", 0), ("::1", 9), ("::1", 8))
+    session.principal = "User:" + "x" * 40_000
+    announce(["a line"], session)
+    announce(["a line"])
+    announce([], None)
+    assert [one.getMessage() for one in caplog.records] == [f"a line (by User:{'x' * 195}... at ::1)", "a line"]
 
 
 def test_codes_have_the_names_of_the_authorizer() -> None:

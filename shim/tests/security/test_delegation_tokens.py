@@ -300,8 +300,21 @@ def test_an_expired_token_can_be_removed_by_its_owner(clients: Clients, caplog):
     clients.broker.clock.advance(1001)
     assert expire(clients["alice"], token) == (0, clients.broker.clock.now_ms())
     assert clients.stored() == []
-    told = f"the delegation token {token.token_id} of User:alice is removed by User:alice"
+    told = f"the delegation token {token.token_id} of User:alice is removed (by User:alice at 127.0.0.1)"
     assert [one.getMessage() for one in caplog.records if "delegation token" in one.getMessage()] == [told]
+
+
+def test_the_log_tells_who_makes_and_renews_a_token(clients: Clients, caplog):
+    caplog.set_level(logging.INFO, "kafka_shim.metadata")
+    token = create(clients["alice"], renewers="bob")
+    assert renew(clients["bob"], token)[0] == 0
+    assert expire(clients["alice"], token, 1000)[0] == 0
+    whose = f"the delegation token {token.token_id} of User:alice"
+    assert [one.getMessage() for one in caplog.records if one.getMessage().startswith(whose)] == [
+        f"{whose} is created (by User:alice at 127.0.0.1)",
+        f"{whose} has another expiry (by User:bob at 127.0.0.1)",
+        f"{whose} has another expiry (by User:alice at 127.0.0.1)",
+    ]
 
 
 def test_more_expired_tokens_than_one_commit_may_hold_are_removed_in_turns(clients: Clients, monkeypatch):
