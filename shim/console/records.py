@@ -245,18 +245,24 @@ class _Reading:
             return self._window_below(number, end, self._share())
         rows: list[Found] = []
         left_bytes = self._budget_bytes // len(self._leaders)
+        length = SEARCHED_AT_ONCE
         while end > self.first[number] and len(rows) < self._most and left_bytes > 0:
-            read, end = self._window_below(number, end, SEARCHED_AT_ONCE)
+            read, begin = self._window_below(number, end, length)
             if time.monotonic() > self._deadline_s:
                 left_bytes = 0
-            left_bytes -= sum(one.batch.size_bytes for one in {one.batch.position: one for one in read}.values())
-            left_bytes -= FETCH_BYTES // 16  # a stretch that holds nothing costs too
+            # `position` of a batch is that in the answer to one of several fetches.
+            read_bytes = sum({one.batch.base_offset: one.batch.size_bytes for one in read}.values())
+            read_bytes += FETCH_BYTES // 16  # a stretch that holds nothing costs too
+            left_bytes -= read_bytes
+            # What was too much once is not tried again, and the last stretch is as long as what is left.
+            length = max(1, min(end - begin, left_bytes * (end - begin) // read_bytes))
+            end = begin
             rows[:0] = [one for one in read if self._holds(one)]
         return rows, end
 
     def _window_below(self, number: int, end: int, length: int) -> tuple[list[Found], int]:
         """Return all records of some offsets below `end`, and where these begin. A number of offsets is guessed; if
-        they hold too many bytes, fewer are read."""
+        they hold too many bytes, somewhat fewer are read than the budget was enough for: each guess costs a read."""
         while True:
             begin = max(self.first[number], end - length)
             reader = self.reader(number)
@@ -264,7 +270,7 @@ class _Reading:
             if reader.next_offset >= end or length == 1 or not reader.budget.is_spent:
                 self.looked_at += len(rows)
                 return rows, begin
-            length = max(1, length // 8)
+            length = max(1, min((reader.next_offset - begin) * 3 // 4, (end - begin) // 2))
 
     def _wanted_of(self, reader: PartitionReader, start: int, most: int) -> list[Found]:
         """Return the wanted records from `start` on."""

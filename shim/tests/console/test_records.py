@@ -10,7 +10,7 @@ import pytest
 from kafka_shim.cext import builder
 from kafka_shim.console import records
 from kafka_shim.console.app import Console
-from kafka_shim.console.partition_reader import Found, marker_of
+from kafka_shim.console.partition_reader import Found, PartitionReader, marker_of
 from kafka_shim.embedded import Broker
 from kafka_shim.tests.api.test_fetch_committed import Producer
 from kafka_shim.tests.console.asking import console_of, get
@@ -150,6 +150,31 @@ def test_a_search_through_much_ends_and_goes_on(
                 break
         assert found == [7]
         assert 1 < requests < 100
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+def test_a_search_looks_through_as_much_as_one_request_may_read(
+    console: Console, client: Connection, monkeypatch: pytest.MonkeyPatch, direction: str
+) -> None:
+    """Backwards all fetches of a stretch were counted as one, so that a request looked through several times as much,
+    and fetched it again for each number of offsets that it tried."""
+    fetched_bytes = 0
+    fetch = PartitionReader._fetch
+
+    def counted(reader: PartitionReader, isolation: int) -> Any:
+        nonlocal fetched_bytes
+        data = fetch(reader, isolation)
+        fetched_bytes += len(data.records or b"")
+        return data
+
+    monkeypatch.setattr(PartitionReader, "_fetch", counted)
+    monkeypatch.setattr(records, "SEARCH_BYTES", limit_bytes := 2 << 20)
+    make_topic(client, "t", 1)
+    for _ in range(200):
+        produce(client, "t", 0, batch(b"y" * 30_000))
+    page = get(console, "records", topic="t", direction=direction, contains="nothing")
+    assert 0.5 * limit_bytes < page["searched"] * 30_000 < 1.2 * limit_bytes
+    assert fetched_bytes < 3 * limit_bytes
 
 
 @pytest.mark.parametrize("direction", ["forward", "backward"])
