@@ -52,11 +52,10 @@ def accept_and_close(server):
 
 
 def test_nobody_listening_and_a_closed_connection_are_told():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    with pytest.raises(WireClientError, match="cannot connect"):
-        Connection(f"127.0.0.1:{port}")
+    with socket.socket() as bound:  # it does not listen, and nobody else can
+        bound.bind(("127.0.0.1", 0))
+        with pytest.raises(WireClientError, match="cannot connect"):
+            Connection(f"127.0.0.1:{bound.getsockname()[1]}")
     with socket.create_server(("127.0.0.1", 0)) as server:
         acceptor = threading.Thread(target=accept_and_close, args=[server])
         acceptor.start()

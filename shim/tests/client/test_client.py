@@ -18,6 +18,7 @@ from kafka_shim.client.topics import create_topic, delete_topics
 from kafka_shim.client.writing import Producer, Written
 from kafka_shim.client_security import ClientSecurity
 from kafka_shim.errors import ErrorCode
+from kafka_shim.targets.base import free_ports
 from kafka_shim.wire_client import (
     CannotConnectError,
     Connection,
@@ -282,9 +283,8 @@ def test_a_connection_is_made_again_only_where_that_is_asked_for(broker, cluster
 
 def test_a_handshake_of_tls_that_a_restart_cuts_is_made_again():
     """It was an error like that of a wrong certificate: no tool survived with TLS what it survives without."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+    (port,) = free_ports(1)
+    address = f"127.0.0.1:{port}"
     with Broker(tls=True, listen=address) as broker, ThreadPoolExecutor(1) as pool:
         security = ClientSecurity(broker.client_config("java"))
         with Cluster(broker.bootstrap_servers, security=security) as cluster:
@@ -296,7 +296,7 @@ def test_a_handshake_of_tls_that_a_restart_cuts_is_made_again():
                     server.accept()[0].close()
                 broker.start()
 
-            started = pool.submit(cut_and_start, socket.create_server(("127.0.0.1", int(address[10:]))))
+            started = pool.submit(cut_and_start, socket.create_server(("127.0.0.1", port)))
             answer = cluster.patiently(lambda: cluster.metadata(()), reconnects=True)
             started.result()
             assert answer.cluster_id == broker.cluster_id
