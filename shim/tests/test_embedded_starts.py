@@ -345,7 +345,7 @@ def test_ctrl_c_ends_an_advance_of_the_clock(tmp_path: Path):
     code = INTERRUPTED + (
         "with Broker(clock='virtual') as broker:\n"
         "    began_ms = broker.clock.now_ms()\n"
-        "    threading.Timer(0.2, ctrl_c).start()\n"
+        "    broker.call(lambda: broker.state.clock.call_later(86_400_000, ctrl_c))\n"
         "    try:\n        broker.clock.advance('365000d')\n"
         "    except KeyboardInterrupt:\n        print('interrupted')\n"
         "    broker.clock.advance(1)\n"
