@@ -291,7 +291,7 @@ assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 assert mask(signal.SIG_BLOCK, ()) == set()
 free = []
 def take():
-    free.append(embedded_control.STDERR.lock.acquire(timeout=10))
+    free.append(embedded_control.STDERR.lock.acquire(timeout=60))
     embedded_control.STDERR.lock.release()
 other = threading.Thread(target=take)
 other.start()

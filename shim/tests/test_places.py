@@ -109,7 +109,7 @@ async def main():
             served.append(number)
 
     waiting = [asyncio.create_task(each) for each in (fail(), use(1), use(2), use(3))]
-    await asyncio.wait(waiting[-1:], timeout=20)
+    await asyncio.wait(waiting[-1:], timeout=60)
     print(served[-1:])
     for task in waiting:
         task.cancel()
