@@ -18,6 +18,7 @@ from functools import partial
 
 from kafka_shim.java_address import java_address
 from kafka_shim.listeners import printable
+from kafka_shim.plurals import counted
 from kafka_shim.ports import stop_listening
 from kafka_shim.storage.open_files import (
     FEWEST_CONNECTIONS,
@@ -101,9 +102,9 @@ class ConnectionBudget:
         now_ms = broker.clock.monotonic_ms()
         if self._logged_ms is None or now_ms - self._logged_ms >= REFUSAL_LOG_MS:
             logger.warning(
-                "refused %d connections on %s: %d are open, the limit of open files (%d) leaves room for %d beside the "
+                "refused %s on %s: %d are open, the limit of open files (%d) leaves room for %d beside the "
                 "%d of partitions: raise it (ulimit -n)",
-                self._refused,
+                counted(self._refused, "connection"),
                 printable(listener),
                 len(self._registry.connections) + self.pending,
                 self.process_limit,

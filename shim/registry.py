@@ -20,6 +20,7 @@ from kafka_shim.closing import Closing
 from kafka_shim.host_names import HostNames
 from kafka_shim.line_limit import LineLimit
 from kafka_shim.login_turns import LoginTurns
+from kafka_shim.plurals import counted
 from kafka_shim.quota.rate import Rate
 from kafka_shim.security.printable import MAX_NAME, printable
 
@@ -336,9 +337,9 @@ class Registry:
             self.closing.run(partial(self._abort_late_login, connection))
         if late:
             logger.warning(
-                "closing %d connections, the first %s: they did not authenticate within kafka.shim.login.timeout.ms "
-                "(%d); check security.protocol and sasl.mechanism of the clients",
-                len(late),
+                "closing %s, the first from %s: no authentication within kafka.shim.login.timeout.ms (%d); check "
+                "security.protocol and sasl.mechanism of the clients",
+                counted(len(late), "connection"),
                 late[0],
                 self._broker.config.kafka_shim_login_timeout_ms,
             )

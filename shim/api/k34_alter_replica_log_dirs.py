@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.plurals import counted
 from kafka_shim.protocol.messages.alter_replica_log_dirs_request import AlterReplicaLogDirsRequest
 from kafka_shim.protocol.messages.alter_replica_log_dirs_response import (
     AlterReplicaLogDirPartitionResult,
@@ -59,7 +60,7 @@ def handle(context: Context, request: AlterReplicaLogDirsRequest) -> Steps[Alter
                 logger.warning("%s-%d is not moved to %s: %s", name, index, printable(path, MAX_NAME), error)
         yield
     if refused > MOST_LINES:
-        logger.warning("%d more partitions are not moved", refused - MOST_LINES)
+        logger.warning("not moved either: %s", counted(refused - MOST_LINES, "more partition"))
     return AlterReplicaLogDirsResponse(results=list(results.values()))
 
 

@@ -6,8 +6,9 @@ import click
 
 from kafka_shim.client.overview import features, health, nodes
 from kafka_shim.client.requests import make
-from kafka_shim.commands.options import bootstrap_option, cluster_of, counted, json_option, show_rows
+from kafka_shim.commands.options import bootstrap_option, cluster_of, json_option, show_rows
 from kafka_shim.commands.tables import print_table
+from kafka_shim.plurals import counted
 from kafka_shim.wire_client import check
 
 BROKER = 4

@@ -6,8 +6,8 @@ from collections import defaultdict
 
 import click
 
-from kafka_shim.commands.options import counted
 from kafka_shim.errors import ErrorCode
+from kafka_shim.plurals import counted
 from kafka_shim.protocol.message import Message, has_version
 from kafka_shim.wiretap.calls import Call, calls_of
 from kafka_shim.wiretap.capture import CaptureError, read_capture

@@ -266,11 +266,6 @@ def parse_pairs(pairs: tuple[str, ...], option: str) -> dict[str, str]:
     return found
 
 
-def counted(number: int, what: str, several: str = "") -> str:
-    """Returns `1 broker`, `2 brokers`; `several` is the plural where it is no `s` more."""
-    return f"{number} {what if number == 1 else several or f'{what}s'}"
-
-
 def warn_of_unknown(what: str, given: Iterable[str], known: Iterable[str]) -> None:
     """Say of each word that is none of the known ones, in whatever case, which there are. It is no error: a newer
     broker may have more."""

@@ -11,6 +11,7 @@ import click
 from kafka_shim.client.lines import Lines
 from kafka_shim.client.writing import CODECS, Producer
 from kafka_shim.commands.options import bootstrap_option, cluster_of, json_option, show_rows
+from kafka_shim.plurals import counted
 from kafka_shim.wire_client import WireClientError
 
 TYPE_CHECKING = False
@@ -167,7 +168,7 @@ def _summary(rows: list[tuple[str, int, int, int | None]]) -> str:
     where = ", ".join(
         f"{topic}-{partition} from offset {'-' if first is None else first}" for topic, partition, _, first in rows
     )
-    return f"{total} record{'s' if total != 1 else ''} written{': ' + where if where else ''}"
+    return f"{counted(total, 'record')} written{': ' + where if where else ''}"
 
 
 class Reader:

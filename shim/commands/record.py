@@ -11,7 +11,8 @@ from pathlib import Path
 
 import click
 
-from kafka_shim.commands.options import config_option, counted, given_security, security_option
+from kafka_shim.commands.options import config_option, given_security, security_option
+from kafka_shim.plurals import counted
 from kafka_shim.wire_client import WireClientError, parse_address
 from kafka_shim.wiretap.capture import MAGIC, CaptureError, CaptureWriter, Entry, Kind, read_capture
 from kafka_shim.wiretap.recorder import Dial, Recorder, dial_plain

@@ -11,6 +11,7 @@ import click
 from kafka_shim.commands.directories import Directory, fail, opened, reason_of, replayed
 from kafka_shim.commands.storage_check import check, upgrade_to_kafka
 from kafka_shim.internal_topics import CLUSTER_METADATA_TOPIC
+from kafka_shim.plurals import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -130,7 +131,8 @@ def info(directory: str, as_json: bool) -> None:
     unclean = "no broker has started on it yet" if is_new else "no"
     click.echo(f"stopped cleanly: {'yes' if found['stoppedCleanly'] else unclean}")
     if "metadata" in found:
-        click.echo(f"metadata log: {found['metadata']['records']} records, epoch {found['metadata']['epoch']}")
+        log = found["metadata"]
+        click.echo(f"metadata log: {counted(log['records'], 'record')}, epoch {log['epoch']}")
         from kafka_shim.metadata.features import METADATA_VERSION
         from kafka_shim.metadata.formatter import FIRST_LEVEL, VERSIONS
 

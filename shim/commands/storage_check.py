@@ -14,9 +14,9 @@ from pathlib import Path
 import click
 
 from kafka_shim.commands.directories import Directory, fail, opened, reason_of, replayed
-from kafka_shim.commands.options import counted
 from kafka_shim.config import escaped
 from kafka_shim.internal_topics import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from kafka_shim.plurals import counted
 from kafka_shim.storage.data_dir import META_PROPERTIES
 from kafka_shim.storage.names import partition_of
 from kafka_shim.storage.results import StorageError

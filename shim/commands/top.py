@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import click
 
 from kafka_shim.client.overview import look
-from kafka_shim.commands.options import bootstrap_option, cluster_of, counted, step_back
+from kafka_shim.commands.options import bootstrap_option, cluster_of, step_back
 from kafka_shim.commands.times import now_ms, shown_duration, shown_time
+from kafka_shim.plurals import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -214,7 +215,7 @@ def screen(view: View, rows: int) -> RenderableType:
     ]
     left = max(0, len(topics) - rows), max(0, len(groups) - rows) + found.groups_left_out
     if any(left):
-        parts.append(Text(f"not shown: {left[0]} topics, {left[1]} groups", style="dim"))
+        parts.append(Text(f"not shown: {counted(left[0], 'topic')}, {counted(left[1], 'group')}", style="dim"))
     parts += [Text(text, style="red") for text in found.refused[:3]]
     return Group(*parts)
 

@@ -14,6 +14,7 @@ from kafka_shim.client.topics import create_topic, delete_topics
 from kafka_shim.client.transactions import force_terminate
 from kafka_shim.client.writing import Producer
 from kafka_shim.console.parameters import INT64_MAX, BadRequestError
+from kafka_shim.plurals import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def offsets(client: Client, body: Body) -> tuple[str, dict[str, Any]]:
             for one in moves
         ],
     }
-    return f"moved {len(moves)} offsets of group {name!r}" if is_made else "", result
+    return f"moved {counted(len(moves), 'offset')} of group {name!r}" if is_made else "", result
 
 
 def ended_transaction(client: Client, body: Body) -> tuple[str, dict[str, Any]]:

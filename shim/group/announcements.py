@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from kafka_shim.group.records import GroupRecord
+from kafka_shim.plurals import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def _is_kept(record: Record) -> bool:
 
 
 def _generation(key: Any, generation: int, count: int, protocol: str | None) -> str:
-    members = f"{count} member{'s' if count != 1 else ''}"
+    members = counted(count, "member")
     by = f", assigned by {protocol}" if count and protocol else ""
     return f"group {key.group} is at generation {generation} with {members}{by}"
 

@@ -6,6 +6,7 @@ import logging
 
 from kafka_shim.internal_topics import GROUP_METADATA_TOPIC
 from kafka_shim.metadata.partition_count import PartitionCount
+from kafka_shim.plurals import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,8 +39,10 @@ class GroupPartitions(PartitionCount):
         if not others:
             return
         yield from groups.offsets.leave_out_pending(others)
-        text = "%s-%d: left out the groups that are elsewhere since the topic has %d partitions: %d, such as %s"
-        logger.warning(text, GROUP_METADATA_TOPIC, partition, self.count(), len(others), next(iter(others)))
+        text = "%s-%d: left out the groups that are elsewhere since the topic has %s: %d, such as %s"
+        logger.warning(
+            text, GROUP_METADATA_TOPIC, partition, counted(self.count(), "partition"), len(others), next(iter(others))
+        )
 
 
 def _ids(groups: Groups) -> Iterator[str]:

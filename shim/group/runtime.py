@@ -22,6 +22,7 @@ from kafka_shim.group.timers import Timers
 from kafka_shim.internal_topics import GROUP_METADATA_TOPIC
 from kafka_shim.line_limit import LineLimit
 from kafka_shim.outcome import Outcome
+from kafka_shim.plurals import counted
 from kafka_shim.scheduler import Scheduler
 from kafka_shim.storage.batch_sizes import divided
 from kafka_shim.storage.results import COORDINATOR_ERRORS
@@ -247,8 +248,8 @@ class CoordinatorRuntime:
         most_bytes = self.max_batch_bytes()
         if least_bytes > most_bytes and not self.config.offsets_topic_compression_codec:
             self._too_large.write(
-                "refused a commit of %d offsets: it takes at least %d bytes, a batch of %s has %d at most",
-                count,
+                "refused a commit of %s: it takes at least %d bytes, a batch of %s has %d at most",
+                counted(count, "offset"),
                 least_bytes,
                 GROUP_METADATA_TOPIC,
                 most_bytes,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 
+from kafka_shim.plurals import counted
 from kafka_shim.protocol.records.config_record import ConfigRecord
 from kafka_shim.protocol.records.feature_level_record import FeatureLevelRecord
 from kafka_shim.protocol.records.partition_record import PartitionRecord
@@ -88,10 +89,11 @@ def _lines(records: Sequence[Any], image: Image) -> Iterator[str]:
         if topic_id in created:
             name = created[topic_id]
             given = options.pop((TOPIC, name), [])
-            yield f"topic {name} is created with {_counted(count)}{''.join(f', {one}' for one in given)}"
+            yield f"topic {name} is created with {counted(count, 'partition')}{''.join(f', {one}' for one in given)}"
         elif topic_id in image.topics_by_id:
             topic = image.topics_by_id[topic_id]
-            yield f"topic {topic.name} has {_counted(len(topic.partitions) + count)}, it had {len(topic.partitions)}"
+            former = len(topic.partitions)
+            yield f"topic {topic.name} has {counted(former + count, 'partition')}, it had {former}"
     for (kind, name), changes in options.items():
         whose = f"{KINDS.get(kind, f'resource type {kind}')} {name}" if name else "all brokers"
         yield f"options of {whose} change: {', '.join(changes)}"
@@ -114,7 +116,3 @@ def _is_secret(record: ConfigRecord) -> bool:
     from kafka_shim.config import is_secret
 
     return is_secret(record.name)
-
-
-def _counted(count: int) -> str:
-    return f"{count} partition{'s' if count != 1 else ''}"

@@ -8,6 +8,7 @@ from base64 import urlsafe_b64decode
 
 from kafka_shim.errors import KafkaError
 from kafka_shim.metadata.features import CORDONED_DIRECTORIES, DIRECTORIES, METADATA_VERSION
+from kafka_shim.plurals import counted
 from kafka_shim.protocol.records.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kafka_shim.protocol.records.partition_change_record import PartitionChangeRecord
 from kafka_shim.scheduler import Scheduler
@@ -104,7 +105,8 @@ class Assignments:
                     self._commit(records)
             except (KafkaError, OSError, MemoryError) as err:
                 reason = str(err) or "there is no memory"
-                logger.warning("the directories of %d partitions are recorded later: %s", len(self._unrecorded), reason)
+                count = counted(len(self._unrecorded), "partition")
+                logger.warning("the directories of %s are recorded later: %s", count, reason)
                 if not self._scheduler.is_scheduled("assign"):
                     self._scheduler.every("assign", RETRY_MS, self.assign_all)
                 return

@@ -58,7 +58,8 @@ class PartitionLogs:
             if self._node_id in partition.replicas and not self._logs.has(topic.name, partition.partition)
         ]
         if absent and failed:
-            logger.error("%d partitions are offline until %s can be used again", len(absent), ", ".join(failed))
+            text = "%d partitions are offline until" if len(absent) > 1 else "%d partition is offline until"
+            logger.error(f"{text} %s can be used again", len(absent), ", ".join(failed))
             self._logs.mark_absent(absent)
             return
         if absent:

@@ -10,6 +10,7 @@ from functools import partial
 
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.metadata.large_changes import let_go
+from kafka_shim.plurals import counted
 from kafka_shim.scheduler import Scheduler, Slice, take_one
 from kafka_shim.share.client_errors import RETRIABLE
 from kafka_shim.share.ended_locks import EndedLocks
@@ -249,7 +250,8 @@ class SharePartitions:
         try:
             released = self._change(key, partial(release_members, member_ids=ending.keys()))
         except KafkaError as error:
-            logger.info("records of %d members of group %s stay locked: %s", len(ending), key[0], error)
+            members = counted(len(ending), "member")
+            logger.info("records of %s of group %s stay locked: %s", members, key[0], error)
             return
         for flushes in ending.values():
             flushes.extend(released)

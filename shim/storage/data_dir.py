@@ -12,6 +12,7 @@ import re
 from contextlib import suppress
 
 from kafka_shim.internal_topics import CLUSTER_METADATA_TOPIC
+from kafka_shim.plurals import counted
 from kafka_shim.storage import checkpoint, names
 from kafka_shim.storage.checkpoint import CheckpointError, Partition
 from kafka_shim.storage.regular_files import open_regular, read_file
@@ -180,8 +181,9 @@ class DataDir:
             held.insert(0, os.path.basename(metadata))
         if held:
             raise StorageError(
-                f"{self.path}/{META_PROPERTIES} {self.meta_fault}, and the directory holds {len(held)} partitions "
-                f"({', '.join(held[:3])}; every folder NAME-NUMBER counts as one, as in Kafka): restore the file, have "
+                f"{self.path}/{META_PROPERTIES} {self.meta_fault}, and the directory holds "
+                f"{counted(len(held), 'partition')} ({', '.join(held[:3])}; every folder NAME-NUMBER counts as one, as "
+                f"in Kafka): restore the file, have "
                 f"`kafka-shim storage mend` write it anew, or move away what is not Kafka's"
             )
 

@@ -151,7 +151,7 @@ class Logs:
         self._loader.find_directories(lookup)
         for data_dir in self.dirs:
             if not data_dir.was_clean and data_dir.partitions:
-                logger.info("%s: no clean stop, recovering %d partitions", data_dir.path, len(data_dir.partitions))
+                logger.info("%s: no clean stop, partitions to recover: %d", data_dir.path, len(data_dir.partitions))
                 for partition in sorted(data_dir.partitions):
                     self.find(*partition)
                     yield

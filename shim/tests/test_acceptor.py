@@ -149,7 +149,10 @@ def test_refusals_are_one_line_in_ten_seconds(caplog: pytest.LogCaptureFixture) 
     budget.pending = 7
     budget.refused(listener)
     assert re.findall(r": (\d+) are open", caplog.text) == ["0", "7"]
-    assert re.findall(r"refused (\d+) connections on PLAINTEXT://127.0.0.1:9092", caplog.text) == ["1", "5"]
+    assert re.findall(r"refused (\d+ \w+) on PLAINTEXT://127.0.0.1:9092", caplog.text) == [
+        "1 connection",
+        "5 connections",
+    ]
     assert broker.metrics.connections_refused == 6
 
 

@@ -27,6 +27,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "internal_topics",
         "own_tags",
         "places",
+        "plurals",
         "ports",
         "threads",
         "timer_failures",
