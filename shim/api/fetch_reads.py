@@ -178,6 +178,10 @@ def _turn_of(entry: PartitionRead) -> int:
     return entry.asked.turn
 
 
+def is_from_follower(request: FetchRequest) -> bool:
+    return request.replica_id >= 0 or request.replica_state.replica_id >= 0
+
+
 def _limit_bytes(context: Context, request: FetchRequest) -> int:
     return _at_most(request.max_bytes, context.broker.config.fetch_max_bytes)
 
@@ -200,7 +204,9 @@ def _read_entry(
             raise  # of the response as a whole
         _fail(entry.answer, error.code, context.api_version)
         if error.code in OTHER_LEADER and context.api_version >= FIRST_WITH_ENDPOINTS:
-            reads.leader_id = name_leader(context.broker, entry.asked.topic, entry.answer)  # type: ignore[arg-type]
+            leader_id = name_leader(context.broker, entry.asked.topic, entry.answer)  # type: ignore[arg-type]
+            if not is_from_follower(request):
+                reads.leader_id = leader_id
         if error.code in _UNKNOWN and not reads.is_again:
             reads.erroneous[entry.asked] = entry
         if entry.asked not in reads.erroneous:
@@ -234,7 +240,7 @@ def _read_one(context: Context, request: FetchRequest, entry: PartitionRead, rea
         entry.log_bytes = log.size_bytes
     if asked.current_leader_epoch >= 0:
         check_leader_epoch(log, asked.current_leader_epoch)
-    if request.replica_id >= 0 or request.replica_state.replica_id >= 0:
+    if is_from_follower(request):
         has_epoch = asked.current_leader_epoch >= 0  # then the follower may be ahead of the leader (KIP-903)
         raise KafkaError(
             ErrorCode.UNKNOWN_LEADER_EPOCH if has_epoch else ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -246,10 +252,8 @@ def _read_one(context: Context, request: FetchRequest, entry: PartitionRead, rea
         reads.has_news = True
         return 0
     most_bytes = _at_most(asked.max_bytes, left_bytes)
-    if not most_bytes:
-        is_first = len(reads.entries) - len(reads.erroneous) == 1
-        if asked.max_bytes < 0 or (request.max_bytes < 0 and is_first):
-            _refuse_negative(log, asked.fetch_offset, request.isolation_level)
+    if not most_bytes and (asked.max_bytes < 0 or (request.max_bytes < 0 and _is_first(asked, reads))):
+        _refuse_negative(log, asked.fetch_offset, request.isolation_level)
     fetched = log.read(
         asked.fetch_offset,
         most_bytes,
@@ -277,6 +281,17 @@ def _read_one(context: Context, request: FetchRequest, entry: PartitionRead, rea
     return fetched.size_bytes
 
 
+def _is_first(asked: CachedPartition, reads: FetchReads) -> bool:
+    """Whether Kafka reads no partition before this one, which is being read. It reads also those of a session that have
+    not changed."""
+    if len(reads.entries) - len(reads.erroneous) != 1:
+        return False
+    session = asked.session
+    return session is None or all(
+        asked.turn <= one.turn or one in session.changed for one in session.partitions.values()
+    )
+
+
 def _refuse_negative(log: PartitionLog, fetch_offset: int, isolation_level: int) -> None:
     """Raises UNKNOWN_SERVER_ERROR if there is something to read: Kafka reads no negative number of bytes
     (LogSegment.read). Of a negative limit of the request nothing is left for the second partition that is read, which
@@ -296,7 +311,7 @@ def _refuse_deleted(context: Context, name: str, partition: int) -> None:
 def _require_read(context: Context, request: FetchRequest, topic: str) -> None:
     """Raises TOPIC_AUTHORIZATION_FAILED if the client may not read the topic. A follower needs CLUSTER_ACTION on the
     cluster instead."""
-    if request.replica_id >= 0 or request.replica_state.replica_id >= 0:
+    if is_from_follower(request):
         may_read = may_on_cluster(context, AclOperation.CLUSTER_ACTION)
     else:
         may_read = is_authorized(context, AclOperation.READ, ResourceType.TOPIC, topic)

@@ -87,6 +87,24 @@ def test_a_fetch_reads_what_changed_and_not_what_the_consumer_has(client, visits
     assert visits == [7, 7]
 
 
+def test_a_negative_limit_is_of_the_first_partition_of_the_session_changed_or_not(client):
+    """As Apache Kafka 4.3.1 answers: of a negative `max_bytes` 0 is left for the second that it reads."""
+    make_topic(client, "t", 2)
+    reader = Reader(client, {("t", 0): 0, ("t", 1): 0})
+    produce(client, "t", 1, batch(b"a"))
+    # The first one is not read again: it has not changed.
+    assert sizes(reader.fetch(max_bytes=-1)) == [(1, len(batch(b"a")))]
+    # It has data, and with that the last turn, from now on.
+    (topic,) = reader.fetch(max_bytes=-1).responses
+    assert [(one.partition_index, one.error_code) for one in topic.partitions] == [(1, 0)]
+    produce(client, "t", 0, batch(b"a"))
+    (topic,) = reader.fetch(max_bytes=-1).responses
+    assert [(one.partition_index, one.error_code, size_of(one.records)) for one in topic.partitions] == [
+        (0, ErrorCode.UNKNOWN_SERVER_ERROR, 0),
+        (1, 0, len(batch(b"a"))),
+    ]
+
+
 def test_the_partitions_that_a_full_fetch_has_read_leave_nothing_to_walk_through(broker, client):
     make_topic(client, "t", MANY)
     reader = Reader(client, {("t", partition): 0 for partition in range(MANY)})
