@@ -25,7 +25,7 @@ CHECKING_CALLS = {
 }
 # Calls that give up after so many seconds: name -> which argument says how many.
 GIVES_UP = {
-    **dict.fromkeys(("result", "join", "settimeout", "timeout", "wait", "flush", "poll"), 0),
+    **dict.fromkeys(("result", "exception", "join", "settimeout", "timeout", "wait", "flush", "poll"), 0),
     **dict.fromkeys(("init_transactions", "commit_transaction", "abort_transaction"), 0),
     "wait_for": 1,
     "wait_until": 2,
@@ -196,7 +196,7 @@ def test_callback():
     helper(1)
 @pytest.mark.parametrize("x", [])
 def test_none(x): assert x
-def test_hasty(x): assert x.result(10) or x.result(60) or x.result(1) or x.run(timeout=5)
+def test_hasty(x): assert x.result(10) or x.result(60) or x.result(1) or x.run(timeout=5) or x.exception(20)
 def test_deadline(x): assert x < time.monotonic() + 10
 """
 
@@ -217,6 +217,7 @@ def test_the_check_finds_each_kind() -> None:
         "any exception would do: pytest.raises(Exception)",
         "gives up where a busy machine is late: x.result(10)",
         "gives up where a busy machine is late: x.run(timeout=5)",
+        "gives up where a busy machine is late: x.exception(20)",
         "gives up where a busy machine is late: time.monotonic() + 10",
     ]
 

@@ -88,13 +88,13 @@ def test_unexpected_error_ends_one_request_and_not_the_thread(
 
     if step == "sync":
         faults.arm("log.before_fsync", broken)
-        assert flusher.sync([file]).exception(20).errno == errno.EIO
+        assert flusher.sync([file]).exception(60).errno == errno.EIO
         faults.disarm()
     elif step == "after":
-        assert flusher.sync([file], broken).exception(20).errno == errno.EIO
+        assert flusher.sync([file], broken).exception(60).errno == errno.EIO
     elif step == "failed":
         faults.arm("log.before_fsync", "oserror", "ENOSPC")
-        assert flusher.sync([file], None, broken).exception(20).errno == errno.ENOSPC
+        assert flusher.sync([file], None, broken).exception(60).errno == errno.ENOSPC
         faults.disarm()
     else:
         flusher.run(broken)
@@ -245,7 +245,7 @@ def test_many_files_are_synced_one_by_one_where_the_system_has_no_syncfs(
 def test_directory_that_cannot_be_synced_fails_the_sync_of_many_files(flusher: Flusher, tmp_path: Path) -> None:
     paths = [str(tmp_path / f"{number}") for number in range(WHOLE_FROM_FILES)]
     gone = str(tmp_path / "gone")
-    error = flusher.sync_all(paths, [str(tmp_path), gone]).exception(20)
+    error = flusher.sync_all(paths, [str(tmp_path), gone]).exception(60)
     assert isinstance(error, OSError)
     assert (error.errno, error.filename) == (errno.ENOENT, gone)
 
@@ -312,7 +312,7 @@ def test_memory_that_ends_on_the_way_to_a_task_loses_no_task(file: str) -> None:
         finally:
             threading.setprofile(None)  # type: ignore[arg-type]
         second = flusher.sync([file])
-        told = [flush.exception(20) for flush in (first, second)]
+        told = [flush.exception(60) for flush in (first, second)]
         assert [error.errno for error in told if error] == [errno.ENOMEM][: 2 - told.count(None)], nth
         flusher.stop()
     assert left[0] > 0, "all calls were reached"
