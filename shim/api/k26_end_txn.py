@@ -18,7 +18,7 @@ from kafka_shim.protocol.messages.end_txn_request import EndTxnRequest
 from kafka_shim.protocol.messages.end_txn_response import EndTxnResponse
 from kafka_shim.security.acl import TRANSACTIONAL_ID, WRITE
 from kafka_shim.storage.producers import CACHED_BATCHES
-from kafka_shim.txn.completion import MOST_MARKERS_AT_ONCE
+from kafka_shim.txn.marking import MOST_MARKERS_AT_ONCE
 from kafka_shim.txn.records import unmarked_of
 from kafka_shim.txn.transaction import TV0, TV2
 

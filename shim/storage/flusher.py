@@ -205,13 +205,16 @@ class Flusher:
             self._background.append((number, task))
         self._queue.put((priority, number, None if priority == BACKGROUND else task))
         if self._thread is None or not self._thread.is_alive():
-            self._thread = Thread(target=self._work, name="kafka-shim-flusher", daemon=True)
-            try:
-                self._thread.start()
-            except RuntimeError as err:
-                logger.warning("no thread for fsync, it is done by the event loop: %s", err)
-                self._thread = None
-                self._drain()
+            self._start_thread()
+
+    def _start_thread(self) -> None:
+        self._thread = Thread(target=self._work, name="kafka-shim-flusher", daemon=True)
+        try:
+            self._thread.start()
+        except RuntimeError as err:
+            logger.warning("no thread for fsync, it is done by the event loop: %s", err)
+            self._thread = None
+            self._drain()
 
     def _drain(self) -> None:
         """Run all queued tasks in the calling thread."""

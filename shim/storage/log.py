@@ -6,14 +6,12 @@ from __future__ import annotations
 
 import logging
 
-from kafka_shim.cext import segment as cext_segment
-from kafka_shim.cext.batch import scan, stamp
+from kafka_shim.cext.batch import stamp
 from kafka_shim.cext.log_end import Appended
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.storage import lookup, validation
-from kafka_shim.storage.abort_markers import indexed
-from kafka_shim.storage.plain_log import LOG_APPEND_TIME, PlainLog
-from kafka_shim.storage.producers import ProducerRefusal
+from kafka_shim.storage.appends import Appends
+from kafka_shim.storage.plain_log import LOG_APPEND_TIME
 from kafka_shim.storage.results import Buffer, Fetched, FoundOffset, ProducerStatus
 
 TYPE_CHECKING = False
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
 
     from kafka_shim.cext.batch import Batch
     from kafka_shim.cext.log_end import Verification
-    from kafka_shim.storage.producers import Marker
     from kafka_shim.storage.services import LogStart
 
 logger = logging.getLogger(__name__)
@@ -31,7 +28,7 @@ logger = logging.getLogger(__name__)
 ALL_BYTES = 0x7FFFFFFFFFFFFFFF
 
 
-class PartitionLog(PlainLog):
+class PartitionLog(Appends):
     """One partition: segments, indexes, producer state. `Logs` owns and closes it. Event-loop thread only.
 
     Offsets named ``end`` or ``next`` are exclusive. There are no followers, so high_watermark == log_end_offset.
@@ -94,52 +91,7 @@ class PartitionLog(PlainLog):
         stamped = validation.writable(records, size_bytes)
         base_offset = self.log_end_offset
         stamp(stamped, 0, base_offset, self.leader_epoch, append_time_ms, max_timestamp)
-        last_offset = base_offset + batch.last_offset_delta
-        try:
-            self._write(stamped, size_bytes, base_offset, last_offset, max_timestamp, now_ms)
-            if producer_id >= 0:
-                self.producers.apply_data(batch, base_offset, last_offset, max_timestamp)
-            return self._advance(base_offset, last_offset, append_time_ms, size_bytes, now_ms)
-        except MemoryError as err:
-            raise self._refuse_half_done(base_offset) from err
-
-    def append_batch(
-        self,
-        batch: bytearray,
-        *,
-        now_ms: int,
-        verification: Verification | None = None,
-        is_limited: bool = True,
-    ) -> Appended:
-        """Append one batch that the broker built itself (group offsets and members, transaction state, metadata). The
-        batch is stamped in place. `is_limited`: `max.message.bytes` holds for it, as for those of coordinators; else
-        MESSAGE_TOO_LARGE.
-
-        If the batch has a producer id, its epoch is checked. Sequence numbers are not checked because the batch has
-        none. The caller must make sure that the partition is in the transaction."""
-        return self.append_own(batch, now_ms, is_limited) or self._put(batch, now_ms, verification, is_limited)
-
-    def _put(self, batch: bytearray, now_ms: int, verification: Verification | None, is_limited: bool) -> Appended:
-        """As `append_batch`, whatever the batch is."""
-        config = self.config
-        self._require_online()
-        if self._plain_of is not config:
-            self.set_plain(config)
-        header = scan(batch, check_crc=False)
-        if is_limited and header.size_bytes > config.max_message_bytes:
-            raise validation.too_large(self.name, header.size_bytes, config)
-        if header.producer_id >= 0:
-            self._check_producer(header, verification, client=False)
-        base_offset = self.log_end_offset
-        stamp(batch, 0, base_offset, self.leader_epoch)
-        last_offset = base_offset + header.last_offset_delta
-        try:
-            self._write(batch, header.size_bytes, base_offset, last_offset, header.max_timestamp, now_ms)
-            if header.producer_id >= 0:
-                self.producers.apply_data(header, base_offset, last_offset, header.max_timestamp)
-            return self._advance(base_offset, last_offset, -1, header.size_bytes, now_ms)
-        except Exception as err:
-            self._take_back(base_offset, err)
+        return self._put_client(stamped, batch, base_offset, max_timestamp, append_time_ms, now_ms)
 
     def append_marker(
         self,
@@ -158,97 +110,6 @@ class PartitionLog(PlainLog):
             if topic is None or topic == self.topic:
                 hook(self, producer_id, producer_epoch, commit, appended.base_offset)
         return appended
-
-    def _mark(self, marker: Marker, batch: bytearray, transaction_version: int) -> Appended:
-        """Append a marker, whatever it is."""
-        now_ms = marker.timestamp_ms
-        self._require_online()
-        is_known = marker.producer_id >= 0  # Kafka keeps no state of a lower id, and refuses it nothing
-        try:
-            if is_known:
-                self.producers.check_marker(marker, transaction_version)
-        except ProducerRefusal as err:
-            logger.info("%s", err)
-            raise
-        offset = self.log_end_offset
-        append_time_ms = -1
-        if self.config.message_timestamp_type == LOG_APPEND_TIME:
-            batch, append_time_ms = bytearray(batch), now_ms  # the other partitions of the transaction get the same one
-        stamp(batch, 0, offset, self.leader_epoch, append_time_ms)
-        aborted = None if marker.commit else self.producers.aborted_by(marker.producer_id, offset)
-        try:
-            if aborted is None:
-                self._write(batch, len(batch), offset, offset, now_ms, now_ms)
-            else:
-                with indexed(self, aborted, len(batch), now_ms):
-                    self._write(batch, len(batch), offset, offset, now_ms, now_ms)
-            if is_known:
-                self.producers.apply_marker(marker, offset)
-            return self._advance(offset, offset, -1, len(batch), now_ms)
-        except Exception as err:
-            self._take_back(offset, err)
-
-    def _check_producer(self, batch: Batch, verification: Verification | None, *, client: bool) -> None:
-        must_verify = client and self._services.config.transaction_partition_verification_enable
-        try:
-            self.producers.check_data(batch, verification, client=client, must_verify=must_verify)
-        except ProducerRefusal as err:
-            logger.info("%s", err)
-            raise
-
-    def _write(
-        self, batch: Buffer, size_bytes: int, base_offset: int, last_offset: int, max_timestamp_ms: int, now_ms: int
-    ) -> None:
-        """Write the stamped batch to the active segment, and roll first if the segment is full. After an I/O error the
-        batch is not in the log; `fail` decides whether the partition goes offline."""
-        config = self.config
-        faults = self._services.faults
-        if size_bytes > config.segment_bytes:
-            raise validation.above_segment(self.name, size_bytes, config)
-        try:
-            if faults.armed:
-                faults.reach("log.before_write", topic=self.topic, partition=self.partition)
-            segment = self.segments[-1]
-            if self.epochs.latest != self.leader_epoch or not segment.append_plain(
-                cext_segment.append, batch, size_bytes, last_offset, max_timestamp_ms, config
-            ):
-                if segment.is_full(size_bytes, max_timestamp_ms, last_offset, config, now_ms):
-                    segment = self.roll(now_ms)
-                if self.epochs.latest != self.leader_epoch:
-                    self.epochs.assign(self.leader_epoch, base_offset)
-                segment.append((batch,), size_bytes, last_offset, max_timestamp_ms, config.index_interval_bytes)
-        except OSError as err:
-            raise self.fail(err) from err
-        if faults.armed:
-            try:
-                faults.reach("log.after_write", topic=self.topic, partition=self.partition)
-            except Exception as err:
-                self._fail_written(err)
-
-    def _advance(
-        self, base_offset: int, last_offset: int, append_time_ms: int, size_bytes: int, now_ms: int
-    ) -> Appended:
-        """Complete an append: advance the log end offset, wake waiting readers, request an fsync if the configuration
-        requires one."""
-        end_offset = last_offset + 1
-        self.log_end_offset = self.producers.next_offset = end_offset
-        self.appended_bytes += size_bytes
-        self.appended_records += end_offset - base_offset
-        if self._readers is not None:
-            self._wake()
-        if self.unflushed_since_ms < 0:
-            self.unflushed_since_ms = now_ms
-            try:
-                self.want_flush()
-            except MemoryError:
-                self._services.has_lost_wishes = True  # what is stored is stored
-        flushed = None
-        if end_offset - self.recovery_point >= self.config.flush_messages:
-            flushed = self.request_flush()
-        faults = self._services.faults
-        if faults.armed:
-            faults.reach("log.after_append", topic=self.topic, partition=self.partition)
-        return Appended(base_offset, last_offset, append_time_ms, self.log_start_offset, False, size_bytes, flushed)
 
     # --- transactions
 

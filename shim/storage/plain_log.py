@@ -1,5 +1,5 @@
 """The append of batches and markers about which there is nothing to decide, which are nearly all: one pass in
-`cext.log_end`. `log` has the rules for the others."""
+`cext.log_end`. `log` and `appends` have the rules for the others."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NO_MEMORY = out_of_memory()
 
 
 class PlainLog(LocalLog):
-    """The base of `PartitionLog`. Event-loop thread only."""
+    """The base of `Appends`. Event-loop thread only."""
 
     __slots__ = ()
 

@@ -104,18 +104,23 @@ class TxnIndex:
             raise ValueError(f"{self.path}: {last_offset} is not above the last offset {self.last_offsets[-1]}")
         entry = ENTRY.pack(VERSION, producer_id, first_offset, last_offset, last_stable_offset)
         position = len(self) * ENTRY.size
-        fd = self._files.open_briefly(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC)
+        self._write(self._files.open_briefly(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC), entry, position)
+        self._add(producer_id, first_offset, last_offset, last_stable_offset)
+
+    def _write(self, fd: int, entry: bytes, position: int) -> None:
         written = 0
         try:
             written = os.pwrite(fd, entry, position)
         finally:
             os.close(fd)
             if written != len(entry):
-                with suppress(OSError):  # a start rebuilds a file that ends inside an entry, or has none
-                    self._cut(position)
+                self._cut_part(position)
         if written != len(entry):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self.path)
-        self._add(producer_id, first_offset, last_offset, last_stable_offset)
+
+    def _cut_part(self, position: int) -> None:
+        with suppress(OSError):  # a start rebuilds a file that ends inside an entry, or has none
+            self._cut(position)
 
     def take_back(self) -> None:
         """Remove the last entry, whose marker was not written. Raises OSError."""

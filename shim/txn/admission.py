@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kafka_shim.outcome import Flushes
     from kafka_shim.storage.log import PartitionLog
     from kafka_shim.txn.coordinator import TransactionCoordinator
+    from kafka_shim.txn.transaction import TopicPartition
 
     # One batch's result: the verification guard to append with, None if none is needed, or the error to return.
     Admission = Verification | None | KafkaError
@@ -76,24 +77,35 @@ def admit(
         coordinator.note_refusal(api, transactional_id, error, (producer_id, producer_epoch))
     if not added:
         return outcomes, ()
-    partitions = coordinator.set_of(transactional_id, added)
-    try:
-        if adds:
-            return outcomes, coordinator.add_partitions(
-                transactional_id, producer_id, producer_epoch, partitions, TV2, api
-            )
-        missing = coordinator.missing_partitions(transactional_id, producer_id, producer_epoch, partitions, api)
-    except KafkaError as error:
-        refusal = error
-        if error.code is ErrorCode.PRODUCER_FENCED:
-            refusal = KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH, error.message)
+    refusal, missing, flushes = _ask(coordinator, transactional_id, (producer_id, producer_epoch), added, adds, api)
+    if refusal is not None:
         return [refusal if isinstance(outcome, Verification) else outcome for outcome in outcomes], ()
     if missing:
         code = ErrorCode.TRANSACTION_ABORTABLE if operation == REFUSED_AS_ABORTABLE else ErrorCode.INVALID_TXN_STATE
         for at, (log, _) in enumerate(batches):
             if isinstance(outcomes[at], Verification) and log.key in missing:
                 outcomes[at] = KafkaError(code, "Partition was not added to the transaction")
-    return outcomes, ()
+    return outcomes, flushes
+
+
+def _ask(
+    coordinator: TransactionCoordinator,
+    transactional_id: str,
+    producer: tuple[int, int],
+    added: list[TopicPartition],
+    adds: bool,
+    api: str,
+) -> tuple[KafkaError | None, frozenset[TopicPartition], Flushes]:
+    """Returns the coordinator's refusal of all, or the partitions that are missing and what is to be awaited."""
+    partitions = coordinator.set_of(transactional_id, added)
+    try:
+        if adds:
+            return None, frozenset(), coordinator.add_partitions(transactional_id, *producer, partitions, TV2, api)
+        return None, coordinator.missing_partitions(transactional_id, *producer, partitions, api), ()
+    except KafkaError as error:
+        if error.code is ErrorCode.PRODUCER_FENCED:
+            return KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH, error.message), frozenset(), ()
+        return error, frozenset(), ()
 
 
 def is_concurrent(outcomes: Iterable[Admission]) -> bool:

@@ -8,23 +8,14 @@ from __future__ import annotations
 
 import logging
 
-from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.storage.commit_markers import commit_each
+from kafka_shim.errors import KafkaError
 from kafka_shim.turns import Turns
 from kafka_shim.txn import state
-from kafka_shim.txn.ending import (
-    AFTER_MARKER,
-    AFTER_PREPARE,
-    BEFORE_COMPLETE,
-    BEFORE_MARKERS,
-    BEFORE_PREPARE,
-    LATER,
-    Ending,
-)
+from kafka_shim.txn.ending import AFTER_PREPARE, BEFORE_COMPLETE, BEFORE_MARKERS, BEFORE_PREPARE, Ending
 from kafka_shim.txn.log import flush_of
+from kafka_shim.txn.marking import NOTHING_REFUSED, Marking, add_flush
 from kafka_shim.txn.records import unmarked_of
-from kafka_shim.txn.retries import Retries
-from kafka_shim.txn.transaction import PREPARE_COMMIT, STATE_NAMES, TV1
+from kafka_shim.txn.transaction import STATE_NAMES, TV1
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,14 +35,8 @@ if TYPE_CHECKING:
     from kafka_shim.txn.transaction import TopicPartition, Transaction
 
     Steps = Generator[Step, None, Transaction]
-    Left = list[TopicPartition] | None
 
 logger = logging.getLogger("kafka_shim.txn")
-
-NOTHING_REFUSED: frozenset[tuple[str, int]] = frozenset()
-# The most partitions whose markers are written in the turn of the decision: one or two milliseconds. Those of more are
-# written on later turns, as Kafka's coordinator sends them after the decision.
-MOST_MARKERS_AT_ONCE = 64
 
 
 def _log_bug(transactional_id: str, error: Exception) -> None:
@@ -59,7 +44,7 @@ def _log_bug(transactional_id: str, error: Exception) -> None:
         logger.error("%s: the transaction cannot be completed, trying again", transactional_id, exc_info=error)
 
 
-class Completion:
+class Completion(Marking):
     """Owned by the coordinator. `stop` ends its timers and tasks."""
 
     def __init__(
@@ -71,15 +56,9 @@ class Completion:
         faults: Faults,
         explanations: Explanations,
     ) -> None:
-        self._log = log
-        self._clock = clock
-        self._logs = logs
-        self._metadata = metadata
-        self._faults = faults
-        self._explanations = explanations
+        super().__init__(log, clock, logs, metadata, faults, explanations)
         # One share of a turn for the markers of all large transactions.
         self._turns = Turns(clock)
-        self.retries = Retries(clock, explanations)
         # Tasks that wait for the disk. asyncio keeps no reference to them.
         self.tasks: set[Task[None]] = set()
 
@@ -108,7 +87,7 @@ class Completion:
                 if (flush := self._log.prepare_flush(slot)) is not None:
                     flushes.append(flush)
                     yield BEFORE_MARKERS
-                yield from self._mark(slot, prepared, self._clock.now_ms(), flushes)
+                yield from self.mark(slot, prepared, self._clock.now_ms(), flushes)
                 return self._complete(slot, prepared, flushes)
             except BaseException:
                 self._retry_later(slot, prepared)
@@ -176,9 +155,9 @@ class Completion:
         # PREPARE counts: what fails from here on is tried again.
         slot.unmarked = unmarked
         try:
-            _add(flush, flushes)
+            add_flush(flush, flushes)
             yield AFTER_PREPARE
-            yield from self._mark(slot, prepared, prepared.last_update_ms, flushes)
+            yield from self.mark(slot, prepared, prepared.last_update_ms, flushes)
             return self._complete(slot, prepared, flushes)
         except BaseException:
             self._retry_later(slot, prepared)
@@ -186,93 +165,11 @@ class Completion:
         finally:
             slot.is_ending = False
 
-    def _mark(
-        self, slot: Slot, prepared: Transaction, now_ms: int, flushes: list[Flush], left: Left = None
-    ) -> Generator[Step, None, None]:
-        """Write the missing markers with the timestamp `now_ms`. The decision may be much older, and a marker with its
-        time would look expired. Those that cannot be written stay in `slot.unmarked`. `left`: of `_commit_plain`."""
-        coordinator_epoch = self._log.partition_log(slot.partition).leader_epoch
-        if not self._is_current(slot, prepared):
-            return  # its topic was deleted while this step waited for the disk
-        waiting = list(slot.unmarked)
-        is_large = len(waiting) > MOST_MARKERS_AT_ONCE
-        is_plain = not is_large and not self._faults.armed and not slot.refused and prepared.commits
-        if left is None:
-            left = self._commit_plain(slot, prepared, coordinator_epoch, now_ms) if is_plain else waiting
-        for each in left:
-            if is_large:
-                yield LATER
-                if not self._is_current(slot, prepared):
-                    return
-            if each in slot.refused:
-                continue
-            log = self._logs.find(*each)
-            if log is None:
-                # A deleted partition needs no marker (B17). An offline one may come back.
-                if self._metadata.image.partition(*each) is None:
-                    del slot.unmarked[each]
-                continue
-            try:
-                appended = log.append_marker(
-                    prepared.producer_id,
-                    prepared.producer_epoch,
-                    coordinator_epoch,
-                    prepared.state is PREPARE_COMMIT,
-                    prepared.client_version,
-                    now_ms,
-                )
-            except KafkaError as error:
-                self._on_marker_refused(slot, prepared, each, error)
-            else:
-                if appended.flushed is not None:
-                    flushes.append(appended.flushed)
-                # Only now: after an exception the marker may be missing, and a duplicate marker does no harm.
-                del slot.unmarked[each]
-            if self._faults.armed:
-                yield AFTER_MARKER, each
-                if not self._is_current(slot, prepared):
-                    return
-        try:
-            yield BEFORE_COMPLETE
-        except BaseException:
-            # The driver waits for the disk here. After a failed fsync any of the markers may be lost.
-            if self._is_current(slot, prepared):
-                slot.unmarked = dict.fromkeys(waiting)
-            raise
-
-    def _commit_plain(self, slot: Slot, prepared: Transaction, epoch: int, now_ms: int) -> list[TopicPartition]:
-        """Write the markers of a commit about which there is nothing to decide. Returns the partitions of the others,
-        without those where the write failed."""
-        producer = prepared.producer_id, prepared.producer_epoch
-        failures = commit_each(self._logs, slot.unmarked, producer, epoch, prepared.client_version, now_ms)
-        for each, error in failures.items():
-            self._on_marker_refused(slot, prepared, each, error)
-        return [each for each in slot.unmarked if each not in failures]
-
-    def _is_current(self, slot: Slot, prepared: Transaction) -> bool:
-        """Whether the transaction still waits for its completion: the slot was not deleted with its topic, or made anew
-        since."""
-        return slot.transaction is prepared and self._log.slots.get(prepared.transactional_id) is slot
-
-    def _on_marker_refused(
-        self, slot: Slot, prepared: Transaction, partition: TopicPartition, error: KafkaError
-    ) -> None:
-        text = f"marker for {partition[0]}-{partition[1]} refused with {error}"
-        is_final = error.code in (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED)
-        if is_final:
-            # As in Kafka's coordinator: another coordinator wrote a marker there, and the transaction stays prepared
-            # (B11, D18).
-            text += "; it stays prepared until `kafka-shim transactions force-terminate`"
-            slot.stuck = text
-            slot.refused |= {partition}
-        now_ms = self._clock.now_ms()
-        self.retries.say(slot, prepared.transactional_id, partition, now_ms, text, is_final=is_final)
-
     def _complete(self, slot: Slot, prepared: Transaction, flushes: list[Flush]) -> Transaction:
         """Write COMPLETE if every marker is written, unless the transaction is gone since the caller waited for the
         disk. Returns in every case the completed value, from which the client gets its result."""
         completed = state.complete(prepared, self._clock.now_ms())
-        if self._is_current(slot, prepared):
+        if self.is_current(slot, prepared):
             if not slot.unmarked:
                 self._write_complete(slot, prepared, completed, flushes)
             elif not slot.refused.issuperset(slot.unmarked):
@@ -290,11 +187,11 @@ class Completion:
         slot.pending = False
         slot.stuck, slot.refused = "", NOTHING_REFUSED
         self.retries.done(slot)
-        _add(flush, flushes)
+        add_flush(flush, flushes)
 
     def _retry_later(self, slot: Slot, prepared: Transaction) -> None:
         def retry() -> None:
-            if not self._is_current(slot, prepared):
+            if not self.is_current(slot, prepared):
                 return
             if slot.is_ending:
                 self._retry_later(slot, prepared)  # `resolve` waits for the disk
@@ -333,19 +230,9 @@ class Completion:
         has ended the transaction needs no further marker. A partition where it is open gets a marker at the partition's
         coordinator epoch. COMPLETE waits until these markers are on the disk, if `flush.messages` requires it. Returns
         a line per step."""
-        done, offline = [], []
+        done: list[str] = []
         waiting = slot.unmarked
-        for topic, partition in slot.unmarked:
-            log = self._logs.find(topic, partition)
-            if log is None and self._metadata.image.partition(topic, partition) is not None:
-                offline.append((topic, partition))
-                done.append(f"{topic}-{partition}: offline, {_later(slot, topic, partition, 'when it is back')}")
-                continue
-            try:
-                done.append(f"{topic}-{partition}: {self._resolve(log, slot, prepared, flushes)}")
-            except KafkaError as error:
-                offline.append((topic, partition))
-                done.append(f"{topic}-{partition}: {error}, {_later(slot, topic, partition, 'later')}")
+        offline = [each for each in waiting if not self._resolve_one(slot, prepared, each, flushes, done)]
         slot.unmarked, slot.stuck, slot.refused = dict.fromkeys(offline), "", NOTHING_REFUSED
         self.retries.done(slot)
 
@@ -356,7 +243,7 @@ class Completion:
                 return self._complete(slot, prepared, flushes)
             except BaseException:
                 # After a failed fsync the new markers may be lost.
-                if self._is_current(slot, prepared):
+                if self.is_current(slot, prepared):
                     slot.unmarked = waiting
                 self._retry_later(slot, prepared)
                 raise
@@ -368,6 +255,22 @@ class Completion:
         assert now is not None
         return [*done, f"{'still' if now is prepared else 'now'} {STATE_NAMES[now.state]}"]
 
+    def _resolve_one(
+        self, slot: Slot, prepared: Transaction, each: TopicPartition, flushes: list[Flush], done: list[str]
+    ) -> bool:
+        """Adds what was done to `done`. Returns False if the partition still lacks its marker."""
+        topic, partition = each
+        log = self._logs.find(topic, partition)
+        if log is None and self._metadata.image.partition(topic, partition) is not None:
+            done.append(f"{topic}-{partition}: offline, {_later(slot, topic, partition, 'when it is back')}")
+            return False
+        try:
+            done.append(f"{topic}-{partition}: {self._resolve(log, slot, prepared, flushes)}")
+        except KafkaError as error:
+            done.append(f"{topic}-{partition}: {error}, {_later(slot, topic, partition, 'later')}")
+            return False
+        return True
+
     def _resolve(self, log: PartitionLog | None, slot: Slot, prepared: Transaction, flushes: list[Flush]) -> str:
         found = None
         if log is not None:
@@ -375,7 +278,7 @@ class Completion:
             found = next((status for status in statuses if status.producer_id == prepared.producer_id), None)
         if log is None or found is None or found.current_txn_start_offset < 0:
             if log is not None:
-                _add(flush_of(log), flushes)
+                add_flush(flush_of(log), flushes)
             return "ended by another marker, left as it is"
         coordinator_epoch = max(found.coordinator_epoch, self._log.partition_log(slot.partition).leader_epoch)
         appended = log.append_marker(
@@ -386,15 +289,10 @@ class Completion:
             TV1,  # whose rule takes the epoch at which the partition is open; an epoch more would fence its producer
             self._clock.now_ms(),
         )
-        _add(appended.flushed, flushes)
+        add_flush(appended.flushed, flushes)
         return f"marked at coordinator epoch {coordinator_epoch}"
 
 
 def _later(slot: Slot, topic: str, partition: int, when: str) -> str:
     """What comes of a partition without a forced marker: a retry writes one at this coordinator's epoch alone."""
     return f"force it again {when}" if (topic, partition) in slot.refused else f"it gets its marker {when}"
-
-
-def _add(flush: Flush | None, flushes: list[Flush]) -> None:
-    if flush is not None:
-        flushes.append(flush)

@@ -122,23 +122,31 @@ class TransactionCoordinator(EndTxn):
         the previous producer (A1, B2-B5)."""
         now_ms = self.clock.now_ms()
         try:
-            if transactional_id is None:
-                flushes: list[Flush] = []
-                return Outcome((self.producer_ids.next(flushes), 0), flushes)
-            slot, txn, flushes = self._decide_initialise(transactional_id, timeout_ms, expected, now_ms)
-            if not txn.is_prepared:
-                flush = self._log.write(slot, txn)
-                if flush is not None:
-                    flushes.append(flush)
-                return Outcome((txn.producer_id, txn.producer_epoch), flushes)
-            # The history has the request before the transitions that it causes.
-            fencing = KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS, "an open transaction is fenced and aborted first")
-            self.explanations.refused("InitProducerId", transactional_id, fencing, now_ms, expected)
-            self.completion.finish(slot, txn)
+            outcome = self._initialise(transactional_id, timeout_ms, expected, now_ms)
         except KafkaError as error:
             self.explanations.refused("InitProducerId", transactional_id, error, now_ms, expected)
             raise
-        raise fencing
+        if outcome is None:
+            raise _fencing()
+        return outcome
+
+    def _initialise(
+        self, transactional_id: str | None, timeout_ms: int, expected: tuple[int, int] | None, now_ms: int
+    ) -> Outcome[tuple[int, int]] | None:
+        """Returns None if an open transaction is fenced and aborted first."""
+        if transactional_id is None:
+            flushes: list[Flush] = []
+            return Outcome((self.producer_ids.next(flushes), 0), flushes)
+        slot, txn, flushes = self._decide_initialise(transactional_id, timeout_ms, expected, now_ms)
+        if not txn.is_prepared:
+            flush = self._log.write(slot, txn)
+            if flush is not None:
+                flushes.append(flush)
+            return Outcome((txn.producer_id, txn.producer_epoch), flushes)
+        # The history has the request before the transitions that it causes.
+        self.explanations.refused("InitProducerId", transactional_id, _fencing(), now_ms, expected)
+        self.completion.finish(slot, txn)
+        return None
 
     def _decide_initialise(
         self, transactional_id: str, timeout_ms: int, expected: tuple[int, int] | None, now_ms: int
@@ -192,26 +200,34 @@ class TransactionCoordinator(EndTxn):
         api: str = "AddPartitionsToTxn",
     ) -> Flushes:
         """Begin or extend the transaction (B8). Returns the fsyncs that must finish before the response."""
-        now_ms = self.clock.now_ms()
+        producer, now_ms = (producer_id, producer_epoch), self.clock.now_ms()
         try:
-            slot, current = self._find(transactional_id)
-            txn = state.add_partitions(
-                current, producer_id, producer_epoch, partitions, client_version, now_ms, slot.pending
-            )
-            if txn is current:
-                # The request that wrote the record may still wait for the disk, or have failed there.
-                pending = self._log.pending_flush(slot)
-                return () if pending is None else (pending,)
-            begins = self._faults.armed and current.state is not ONGOING
-            if begins:
-                self._faults.reach("txn.before_begin", transactional_id=transactional_id)
-            flush = self._log.write(slot, txn)
-            if begins:
-                self._faults.reach("txn.after_begin", transactional_id=transactional_id)
+            flush = self._add_partitions(transactional_id, producer, partitions, client_version, now_ms)
         except KafkaError as error:
-            self.explanations.refused(api, transactional_id, error, now_ms, (producer_id, producer_epoch))
+            self.explanations.refused(api, transactional_id, error, now_ms, producer)
             raise
         return () if flush is None else (flush,)
+
+    def _add_partitions(
+        self,
+        transactional_id: str,
+        producer: tuple[int, int],
+        partitions: frozenset[TopicPartition],
+        client_version: int,
+        now_ms: int,
+    ) -> Flush | None:
+        slot, current = self._find(transactional_id)
+        txn = state.add_partitions(current, *producer, partitions, client_version, now_ms, slot.pending)
+        if txn is current:
+            # The request that wrote the record may still wait for the disk, or have failed there.
+            return self._log.pending_flush(slot)
+        begins = self._faults.armed and current.state is not ONGOING
+        if begins:
+            self._faults.reach("txn.before_begin", transactional_id=transactional_id)
+        flush = self._log.write(slot, txn)
+        if begins:
+            self._faults.reach("txn.after_begin", transactional_id=transactional_id)
+        return flush
 
     def prepare_partitions(self, transactional_id: str, partitions: frozenset[TopicPartition]) -> None:
         """Make the form in which the transaction will have these partitions too, before `add_partitions` decides."""
@@ -261,25 +277,30 @@ class TransactionCoordinator(EndTxn):
                 yield
                 part.begin()
                 now_ms = self.clock.now_ms()
-            txn = slot.transaction
-            if txn is None or self._log.slots.get(txn.transactional_id) is not slot:
-                continue  # it was removed between two slices
-            if txn.is_prepared:
-                self.completion.retry_forgotten(slot, txn)
-            if slot.pending or not state.is_timed_out(txn, now_ms):
-                continue
+            self._abort_if_timed_out(slot, now_ms)
+
+    def _abort_if_timed_out(self, slot: Slot, now_ms: int) -> None:
+        txn = slot.transaction
+        if txn is None or self._log.slots.get(txn.transactional_id) is not slot:
+            return  # it was removed between two slices
+        if txn.is_prepared:
+            self.completion.retry_forgotten(slot, txn)
+        if not slot.pending and state.is_timed_out(txn, now_ms):
             open_ms = now_ms - txn.start_ms
             why = f"timed out: it was open for {open_ms} ms, its timeout is {txn.timeout_ms} ms"
             self.explanations.noted(txn.transactional_id, now_ms, why)
-            try:
-                next_id = partial(self.producer_ids.next, [])  # no response waits for this flush
-                prepared = state.fence(txn, self._log.server_version(), now_ms, next_id)
-                self.completion.finish(slot, prepared)
-            except KafkaError as error:
-                self.explanations.refused("abort of a timed-out transaction", txn.transactional_id, error, now_ms)
-            except Exception:
-                # A bug in one transaction must not keep the others open.
-                logger.exception("%s: its abort failed", txn.transactional_id)
+            self._abort_timed_out(slot, txn, now_ms)
+
+    def _abort_timed_out(self, slot: Slot, txn: Transaction, now_ms: int) -> None:
+        try:
+            next_id = partial(self.producer_ids.next, [])  # no response waits for this flush
+            prepared = state.fence(txn, self._log.server_version(), now_ms, next_id)
+            self.completion.finish(slot, prepared)
+        except KafkaError as error:
+            self.explanations.refused("abort of a timed-out transaction", txn.transactional_id, error, now_ms)
+        except Exception:
+            # A bug in one transaction must not keep the others open.
+            logger.exception("%s: its abort failed", txn.transactional_id)
 
     def remove_expired(self) -> None:
         """Write tombstones for transactional ids that were not used for `transactional.id.expiration.ms` (B7), in
@@ -322,3 +343,7 @@ class TransactionCoordinator(EndTxn):
         flushes: list[Flush] = []
         done = self.completion.resolve(slot, txn, flushes)
         return Outcome(done, tuple(flushes))
+
+
+def _fencing() -> KafkaError:
+    return KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS, "an open transaction is fenced and aborted first")

@@ -239,7 +239,7 @@ class TransactionLog(TransactionLogEnd):
             # The first transition of an id adds the slot on which the rule decided.
             self.slots[txn.transactional_id] = slot
         try:
-            appended = self._append(slot.partition, batch, txn.last_update_ms)
+            appended = self._append(slot, batch, txn)
         except BaseException:
             if known is None:
                 del self.slots[txn.transactional_id]
@@ -262,12 +262,12 @@ class TransactionLog(TransactionLogEnd):
             )
         return records.encode_batch(slot.key, txn, version)
 
-    def _append(self, partition: int, batch: bytearray, now_ms: int) -> Appended:
+    def _append(self, slot: Slot, batch: bytearray, txn: Transaction) -> Appended:
         try:
-            log = self._loaded.get((TRANSACTION_STATE_TOPIC, partition))
+            log = self._loaded.get((TRANSACTION_STATE_TOPIC, slot.partition))
             if log is None or log.is_offline or self.unloaded:
-                log = self.partition_log(partition)
-            return log.append_batch(batch, now_ms=now_ms)
+                log = self.partition_log(slot.partition)
+            return log.append_batch(batch, now_ms=txn.last_update_ms)
         except KafkaError as error:
             raise KafkaError(COORDINATOR_ERRORS.get(error.code, error.code), error.message) from error
 

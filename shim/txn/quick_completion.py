@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from kafka_shim.errors import KafkaError
-from kafka_shim.txn.completion import MOST_MARKERS_AT_ONCE, Completion
+from kafka_shim.txn.completion import Completion
 from kafka_shim.txn.ending import AFTER_COMPLETE, AFTER_PREPARE
+from kafka_shim.txn.marking import MOST_MARKERS_AT_ONCE
 from kafka_shim.txn.records import unmarked_of
 
 TYPE_CHECKING = False
@@ -44,7 +45,7 @@ class QuickCompletion(Completion):
             if left is None or left:
                 has_rest = True
                 yield AFTER_PREPARE
-                yield from self._mark(slot, prepared, prepared.last_update_ms, flushes, left)
+                yield from self.mark(slot, prepared, prepared.last_update_ms, flushes, left)
             self._complete(slot, prepared, flushes)
             slot.is_ending, is_ended = False, True
             if has_rest or flushes:
@@ -72,9 +73,9 @@ class QuickCompletion(Completion):
         """Write the markers about which there is nothing to decide. Returns the partitions of the others, or None if
         there is something to decide about all."""
         coordinator_epoch = self._log.partition_log(slot.partition).leader_epoch
-        if self._faults.armed or slot.refused or not self._is_current(slot, prepared):
+        if self._faults.armed or slot.refused or not self.is_current(slot, prepared):
             return None
-        return self._commit_plain(slot, prepared, coordinator_epoch, prepared.last_update_ms)
+        return self.commit_plain(slot, prepared, coordinator_epoch, prepared.last_update_ms)
 
     def finish_marked(
         self,
@@ -103,10 +104,10 @@ class QuickCompletion(Completion):
             left: list[TopicPartition] | None = None
             if failures is not None:
                 for each, error in failures.items():
-                    self._on_marker_refused(slot, prepared, each, error)
+                    self.on_marker_refused(slot, prepared, each, error)
                 left = [each for each in slot.unmarked if each not in failures]
             if left is None or left:
-                yield from self._mark(slot, prepared, prepared.last_update_ms, flushes, left)
+                yield from self.mark(slot, prepared, prepared.last_update_ms, flushes, left)
             self._complete(slot, prepared, flushes)
         except BaseException as raised:
             self.not_marked(slot, prepared, producer, raised)

@@ -17,7 +17,7 @@ from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.targets.requests import make
 from kafka_shim.tests.turns.harness import begun, producer, steps_of, topics
 from kafka_shim.tests.waiting import PATIENCE_S, until
-from kafka_shim.txn import completion
+from kafka_shim.txn import marking
 from kafka_shim.txn.transaction import COMPLETE_COMMIT
 from kafka_shim.wire_client import Connection
 
@@ -75,7 +75,7 @@ def test_markers_are_written_a_partition_a_step(broker: Broker) -> None:
 
 def test_markers_of_a_large_transaction_are_written_on_later_turns(broker: Broker) -> None:
     """Thousands of them held the loop for their whole time."""
-    count = 5 * completion.MOST_MARKERS_AT_ONCE
+    count = 5 * marking.MOST_MARKERS_AT_ONCE
     topics(broker, t=count, gone=1)
     with Connection(broker.bootstrap_servers, timeout_s=60) as client:
         who = producer(client, "x")
@@ -114,7 +114,7 @@ def test_markers_of_a_large_transaction_are_written_on_later_turns(broker: Broke
 
 
 def test_a_transaction_that_is_cut_while_its_markers_are_written_is_completed_by_the_next_start(tmp_path: Path) -> None:
-    count = 5 * completion.MOST_MARKERS_AT_ONCE
+    count = 5 * marking.MOST_MARKERS_AT_ONCE
     with Broker(data_dir=str(tmp_path)) as broker:
         topics(broker, t=count)
         with Connection(broker.bootstrap_servers, timeout_s=60) as client:

@@ -100,7 +100,7 @@ def test_state_is_the_logs_and_the_transaction_ends(
 ) -> None:
     topic = TRANSACTION_STATE_TOPIC if appends == "append_batch" else "orders"
     if appends == "append_marker":
-        monkeypatch.setattr("kafka_shim.txn.completion.commit_each", lambda *_: {})  # each marker by itself
+        monkeypatch.setattr("kafka_shim.txn.marking.commit_each", lambda *_: {})  # each marker by itself
     # An id for each call: with more the look for time-outs takes slices, which need an event loop.
     monkeypatch.setattr("kafka_shim.txn.coordinator.MOST_LOOKED_AT_AT_ONCE", MOST_CALLS)
     for nth in range(MOST_CALLS):
@@ -185,7 +185,7 @@ def test_completion_that_had_no_memory_for_its_retry_goes_on(node: Node) -> None
     producer = node.init("app")
     node.produce("app", producer, "orders", 0, "value")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("kafka_shim.txn.completion.commit_each", no_memory_left)
+        patch.setattr("kafka_shim.txn.marking.commit_each", no_memory_left)
         patch.setattr(node.clock, "call_later", no_memory_left)
         node.end("app", producer, True)
     assert node.visible("orders", 0) == []
@@ -205,7 +205,7 @@ def test_a_marker_refused_for_ever_keeps_no_other_from_its_retry(node: Node) -> 
     fenced = KafkaError(ErrorCode.TRANSACTION_COORDINATOR_FENCED)
     with pytest.MonkeyPatch.context() as patch:
         failures = {("orders", 0): fenced, ("orders", 1): offline}
-        patch.setattr("kafka_shim.txn.completion.commit_each", lambda *_: failures)
+        patch.setattr("kafka_shim.txn.marking.commit_each", lambda *_: failures)
         patch.setattr(node.clock, "call_later", no_memory_left)
         with suppress(MemoryError):
             node.end("app", producer, True)

@@ -22,7 +22,7 @@ from kafka_shim.targets.requests import make
 from kafka_shim.targets.waiting import wait_until
 from kafka_shim.tests.frames import FrameClient, counted
 from kafka_shim.tests.produced import batch, fetch, fetch_request, make_topic
-from kafka_shim.txn.completion import MOST_MARKERS_AT_ONCE
+from kafka_shim.txn.marking import MOST_MARKERS_AT_ONCE
 from kafka_shim.txn.transaction import COMPLETE_COMMIT, ONGOING, PREPARE_COMMIT
 from kafka_shim.wire_client import Connection
 

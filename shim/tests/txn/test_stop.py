@@ -12,7 +12,7 @@ from kafka_shim.embedded import Broker
 from kafka_shim.server import Server
 from kafka_shim.targets.requests import create_topic, make, produce
 from kafka_shim.turns import Turns
-from kafka_shim.txn import completion, settling
+from kafka_shim.txn import completion, marking, settling
 from kafka_shim.wire_client import Connection, check
 
 
@@ -43,7 +43,7 @@ def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_stop_completes_a_transaction_whose_markers_are_written_on_later_turns(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(completion, "MOST_MARKERS_AT_ONCE", 1)
+    monkeypatch.setattr(marking, "MOST_MARKERS_AT_ONCE", 1)
     once, drain, drained = Turns.run, Server._drain, asyncio.Event()
 
     async def run_late(self, *arguments):

@@ -82,7 +82,7 @@ def the_first_abort_is_forgotten() -> None:
 def markers_wake_nobody() -> None:
     from kafka_shim.api import k26_end_txn
     from kafka_shim.storage.log import PartitionLog
-    from kafka_shim.txn import completion
+    from kafka_shim.txn import marking
 
     k26_end_txn.PLAIN = None  # type: ignore[assignment]
     wake = PartitionLog._wake
@@ -98,7 +98,7 @@ def markers_wake_nobody() -> None:
         return appended
 
     PartitionLog.append_marker = asleep(PartitionLog.append_marker)  # type: ignore[method-assign]
-    completion.commit_each = asleep(completion.commit_each)
+    marking.commit_each = asleep(marking.commit_each)
 
 
 @caught_by("a9-producers-expire", "the old one's end: not within")

@@ -1,0 +1,75 @@
+"""Functions on the way of a transaction's end are left also where memory never comes back."""
+
+from __future__ import annotations
+
+import dis
+from collections.abc import Iterator
+from importlib import import_module
+from inspect import getsource
+from types import CodeType
+
+import pytest
+
+# CPython up to 3.13 notes the number of the instruction that raised as it enters such a handler as that of a `with`, a
+# `finally` or what follows an `except`. From 257 on the number is a new object. Without memory for it the interpreter
+# enters the handler again, for ever, with the GIL.
+LAST_SMALL = 256
+# Instructions that cannot raise.
+QUIET = {"CACHE", "COPY", "JUMP_FORWARD", "LOAD_CONST", "LOAD_FAST", "NOP", "POP_EXCEPT", "POP_TOP", "PUSH_EXC_INFO"}
+QUIET |= {"PUSH_NULL", "RESUME", "RETURN_CONST", "RETURN_VALUE", "STORE_FAST", "SWAP"}
+# With functions that are not on that way: reads of a file, and a handler that has nothing more to do than to end.
+MODULES = {
+    "api.k26_end_txn": (),
+    "storage.abort_markers": (),
+    "storage.appends": ("Appends._advance",),
+    "storage.commit_markers": (),
+    "storage.plain_log": (),
+    "storage.txn_index": ("TxnIndex._load",),
+    "txn.admission": (),
+    "txn.completion": (),
+    "txn.coordinator": (),
+    "txn.end_txn": (),
+    "txn.ending": (),
+    "txn.log": ("TransactionLog.load", "TransactionLog.load_rest", "TransactionLog._logs_with_records"),
+    "txn.marking": (),
+    "txn.quick_completion": (),
+    "txn.retries": (),
+}
+
+
+def functions_of(code: CodeType) -> Iterator[CodeType]:
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield constant
+            yield from functions_of(constant)
+
+
+def far(code: CodeType) -> list[int]:
+    """The instructions behind the 256th from which an exception enters such a handler."""
+    instructions = list(dis.get_instructions(code))
+    return [
+        each.offset // 2
+        for entry in dis._parse_exception_table(code)  # type: ignore[attr-defined]
+        if entry.lasti
+        for each in instructions
+        if max(entry.start, 2 * LAST_SMALL + 2) <= each.offset < entry.end
+        # RERAISE with an argument takes the number of the instruction that raised first.
+        if each.opname not in QUIET and not (each.opname == "RERAISE" and each.arg)
+    ]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_no_handler_on_the_way_of_a_transaction_is_far_from_the_beginning_of_its_function(name):
+    code = compile(getsource(import_module(f"kafka_shim.{name}")), name, "exec")
+    functions = list(functions_of(code))
+    assert {each.co_qualname for each in functions}.issuperset(MODULES[name])
+    found = {each.co_qualname: far(each) for each in functions if each.co_qualname not in MODULES[name]}
+    assert {qualname: numbers for qualname, numbers in found.items() if numbers} == {}
+
+
+def test_a_handler_is_far_behind_many_instructions():
+    lines = ["def f(x):", *["  x = x + 1"] * 60, "  try:", "    x()", "  finally:", "    x()"]
+    (long,) = functions_of(compile("\n".join(lines), "long", "exec"))
+    (short,) = functions_of(compile("\n".join(lines[:1] + lines[-4:]), "short", "exec"))
+    assert far(long)
+    assert not far(short)
