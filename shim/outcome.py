@@ -15,6 +15,7 @@ from kafka_shim.errors import ErrorCode, KafkaError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from asyncio import Future as AsyncFuture
     from collections.abc import Callable, Sequence
     from concurrent.futures import Future
     from typing import Generic, TypeVar
@@ -42,6 +43,9 @@ else:  # most requests make one
 
 logger = logging.getLogger("kafka_shim.request")
 
+# How often a wait for an fsync looks at it without being told.
+LOOK_AGAIN_S = 1.0
+
 
 def run_follow_up(follow_up: Callable[[], None] | None, metrics: Metrics) -> None:
     """Run the work that follows a response. An error is logged and fails no request."""
@@ -67,7 +71,17 @@ async def wait_for_one(flush: Flush) -> None:
     """Return when this fsync is done. Raises its OSError. Cancelling the wait does not cancel the fsync."""
     import asyncio
 
-    await asyncio.shield(asyncio.wrap_future(flush))
+    told = asyncio.wrap_future(flush)
+    told.add_done_callback(_seen)
+    while not flush.done():  # the thread that did it may find no memory to tell the loop
+        await asyncio.wait((told,), timeout=LOOK_AGAIN_S)
+    flush.result()
+
+
+def _seen(told: AsyncFuture[None]) -> None:
+    """The loop warns of an error that nobody has taken: it is that of the fsync."""
+    if not told.cancelled():
+        told.exception()
 
 
 async def wait_for(flushes: Flushes) -> None:

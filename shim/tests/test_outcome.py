@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from contextlib import ExitStack
 
 import pytest
@@ -11,6 +12,7 @@ from kafka_shim.protocol.messages.join_group_request import JoinGroupRequest, Jo
 from kafka_shim.protocol.messages.join_group_response import JoinGroupResponse
 from kafka_shim.protocol.messages.metadata_request import MetadataRequest
 from kafka_shim.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
+from kafka_shim.tests.no_memory import no_memory_left
 from kafka_shim.tests.produced import batch, make_topic, produce
 from kafka_shim.wire_client import Connection
 
@@ -91,3 +93,11 @@ def test_members_who_wait_for_the_leader_wait_for_its_fsync_too(broker, flushed)
         refused = leader.request(sync_request(leads, leads.member_id, follows.member_id), 5)
         _, told = follower.receive(SyncGroupRequest.API_KEY, 5)
         assert [refused.error_code, told.error_code] == [ErrorCode.NOT_COORDINATOR] * 2
+
+
+def test_an_answer_leaves_also_if_there_is_no_memory_to_tell_of_its_fsync(broker, client, monkeypatch):
+    make_topic(client, "t", 1, flush_messages="1")
+    with monkeypatch.context() as patch:
+        patch.setattr(Future, "_invoke_callbacks", no_memory_left)  # of the thread, behind the fsync
+        told = produce(client, "t", 0, batch(b"a"))
+    assert (told.error_code, told.base_offset) == (ErrorCode.NONE, 0)
