@@ -8,7 +8,14 @@ import click
 
 from kafka_shim.client.config_sources import SOURCES
 from kafka_shim.client.configs import alter_configs
-from kafka_shim.commands.options import bootstrap_option, cluster_of, json_option, parse_pairs, show_rows
+from kafka_shim.commands.options import (
+    advising_to_repeat,
+    bootstrap_option,
+    cluster_of,
+    json_option,
+    parse_pairs,
+    show_rows,
+)
 from kafka_shim.wire_client import check
 
 TYPE_CHECKING = False
@@ -103,13 +110,15 @@ def alter(
     validate_only: bool,
 ) -> None:
     _check_entity(entity_type, entity_name, entity_default)
-    pairs = {**_read(file), **parse_pairs(added, "--add-config")}
+    parsed = parse_pairs(added, "--add-config")
+    pairs = {**_read(file), **parsed}
     if not (pairs or deleted):
         raise click.UsageError("give at least one of --add-config, --add-config-file and --delete-config")
     with cluster_of(bootstrap_server) as cluster:
         kind = TYPES[entity_type]
         connection = _responsible(cluster, entity_type, entity_name)
-        alter_configs(connection, kind, entity_name, pairs, deleted, validate_only=validate_only)
+        with advising_to_repeat(parsed, "--add-config"):
+            alter_configs(connection, kind, entity_name, pairs, deleted, validate_only=validate_only)
         done = "Would update" if validate_only else "Completed updating"
         text = f"{done} config for {SINGULAR[entity_type]} {entity_name}."
         if not entity_name:

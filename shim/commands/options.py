@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import click
 
+from kafka_shim.errors import ErrorCode
 from kafka_shim.wire_client import (
     DEFAULT_BOOTSTRAP,
     CannotConnectError,
@@ -26,7 +27,7 @@ from kafka_shim.wire_client import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from kafka_shim.client.cluster import Cluster
     from kafka_shim.client_security import ClientSecurity
@@ -264,6 +265,29 @@ def parse_pairs(pairs: tuple[str, ...], option: str) -> dict[str, str]:
             raise click.BadParameter(f"{pair!r} is not NAME=VALUE", param_hint=option)
         found[name.strip()] = value.strip()
     return found
+
+
+# What comes behind a comma, where Kafka's tools have several options in one word.
+_NEXT_PAIR = re.compile(r",\s*([A-Za-z][\w.-]*)=")
+
+
+def advice_to_repeat(pairs: Mapping[str, str], option: str) -> str:
+    """What to say of a value that is refused and looks like further pairs, which Kafka's tools separate by commas."""
+    for name, value in pairs.items():
+        if others := _NEXT_PAIR.findall(value):
+            return f" (repeat the option for each: {' '.join(f'{option} {one}=...' for one in (name, *others))})"
+    return ""
+
+
+@contextmanager
+def advising_to_repeat(pairs: Mapping[str, str], option: str) -> Iterator[None]:
+    """Raises RequestError with this advice where the broker refuses a value. A broker knows which may have commas."""
+    try:
+        yield
+    except RequestError as error:
+        if error.code == ErrorCode.INVALID_CONFIG:
+            error.args = (f"{error}{advice_to_repeat(pairs, option)}",)
+        raise
 
 
 def warn_of_unknown(what: str, given: Iterable[str], known: Iterable[str]) -> None:

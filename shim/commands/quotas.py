@@ -7,7 +7,14 @@ from typing import Any, TypeVar
 
 import click
 
-from kafka_shim.commands.options import bootstrap_option, connected, json_option, parse_pairs, show_rows
+from kafka_shim.commands.options import (
+    advice_to_repeat,
+    bootstrap_option,
+    connected,
+    json_option,
+    parse_pairs,
+    show_rows,
+)
 from kafka_shim.wire_client import check
 
 TYPE_CHECKING = False
@@ -109,7 +116,8 @@ def set_quotas(
         try:
             changes.append(OpData(key=name, value=float(text)))
         except ValueError:
-            raise click.BadParameter(f"{name}={text}: {text} is not a number", param_hint="--add") from None
+            advice = advice_to_repeat({name: text}, "--add")
+            raise click.BadParameter(f"{name}={text}: {text} is not a number{advice}", param_hint="--add") from None
     changes += [OpData(key=name, remove=True) for name in deleted]
     if not changes:
         raise click.UsageError("give at least one of --add and --delete")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from kafka_shim.commands.options import (
+    advising_to_repeat,
     bootstrap_option,
     connected,
     each_in_turn,
@@ -139,7 +140,8 @@ def create(
 
         def tell(result: Any) -> None:
             if not (if_not_exists and result.error_code == ErrorCode.TOPIC_ALREADY_EXISTS):
-                check(result.error_code, result.error_message, result.name)
+                with advising_to_repeat(configs, "--config"):
+                    check(result.error_code, result.error_message, result.name)
                 _say(result.name, f"{'Would create' if validate_only else 'Created'} topic {result.name}.")
 
         each_in_turn(results, tell)

@@ -129,7 +129,11 @@ def test_quotas_are_set_listed_and_removed(address: str, capsys: pytest.CaptureF
         (["--user", "a", "--user-default", "--add", "producer_byte_rate=1"], "one of --user and --user-default"),
         (["--user", "a", "--ip", "h", "--add", "producer_byte_rate=1"], "a quota is for an address, or"),
         (["--user", "a", "--add", "producer_rate=1"], "producer_rate is not one of"),
-        (["--user", "a", "--add", "producer_byte_rate=much"], "much is not a number"),
+        (["--user", "a", "--add", "producer_byte_rate=much"], "much is not a number\n"),
+        (
+            ["--user", "a", "--add", "producer_byte_rate=1,consumer_byte_rate=2"],
+            "not a number (repeat the option for each: --add producer_byte_rate=... --add consumer_byte_rate=...)",
+        ),
     ],
 )
 def test_quota_that_says_nothing_is_refused(capsys: pytest.CaptureFixture[str], words: list[str], reason: str) -> None:

@@ -97,6 +97,24 @@ def test_options_are_altered_and_described(run):
     assert len(run("configs", "describe", *entity, "--all")[1].splitlines()) == 34
 
 
+def test_options_in_one_word_are_refused_with_what_to_do(run):
+    """As Kafka's tool has them."""
+    run("topics", "create", "t")
+    alter = ("configs", "alter", "--entity-type", "topics", "--entity-name", "t", "--add-config")
+    status, _, said = run(*alter, "retention.ms=60000, cleanup.policy=compact,max.message.bytes=5")
+    assert (status, said.count("\n")) == (1, 1)
+    assert said.endswith(
+        " (repeat the option for each: --add-config retention.ms=... --add-config cleanup.policy=... "
+        "--add-config max.message.bytes=...)\n"
+    )
+    status, _, said = run("topics", "create", "u", "--config", "cleanup.policy=compact,retention.ms=5")
+    assert status == 1
+    assert said.endswith(" (repeat the option for each: --config cleanup.policy=... --config retention.ms=...)\n")
+    assert "repeat" not in run(*alter, "retention.ms=soon")[2]
+    metrics = ("configs", "alter", "--entity-type", "client-metrics", "--entity-name", "m")
+    assert run(*metrics, "--add-config", "match=client_id=a,client_software_name=b")[0] == 0
+
+
 def test_the_clusters_default_is_an_entity(run):
     entity = ("--entity-type", "brokers", "--entity-default")
     assert run("configs", "alter", *entity, "--add-config", "log.retention.ms=7")[1] == (
