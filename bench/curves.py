@@ -93,7 +93,7 @@ class Curve:
     grow: Callable[[Growing, int, int], None]
     work: Callable[[Growing], None]
     is_secured: bool = False
-    # `grow` starts the broker anew, so that it has to be warm again.
+    # `grow` restarts the broker, so that it has to be warm again.
     is_restarted: bool = False
 
 

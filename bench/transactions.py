@@ -1,7 +1,7 @@
 """Transactions of Java producers with `linger.ms=0`.
 
 A race of Java's client 4.3.1 makes it lose a producer once in some 30,000 transactions when the broker is quick: it is
-made anew, as an application would, and how often is a figure.
+replaced, as an application would, and how often is a figure.
 """
 
 from __future__ import annotations

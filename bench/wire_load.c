@@ -1,7 +1,7 @@
 /* Clients that cost next to nothing, in one thread: each has one connection with one request under way.
 
    What they do comes on stdin and what they found goes to stdout, in the machine's byte order; wire_load.py has both
-   forms. A request is a whole frame. Either it is a Produce, whose sequence and CRC are set anew for each send and whose
+   forms. A request is a whole frame. Either it is a Produce, whose sequence and CRC are set for each send and whose
    answer has its error code at a place that is known; or it is the same each time, and so is its answer.
 
    With a rate, requests fall due at equal distances whatever the broker does, and a latency begins when its request was

@@ -178,7 +178,7 @@ DIFFERENCES = (
         "offsets of a group that a stranger has ended",
         "keeps the offsets of an empty consumer or streams group that a JoinGroup of an unknown member id ends",
         "shows neither them nor the group, from its next write to their partition until the next start",
-        "a consumer that is no member would begin anew by auto.offset.reset",
+        "a consumer that is no member would start over by auto.offset.reset",
         "test_offsets_of_a_group_that_a_stranger_has_ended",
     ),
     KnownDifference(

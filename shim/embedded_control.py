@@ -36,7 +36,7 @@ OWN_THREAD = "the broker's own thread cannot wait for itself: call this on anoth
 LAST_STANDARD = 2  # the descriptor of stderr
 # How long a fork waits for log lines of a broker's thread that are being written.
 LOG_SECONDS = 1.0
-# Who writes to stderr beside the log holds its lock, which logging makes anew in a forked child.
+# Who writes to stderr beside the log holds its lock, which logging replaces in a forked child.
 STDERR = logging.Handler()
 
 
@@ -288,7 +288,7 @@ def _handlers() -> list[logging.Handler]:
 
 def _leave_log() -> None:
     while locks := _forking.locks:
-        with suppress(RuntimeError):  # logging has made it anew, in a child
+        with suppress(RuntimeError):  # logging has made a new one, in a child
             locks[-1].release()
         locks.pop()
 

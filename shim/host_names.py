@@ -19,7 +19,7 @@ class HostNames:
     __slots__ = ("_addresses", "_former")
 
     def __init__(self, former: HostNames | None = None) -> None:
-        """`former`: whose addresses hold for names that cannot be looked up anew."""
+        """`former`: whose addresses hold for names that cannot be looked up again."""
         self._addresses: dict[str, str] = {}
         self._former: dict[str, str] = {} if former is None else former._former | former._addresses
 

@@ -141,7 +141,7 @@ class Registry:
         Return those that have none."""
         config = self._broker.config
         text = config.max_connections_per_ip_overrides
-        # Changed, all are looked up anew. Meanwhile, and where the resolver fails, those that are known hold.
+        # Changed, all are looked up again. Meanwhile, and where the resolver fails, those that are known hold.
         host_names = self._host_names if text == self._looked_up else HostNames(self._host_names)
         lost, kept = await host_names.look_up(dict(self._counts_by_host()))
         if kept:

@@ -155,7 +155,7 @@ class Sessions:
         self.sessions: dict[int, SessionEnd] = {}
 
     def begin(self, version: int) -> None:
-        """Begin it, and with it the next epoch, anew."""
+        """Start it over, and with it the next epoch."""
         session = self.sessions[SESSION_ID] = SessionEnd()
         session.by_id = version >= FIRST_WITH_IDS
         session.epoch, session.reader = 1, (version, 0, -1, -1, None)

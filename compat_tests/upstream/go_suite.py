@@ -134,7 +134,7 @@ def outcomes(log: str) -> dict[str, Outcome]:
 
 
 def copy_of(module: Path, target: Path) -> None:
-    """A writable copy of a module's folder, made anew."""
+    """A new writable copy of a module's folder."""
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(module, target, copy_function=shutil.copyfile, ignore=shutil.ignore_patterns("examples"))
     for folder in [target, *(path for path in target.rglob("*") if path.is_dir())]:

@@ -43,7 +43,7 @@ class Evictions:
 
     @property
     def is_full(self) -> bool:
-        """Whether what it keeps of closed sessions is worth beginning anew."""
+        """Whether what it keeps of closed sessions is worth starting over."""
         return max(len(self._by_use), len(self._by_size), len(self._young)) >= self._most
 
     def add(self, session: SessionEnd) -> None:

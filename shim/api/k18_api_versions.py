@@ -109,7 +109,7 @@ def _response(broker: Broker, listener: Listener, version: int) -> ApiVersionsRe
 
 
 def _frame_of(broker: Broker, listener: Listener, version: int) -> bytes:
-    """Returns the frame of the answer, made anew if the one that is kept was made from anything else."""
+    """Returns the frame of the answer, a new one if the one that is kept was made from anything else."""
     metadata = broker.metadata
     image = metadata.image
     ranges = _ranges_of(broker, listener)

@@ -56,7 +56,7 @@ def _delete(context: Context, request: DeleteTopicsRequest) -> Steps[DeleteTopic
             response.responses.append(_failed(name, topic_id, outcome))
             continue
         try:
-            # Another request may have deleted it meanwhile, and made one of this name anew.
+            # Another request may have deleted it meanwhile, and created another of this name.
             topic = metadata.topic_by_id(topic_id)
             if quota is not None:
                 quota.record(len(topic.partitions))

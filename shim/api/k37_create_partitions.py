@@ -76,7 +76,7 @@ def _decision(
     results: list[CreatePartitionsTopicResult],
     grown: list[tuple[Topic, int]],
 ) -> Callable[[], Steps[list[Any]]]:
-    """Returns what decides the request, and fills `results` and `grown` anew each time."""
+    """Returns what decides the request, and fills `results` and `grown` from scratch each time."""
     metadata = context.broker.metadata
     quota = None if context.throttle is None else context.throttle.mutation_quota(is_strict=context.api_version >= 3)
     counted: set[str] = set()

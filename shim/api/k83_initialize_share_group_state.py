@@ -1,6 +1,6 @@
 """InitializeShareGroupState (key 83), version 0.
 
-The group coordinator starts share partitions anew: start offset, state epoch, no batches. The state epoch must not
+The group coordinator has share partitions start over: start offset, state epoch, no batches. The state epoch must not
 decrease (FENCED_STATE_EPOCH). Unlike in the other requests about states, a topic without partitions leaves the others
 as they are, as in Kafka. Needs ClusterAction.
 """

@@ -1,6 +1,6 @@
 """AlterShareGroupOffsets (key 91), version 0.
 
-Starts share partitions of a group without members anew, each at its offset. The group is created if it does not exist,
+Has partitions of a group without members start over, each at its offset. The group is created if it does not exist,
 and one of the topics does, whatever is asked of it. NON_EMPTY_GROUP if it has members, GROUP_ID_NOT_FOUND if it is of
 another kind, UNKNOWN_TOPIC_OR_PARTITION for each partition that does not exist. A topic that is named twice is answered
 once.

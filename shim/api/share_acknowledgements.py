@@ -196,7 +196,7 @@ def _name(broker: Broker, topic_id: bytes) -> str | None:
 
 def tell_leader(context: Context, response: Any, topic_id: bytes, answer: Any, endpoint: type[Any]) -> None:
     """Name the partition's leader to a client that was told NOT_LEADER_OR_FOLLOWER: the next fetch from it reads the
-    stored state anew."""
+    stored state again."""
     if answer.error_code not in OTHER_LEADER:
         return
     leader_id = name_leader(context.broker, topic_id, answer)

@@ -48,7 +48,7 @@ class ConsumerMember:
 
     def beat(self) -> bool:
         """Send a heartbeat if it is time. Returns whether other partitions are assigned than before, or the same ones
-        anew, which another member may have had. Raises RequestError: GROUP_AUTHORIZATION_FAILED ..."""
+        again, which another member may have had in between. Raises RequestError: GROUP_AUTHORIZATION_FAILED ..."""
         if time.monotonic() < self._next_s:
             return False
         before = self.assigned

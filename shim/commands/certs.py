@@ -31,7 +31,7 @@ def group() -> None:
 
 @group.command(
     help="Write an authority's certificate (ca.pem), a broker's key and certificate (broker.pem) and those of clients "
-    "(NAME.pem) into DIR. The authority's own key is kept nowhere: to add a client later, make all anew."
+    "(NAME.pem) into DIR. The authority's own key is kept nowhere: to add a client later, make all again."
 )
 @click.argument("directory", metavar="DIR", type=Directory(file_okay=False, path_type=Path))
 @click.option(

@@ -133,7 +133,7 @@ def compare(before: Overview, after: Overview) -> View:
             counts[name],
             total,
             held[name],
-            # A topic that was deleted and made again begins anew.
+            # A topic that was deleted and made again starts over.
             max(0, total - known[name]) / seconds if name in known and seconds > 0 else None,
         )
         for name, total in now.items()

@@ -173,7 +173,7 @@ DOCS = {
     "group.consumer.max.session.timeout.ms": "The most that a group may set for it.",
     "group.consumer.max.size": "Members of one consumer group.",
     "group.consumer.migration.policy": "Which way a group may change between the classic and the consumer protocol.",
-    "group.consumer.regex.refresh.interval.ms": "How often regular expressions of subscriptions are resolved anew.",
+    "group.consumer.regex.refresh.interval.ms": "How often regular expressions of subscriptions are resolved again.",
     # --- share groups
     "group.share.assignment.interval.ms": "The pause between two assignments of a share group.",
     "group.share.min.assignment.interval.ms": "The least that a group may set for it.",
@@ -203,7 +203,7 @@ DOCS = {
     "share.coordinator.snapshot.update.records.per.snapshot": "Updates of a share partition between two snapshots.",
     "share.coordinator.state.topic.prune.interval.ms": "How often records before the oldest snapshot are deleted.",
     "share.coordinator.cold.partition.snapshot.interval.ms": "The age at which an idle share partition's snapshot is "
-    "written anew.",
+    "written again.",
     # --- groups' own options
     "share.assignment.interval.ms": "The pause between two assignments of this share group.",
     "share.heartbeat.interval.ms": "How often members of this share group send heartbeats.",

@@ -129,7 +129,7 @@ class Cluster:
         return None if kept is None or time.monotonic() >= kept[0] else kept[1]
 
     def forget(self) -> None:
-        """Ask for the topics anew: they were changed from here."""
+        """Ask for the topics again: they were changed from here."""
         with self._lock:
             self._changes += 1
             self._topics = None

@@ -139,7 +139,7 @@ def _assign(
 
 def assignment_refused(group: ClassicGroup, request: SyncGroupRequest, code: ErrorCode, now_ms: int) -> Decision:
     """Start a rebalance after the record of the leader's assignment could not be written: who waits for it gets the
-    error. Their sessions begin anew, because one that ends while its member waits is passed over."""
+    error. Their sessions start again, because one that ends while its member waits is passed over."""
     decision = Decision()
     decision.replayed = False
     # An answer may have let in a request that started one.

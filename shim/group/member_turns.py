@@ -92,7 +92,7 @@ class MemberTurns:
         while waiting and not (self._is_over and has_next):
             delayed, work, arguments = waiting.popleft()
             if delayed.outcome is not None:
-                continue  # the broker stops, or the group is loaded anew
+                continue  # the broker stops, or the group is loaded again
             self._is_over = self._slice.is_over()
             try:
                 self._work(delayed, work, arguments)

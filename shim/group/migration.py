@@ -75,7 +75,7 @@ def _refused(group_id: str, reason: str) -> KafkaError:
 def end_waits(group: ClassicGroup) -> Decision:
     """Returns the answers to the joins and syncs that wait in a group that is about to be upgraded. They are due
     whatever becomes of it: Kafka ends the waits before it looks at the members (convertToConsumerGroup). If it
-    fails the sessions begin anew, because one that ends while its member waits is passed over."""
+    fails the sessions start again, because one that ends while its member waits is passed over."""
     decision = Decision()
     code = ErrorCode.REBALANCE_IN_PROGRESS
     for member in group.members.values():
@@ -128,7 +128,7 @@ def _converted(group: ClassicGroup, image: CoordinatorMetadataImage) -> Consumer
             for name, partitions in by_name.items():
                 topic = image.metadata.topics.get(name)
                 if topic is not None:
-                    # Others, of a topic that was deleted and made anew with fewer, would count towards the member's
+                    # Others, of a topic that was deleted and created again with fewer, would count towards the member's
                     # share, so that some would have no owner.
                     count = len(topic.partitions)
                     assigned[topic.topic_id] = [each for each in partitions if 0 <= each < count]

@@ -121,7 +121,7 @@ class CoordinatorRuntime:
         self.purgatory.clear()
 
     def _forget(self, partition: int) -> None:
-        """The groups of the partition are loaded anew: as `dismiss`, of those alone."""
+        """The groups of the partition are loaded again: as `dismiss`, of those alone."""
         self.timers.cancel_those(lambda group_id: self.partition_for(group_id) == partition)
         waiting = self.purgatory.items()
         for delayed in [one for one, group_id in waiting if self.partition_for(group_id) == partition]:

@@ -72,7 +72,7 @@ def combine(first: States, second: States) -> States:
 
 class Altered:
     """A group whose offsets are altered, as long as it is not removed. Its `ShareGroup` is another object after its
-    partition was read anew."""
+    partition was read again."""
 
 
 class ShareGroup(ModernGroup["ShareMember"]):

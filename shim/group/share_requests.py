@@ -196,12 +196,12 @@ class ShareRequests:
     async def alter_offsets(
         self, group_id: str, offsets: Mapping[bytes, Mapping[int, int]]
     ) -> tuple[dict[tuple[bytes, int], KafkaError], Flushes]:
-        """AlterShareGroupOffsets: start each partition anew at its offset. Returns the errors by (topic id, partition).
+        """AlterShareGroupOffsets: each partition starts over at its offset. Returns errors by (topic id, partition).
         Creates the group, also for a topic without partitions. Raises NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND (a group of
         another kind), UNKNOWN_SERVER_ERROR (a partition below 0).
 
         As in Kafka the states are set one by one between two records of the group. A crash between them leaves the
-        topics initialising, and a later heartbeat starts them anew."""
+        topics initialising, and a later heartbeat starts them again."""
         from kafka_shim.group import share_offsets
         from kafka_shim.group.share import Altered, ShareGroup, TopicStates
 
@@ -318,14 +318,14 @@ class ShareRequests:
         def delete(topic_id: bytes, partition: int) -> Flushes:
             group = self._known_group(self._runtime.groups_of(group_id), group_id)
             if topic_id not in group.deleting:
-                return ()  # a member that came between two slices starts all its partitions anew
+                return ()  # a member that came between two slices had all its partitions start over
             return self.persister.delete_state(group_id, topic_id, partition)
 
         return delete
 
     def _still_there(self, group_id: str) -> ShareGroup | None:
         """Returns the group as it is behind the last slice, or None if it was removed. It is another object than before
-        if its partition was read anew between two slices."""
+        if its partition was read again between two slices."""
         try:
             return self._known_group(self._runtime.groups_of(group_id), group_id)
         except KafkaError:

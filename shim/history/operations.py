@@ -5,7 +5,7 @@
 - `process`: a number; one producer or consumer of one session. One that restarts gets a new number.
 - `outcome`: `ok` (committed, or acknowledged), `fail` (surely aborted or never written), `info` (nobody knows).
 - `ops`, in order: `["send", key, offset or null, value]`; `["poll", {key: [[offset, value], ...]}]`;
-  `["assign", [key, ...]]`, which says that the process polls these keys anew from anywhere.
+  `["assign", [key, ...]]`, which says that the process starts to poll these keys again, from anywhere.
 - `isolation`: `read_committed` (default) or `read_uncommitted`, of the polls.
 - `subscribed`: true when the process's partitions are given to it by a group.
 

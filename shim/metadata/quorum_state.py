@@ -64,7 +64,7 @@ def read(directory: Path) -> QuorumState | None:
 
 
 def _damaged(path: Path, reason: str) -> QuorumStateError:
-    return QuorumStateError(f"{path} is damaged ({reason}): remove it, the next start writes it anew from the log")
+    return QuorumStateError(f"{path} is damaged ({reason}): remove it, the next start writes a new one from the log")
 
 
 def write(directory: Path, state: QuorumState) -> None:

@@ -47,7 +47,7 @@ class Collector:
         self._broker = broker
         self._times = times
         self._loop_lag = loop_lag
-        # Counted anew when the metadata has changed.
+        # Counted again when the metadata has changed.
         self._counts = Counts()
 
     def slices(self) -> Iterator[list[Family | Metric]]:

@@ -169,7 +169,7 @@ class AclControl:
         self._metadata.commit_and_follow(records, [partial(self._follow, [take_over])], prepared)
 
     def _follow(self, first: list[Callable[[], None]]) -> None:
-        """Take over a change. Half of it may be taken over after a MemoryError: then all ACLs are taken over anew."""
+        """Take over a change. Half of it may be taken over after a MemoryError: then all ACLs are taken over again."""
         if first:
             first.pop()()
             return

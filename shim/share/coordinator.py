@@ -162,7 +162,7 @@ class ShareCoordinator:
         part = Slice(self._clock, MOST_AT_ONCE)
         for partition, shard in self._loader.all_loaded():
             if self._loader.loaded(partition) is not shard:
-                continue  # it is loaded anew since a slice before
+                continue  # it was loaded again since the slice before
             offset = shard.last_redundant_offset()
             log = self._logs.find(SHARE_GROUP_STATE_TOPIC, partition)
             if offset is None or log is None or offset <= log.log_start_offset:
@@ -187,7 +187,7 @@ class ShareCoordinator:
             cold = shard.cold(interval_ms, self._clock.now_ms())
             for some in _portions(shard, cold):
                 if self._loader.loaded(partition) is not shard:
-                    break  # it is loaded anew since a slice before
+                    break  # it was loaded again since the slice before
                 now_ms = self._clock.now_ms()
                 records = shard.snapshots(some, interval_ms, now_ms)
                 if not self._write_many(partition, shard, records, now_ms):

@@ -94,7 +94,7 @@ class ShareStatePersister:
     def initialize_state(
         self, group_id: str, topic_id: bytes, partition: int, state_epoch: int, start_offset: int
     ) -> Flushes:
-        """Start a share partition anew. A start offset of -1: the reader decides it. Raises FENCED_STATE_EPOCH,
+        """Have a share partition start over. A start offset of -1: the reader decides it. Raises FENCED_STATE_EPOCH,
         INVALID_REQUEST, UNKNOWN_TOPIC_OR_PARTITION."""
         return self._look_up().initialize((group_id, topic_id, partition), state_epoch, start_offset)
 

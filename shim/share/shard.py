@@ -67,7 +67,7 @@ class ShareStateShard:
     # --- rules
 
     def initialize(self, key: SharePartitionKey, state_epoch: int, start_offset: int, now_ms: int) -> ShareRecord:
-        """Returns the snapshot that starts a share partition anew. Raises FENCED_STATE_EPOCH, INVALID_REQUEST."""
+        """Returns the snapshot with which a share partition starts over. Raises FENCED_STATE_EPOCH, INVALID_REQUEST."""
         self._check_partition(key)
         self._check_state_epoch(key, state_epoch)
         known = self.states.get(key)

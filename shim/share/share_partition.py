@@ -109,7 +109,7 @@ class SharePartition:
         # Terminal records in the window: the share lag does not count them.
         self.delivery_complete_count = 0
         # The stored state may have gaps: offsets that were acquired when the broker crashed, and never stored. They are
-        # acquired anew, from `gap_start_offset` on; -1: there are none.
+        # acquired again, from `gap_start_offset` on; -1: there are none.
         self.gap_start_offset = -1
         self.gap_end_offset = -1
         # The last offset at which a fetch looked for records, or -1 (Kafka: fetchOffsetMetadata).

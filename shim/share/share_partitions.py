@@ -41,7 +41,7 @@ MOST_FREED_AT_ONCE = 256
 # for every offset of a batch that was split: 0.1 ms or less, or milliseconds for thousands of offsets.
 MOST_RELEASED_AT_ONCE = 64
 
-# After these the state in memory does not count any more; the next fetch reads it anew.
+# After these the state in memory does not count any more; the next fetch reads it again.
 _FENCING = frozenset(
     {
         ErrorCode.NOT_LEADER_OR_FOLLOWER,

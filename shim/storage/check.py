@@ -116,7 +116,7 @@ class _Check:
             self._damage(path, str(err))
         else:
             if data_dir.meta_fault:
-                self._damage(path, f"{data_dir.meta_fault}: `kafka-shim storage mend` writes it anew")
+                self._damage(path, f"{data_dir.meta_fault}: `kafka-shim storage mend` writes a new one")
         folders = []
         for entry in sorted(os.scandir(data_dir.path), key=lambda one: one.name):
             if not entry.is_dir():
@@ -210,7 +210,7 @@ class _Check:
             if dump.complaints:
                 detail = dump.complaints[1] if len(dump.complaints) > 1 else dump.complaints[0]
                 text = f"contradicts the log: {detail.strip()}"
-                self._damage(stem + suffix, f"{text}: remove the file, the next start writes it anew")
+                self._damage(stem + suffix, f"{text}: remove the file, the next start writes a new one")
         try:
             entries = list(TxnIndex(stem + names.TXN_INDEX).entries())
         except OSError as err:

@@ -184,7 +184,7 @@ class DataDir:
                 f"{self.path}/{META_PROPERTIES} {self.meta_fault}, and the directory holds "
                 f"{counted(len(held), 'partition')} ({', '.join(held[:3])}; every folder NAME-NUMBER counts as one, as "
                 f"in Kafka): restore the file, have "
-                f"`kafka-shim storage mend` write it anew, or move away what is not Kafka's"
+                f"`kafka-shim storage mend` write a new one, or move away what is not Kafka's"
             )
 
     def write_meta(self, cluster_id: str, node_id: int, random: Randomness) -> None:

@@ -67,7 +67,7 @@ class FutureLog:
         self.size_bytes = 0
 
     def begin(self) -> None:
-        """Create the directory, empty. Also begins anew after an error. Raises OSError."""
+        """Create the directory, empty. Also starts over after an error. Raises OSError."""
         if os.path.isdir(self.directory):
             for _ in remove_tree(self.directory):
                 pass
@@ -188,7 +188,7 @@ class FutureLog:
 
     def take_unsynced(self) -> list[str]:
         """Return the files that changed since the last call and must be fsynced before the copy takes its place, or be
-        written anew."""
+        written again."""
         paths = sorted(self._unsynced)
         self._unsynced.clear()
         return paths

@@ -172,7 +172,7 @@ class Logs:
         self.moves.recover()
 
     def _resume_move(self, key: Partition, target: DataDir) -> None:
-        """Go on with a move that the last stop interrupted. What was copied is copied anew."""
+        """Go on with a move that the last stop interrupted. What was copied is copied again."""
         for data_dir in self.dirs:
             for path in data_dir.futures.get(key, ()):
                 self.moves.give_up(key, data_dir, path)

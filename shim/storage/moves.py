@@ -52,7 +52,7 @@ LONGEST_RETRY_MS = 60_000
 
 
 class _Move:
-    """One move: the copy, whether it is to be begun anew (memory ended while it was made, or its new beginning failed),
+    """One move: the copy, whether it has to start over (memory ended while it was made, or its new beginning failed),
     the fsync under way, how often it had to be tried, whether the metadata may name the target, and the name that the
     source has if it could not get its own back. Once the copy serves `left` is where the source was, and its name,
     until that is done with."""
@@ -222,7 +222,7 @@ class Moves:
             error = move.fsyncing.exception()
             move.fsyncing = None
             if error is not None:
-                # After a failed fsync the pages may be lost: nothing short of writing them anew is proof.
+                # After a failed fsync the pages may be lost: nothing short of writing them again is proof.
                 move.begin_anew()
                 raise error
         copied = future.copy(SLICE_BYTES)

@@ -67,7 +67,7 @@ class Partitions:
         self.unused: dict[Partition, DataDir] = {}
         # Those of `unused` that could not be loaded at their last use, with the error.
         self.not_loaded: dict[Partition, OSError] = {}
-        # Those of `unused` whose files may be damaged: they are loaded as after a crash, which makes indexes anew.
+        # Those of `unused` whose files may be damaged: they are loaded as after a crash, which rebuilds indexes.
         self.damaged: set[Partition] = set()
         # Partitions whose directory is created later. The value is the error of the last attempt to create it, or None
         # before the first attempt.

@@ -44,7 +44,7 @@ class PlainLog(LocalLog):
     def _refuse_half_done(self, base_offset: int) -> KafkaError:
         """Take the partition offline after an append that found no memory on the way, and return the error to raise.
         What it has written and counted is not known: the file is cut at `base_offset`, and the reopening reads the
-        state anew."""
+        state again."""
         self.log_end_offset = base_offset
         refusal = self.fail(_NO_MEMORY, torn=True)
         self._cut_refused()

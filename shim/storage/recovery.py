@@ -50,7 +50,7 @@ class Start:
 
 def load(log: LocalLog, services: LogServices, start: Start) -> None:
     """Load `log` from its directory. Raises OSError, and CancelledError if the start is given up meanwhile: the next
-    one begins anew, as after a crash."""
+    one starts over, as after a crash."""
     try:
         _Loader(log, services, start).run()
     except CancelledError:
@@ -73,7 +73,7 @@ class _Loader:
         self.state_offset = -1
         # From this segment on all are scanned, because they may be torn.
         self.torn_from = 0
-        # The lowest base offset of a segment whose files were written anew, though they were on the disk already.
+        # The lowest base offset of a segment whose files were rewritten, though they were on the disk already.
         self.rewritten_from = NEVER
 
     def run(self) -> None:
@@ -98,7 +98,7 @@ class _Loader:
             self.remove_snapshot(offset)
         if not self.start.clean:
             # After a power cut one may be there whose last batches are not: a retry of these would be a duplicate of
-            # nothing, and what a marker had aborted be read. `recover_segment` writes them anew.
+            # nothing, and what a marker had aborted be read. `recover_segment` rewrites them.
             for offset in [offset for offset in self.snapshots if offset > self.start.recovery_point]:
                 self.remove_snapshot(offset)
         self.recover_segments(files)
@@ -248,7 +248,7 @@ class _Loader:
         log.log_start_offset = max(start.start_offset, log.segments[0].base_offset)
         log.epochs.truncate_from_end(end_offset)
         log.epochs.truncate_from_start(log.log_start_offset)
-        # What was written anew is on the disk with the next flush.
+        # What was rewritten is on the disk with the next flush.
         log.recovery_point = min(end_offset if start.clean else start.recovery_point, end_offset, self.rewritten_from)
         active = log.segments[-1]
         if active.size_bytes:

@@ -206,7 +206,7 @@ class SegmentFiles(SegmentEnd):
 
     def flush_paths(self, begin_offset: int) -> list[str]:
         """Return the paths that the fsync of what was appended from `begin_offset` on must cover, without the indexes,
-        which the next start builds anew after a crash."""
+        which the next start rebuilds after a crash."""
         paths = [self.path(names.LOG)]
         aborted = self._txn_index
         if aborted is not None and len(aborted) and aborted.last_offsets[-1] >= begin_offset:

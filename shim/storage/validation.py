@@ -25,7 +25,7 @@ CODECS = {"none": 0, "uncompressed": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd"
 # allocate a gigabyte.
 EXPANSION_LIMIT = 128
 SHOWN_ERRORS = 3
-# From these sizes on a thread decompresses a batch (its size then, by codec) or compresses it anew: half a millisecond
+# From these sizes on a thread decompresses a batch (its size then, by codec) or recompresses it: half a millisecond
 # of work (docs/adr/0047-more-than-one-core.md).
 LEAST_DECOMPRESSED_APART_BYTES = {1: 128 << 10, 2: 1024 << 10, 3: 1536 << 10, 4: 1024 << 10}
 LEAST_COMPRESSED_APART_BYTES = 64 << 10
@@ -56,7 +56,7 @@ def check(records: Buffer, name: str, version: int, now_ms: int, config: TopicCo
 class Checked:
     """What a thread found of a batch before its append. `config` are the options by which it was checked. `error` is
     what `check` raised; without one `batch` and `max_timestamp` are what it returned, and `stored` is the batch as it
-    is stored if the topic compresses it anew. `spent_ns` is the time of the thread."""
+    is stored if the topic recompresses it. `spent_ns` is the time of the thread."""
 
     __slots__ = ("batch", "config", "error", "max_timestamp", "spent_ns", "stored")
 
@@ -72,7 +72,7 @@ class Checked:
 
 def takes_long(records: Buffer, expected_bytes: int, config: TopicConfig) -> bool:
     """Whether a partition's Produce data, which decompresses to `expected_bytes`, should be checked in a thread: to
-    decompress it, or to compress it anew, takes the event loop too long."""
+    decompress it, or to recompress it, takes the event loop too long."""
     if len(records) < ATTRIBUTES_END:
         return False
     codec = records[ATTRIBUTES_END - 1] & 7
@@ -84,7 +84,7 @@ def takes_long(records: Buffer, expected_bytes: int, config: TopicConfig) -> boo
 
 
 def check_apart(records: Buffer, name: str, version: int, now_ms: int, config: TopicConfig) -> Checked:
-    """`check`, and what the topic compresses anew. It needs the bytes and the options alone: for any thread."""
+    """`check`, and what the topic recompresses. It needs the bytes and the options alone: for any thread."""
     checked = Checked(config)
     try:
         batch, checked.max_timestamp = check(records, name, version, now_ms, config)

@@ -68,7 +68,7 @@ class Retries:
             self._timers.pop(transactional_id, None)
             retry()
 
-        # `resolve`, or an id made anew, may come while the timer of an earlier failure still runs.
+        # `resolve`, or an id that was created again, may come while the timer of an earlier failure still runs.
         if (earlier := self._timers.pop(transactional_id, None)) is not None:
             earlier[0].cancel()
         slot.pause_ms = min(2 * slot.pause_ms, LONGEST_PAUSE_MS) or FIRST_PAUSE_MS

@@ -83,7 +83,7 @@ class Fetched:
 
     def end(self, topic: str) -> tuple[int, list[list[str]]]:
         """Compares as `compare`, and forgets, what was fetched by name of a topic that is deleted: the offsets of the
-        next one of this name begin anew.
+        next one of this name start over.
         """
         ended = Fetched(self._pairs)
         for mine, its in ((self._before, ended._before), (self._now, ended._now)):

@@ -34,7 +34,7 @@ HOLDS_BACK_US = {FETCH: 0, JOIN_GROUP: 200_000, SYNC_GROUP: 200_000}
 CROSSING = 50
 
 Partition = tuple[str | bytes, int]
-# The last number is how often the topic was deleted before: its offsets began anew.
+# The last number is how often the topic was deleted before: its offsets started over.
 Place = tuple[str | bytes, int, int]
 
 

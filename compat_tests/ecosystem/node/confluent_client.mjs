@@ -7,7 +7,7 @@ const [source, copy, group, count] = ["confluent-in", "confluent-out", "confluen
 const kafka = new Kafka({ kafkaJS: { clientId: "app", brokers: [process.argv[2]], logLevel: logLevel.NOTHING } });
 const say = (name, value) => console.log(`${name}: ${JSON.stringify(value)}`);
 const messages = (kind) => [...Array(count).keys()].map((number) => ({ key: `${number}`, value: `${kind} ${number}`, headers: { kind } }));
-// A consumer that has left may still ask for its topic once, and make it anew after it was deleted.
+// A consumer that has left may still ask for its topic once, and create it again after it was deleted.
 const reading = { fromBeginning: true, allowAutoTopicCreation: false };
 const limited = (promise) => Promise.race([promise, new Promise((resolve) => { setTimeout(resolve, 90_000).unref(); })]);
 

@@ -51,7 +51,7 @@ for (const kind of ["aborted", "committed"]) {
 }
 await call(filling, "disconnect");
 
-// A consumer that begins anew after each transaction that did not commit, from the offsets that did.
+// A consumer that starts over after each transaction that did not commit, from the offsets that did.
 const producer = await producing({ "transactional.id": "rdkafka-copy" });
 let [transactions, aborted, copied] = [0, 0, 0];
 while (copied < 2 * count) {

@@ -26,7 +26,7 @@ def plain(value: Any) -> Any:
 
 
 class Pair:
-    """A connection to each broker, made anew when the broker closes it."""
+    """A connection to each broker, replaced when the broker closes it."""
 
     def __init__(self, shim: str, kafka: str) -> None:
         self._addresses = shim, kafka

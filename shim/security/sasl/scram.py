@@ -130,7 +130,7 @@ class Scram:
                 "Authentication failed: Client requested an authorization id that is different from username"
             )
         if credential.iterations < MIN_ITERATIONS:
-            raise SaslError(f"the credential of user {user!r} has fewer than {MIN_ITERATIONS} iterations: set it anew")
+            raise SaslError(f"the credential of user {user!r} has fewer than {MIN_ITERATIONS} iterations: set it again")
         self._credential = credential
         self._user = user
         self._first_bare = found["bare"]

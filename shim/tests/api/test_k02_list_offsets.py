@@ -100,7 +100,7 @@ def test_an_isolation_level_that_does_not_exist_fails_every_partition(client):
 
 
 def restart_with_segments(broker: Broker) -> None:
-    """Start anew with sixty segments of one record, a second after each other, of which none was read."""
+    """Start again with sixty segments of one record, a second after each other, of which none was read."""
     with Connection(broker.bootstrap_servers) as client:
         make_topic(client, "t", 1, internal_segment_bytes="200", retention_ms="-1")
         for number in range(60):

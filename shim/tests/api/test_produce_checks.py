@@ -239,11 +239,11 @@ CASES: dict[str, tuple[dict[str, str], Callable[[int], bytes]]] = {
     "old": ({"message_timestamp_before_max_ms": "1"}, lambda codec: batch(*VALUES, codec=codec)),
     "too large": ({"max_message_bytes": "300"}, lambda codec: batch(*VALUES, codec=codec)),
     "two batches": ({}, lambda codec: batch(*VALUES, codec=codec) * 2),
-    "compressed anew": (
+    "recompressed": (
         {"compression_type": "uncompressed", "max_message_bytes": "4000000"},
         lambda codec: batch(*VALUES, codec=codec),
     ),
-    "too large anew": (
+    "too large then": (
         {"compression_type": "uncompressed", "max_message_bytes": "500000"},
         lambda codec: batch(*VALUES, codec=codec),
     ),
@@ -286,7 +286,7 @@ def test_the_answer_is_that_of_the_loop(
     assert in_threads["loop"] == 0
     assert told[0] == told[1]
     codes = dict(zip(CASES, (answer[0] for answer in told[0]), strict=True))
-    assert [name for name, code in codes.items() if code == 0] == ["good", "compressed anew"]
+    assert [name for name, code in codes.items() if code == 0] == ["good", "recompressed"]
     assert len(told[0][-2][-1]) > sum(map(len, VALUES))
 
 

@@ -36,7 +36,7 @@ def begun(client: Connection) -> Any:
 
 
 def begun_again(client: Connection) -> Any:
-    """The group starts anew at the same offsets."""
+    """The group starts again at the same offsets."""
     parts = [{"partition_index": index, "start_offset": 5 * index} for index in range(2)]
     topics = [{"topic_name": TOPIC, "partitions": parts}]
     answer = ask(client, "AlterShareGroupOffsets", group_id=GROUP, topics=topics)

@@ -206,7 +206,7 @@ def test_everything_is_back_after_a_crash(node: ShareNode) -> None:
     assert {topic_id: found.partitions for topic_id, found in node.group().initialized.items()} == states
     assert node.beat("a", stable.member_epoch).member_epoch == stable.member_epoch
     node.advance(45_001)
-    assert node.group().is_empty, "the session began anew"
+    assert node.group().is_empty, "the session started again"
 
 
 # --- options

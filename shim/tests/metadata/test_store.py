@@ -323,7 +323,7 @@ def test_the_partitions_of_a_failed_directory_are_offline_until_it_is_back(tmp_p
         store.delete_topic("two")
         assert logs.offline_count == 2
         store.create_topic("two", 2)
-    # Not even now, with the entry gone, are its partitions made anew.
+    # Not even now, with the entry gone, are its partitions created again.
     broker = Opened(first)
     with pytest.raises(StorageError, match="2 partitions"):
         broker.start()

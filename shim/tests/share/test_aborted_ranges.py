@@ -33,7 +33,7 @@ def test_what_several_transactions_aborted_is_taken_out_of_all_ranges() -> None:
 
 
 def test_very_many_aborted_batches_are_taken_out_in_one_pass() -> None:
-    """Each made the list of ranges anew: 5,000 between others held the event loop for 0.3 s."""
+    """Each made a new list of ranges: 5,000 between others held the event loop for 0.3 s."""
     looks: list[int] = []
 
     class Range(tuple[int, int]):

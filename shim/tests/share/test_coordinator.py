@@ -177,7 +177,7 @@ def one_in_each_partition(node: Node, topic_id: bytes) -> dict[int, str]:
 
 
 def test_partitions_are_pruned_in_slices(make_node: Callable[..., Node], monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that is loaded anew between two slices is left to the next time."""
+    """One that is loaded again between two slices is left to the next time."""
     monkeypatch.setattr("kafka_shim.share.coordinator.MOST_AT_ONCE", 1)
     node = make_node(
         share_coordinator_snapshot_update_records_per_snapshot=1,
@@ -270,7 +270,7 @@ def test_partitions_of_the_topic_that_are_offline_are_pruned_later(make_node: Ca
 def test_many_cold_partitions_get_their_snapshots_in_slices(
     make_node: Callable[..., Node], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that is deleted, or initialised anew, between two slices gets none."""
+    """One that is deleted, or initialised again, between two slices gets none."""
     monkeypatch.setattr("kafka_shim.share.coordinator.SNAPSHOTS_PER_BATCH", 1)
     monkeypatch.setattr("kafka_shim.share.coordinator.MOST_AT_ONCE", 2)
     node = make_node(

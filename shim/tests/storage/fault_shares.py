@@ -122,7 +122,7 @@ class Run:
         if done:
             offsets = {offset for first, last, _ in got for offset in range(first, last + 1)}
             self.check_delivery(offsets)
-            for other in MEMBERS:  # a share partition that was fenced begins anew
+            for other in MEMBERS:  # a share partition that was fenced starts over
                 self.held[other] -= offsets
             self.held[name] |= offsets
 

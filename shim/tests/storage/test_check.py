@@ -109,7 +109,7 @@ def test_an_index_that_contradicts_the_log_is_damage(copy: Path, suffix: str) ->
     flip(index, len(index.read_bytes()) - 1)
     severity, name, text = only(check_directory(str(copy)))
     assert (severity, name) == (DAMAGE, index.name)
-    assert "remove the file, the next start writes it anew" in text
+    assert "remove the file, the next start writes a new one" in text
 
 
 def test_the_indexed_time_of_a_batch_that_compaction_emptied_is_no_damage(make_disk: Callable[..., Disk]) -> None:

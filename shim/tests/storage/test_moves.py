@@ -47,7 +47,7 @@ def test_partition_moves_with_all_that_belongs_to_it(node):
 
 def test_every_file_of_the_copy_is_on_the_disk_before_it_takes_its_place(node, monkeypatch):
     """The indexes and snapshots too: after a move nothing of the partition is checked by a recovery. No start takes a
-    copy without a topic id, or finds leader epochs below the recovery point anew."""
+    copy without a topic id, or has to find leader epochs below the recovery point."""
     log = node.make()
     fill(log, 200)
     put(log, b"x", pid=7, seq=0)

@@ -1,4 +1,4 @@
-"""Indexes that a start finds cut, missing or without their entries are made anew from the log."""
+"""Indexes that a start finds cut, missing or without their entries are rebuilt from the log."""
 
 from __future__ import annotations
 

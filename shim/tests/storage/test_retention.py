@@ -246,8 +246,8 @@ def test_many_segments_go_a_slice_at_a_time(make_disk: Callable[..., Disk]) -> N
 def test_a_round_of_retention_ends_although_the_next_is_due(
     make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With many partitions a round takes longer than a short interval. It is not begun anew: its last partitions would
-    never have their turn."""
+    """With many partitions a round takes longer than a short interval. It is not started again: its last partitions
+    would never have their turn."""
     ended = []
 
     def slices(tasks: ScheduledTasks) -> Iterator[None]:

@@ -220,7 +220,7 @@ def test_slices_of_aborts_follow_each_other_and_leave_alone_what_ended_meanwhile
 
 
 def test_a_retry_that_outlived_its_topic_does_not_write_into_the_next_one(node: Node) -> None:
-    """`__transaction_state` is deleted while markers wait for a partition; the id begins anew in its successor."""
+    """`__transaction_state` is deleted while markers wait for a partition; the id starts over in its successor."""
     producer = begin(node)
     node.logs.get("orders", 1).fail(OSError(5, "Input/output error"))
     node.end("app", producer, True)
@@ -510,7 +510,7 @@ def test_markers_that_stay_refused_are_tried_with_growing_pauses_and_one_line_sa
     node.clock.advance(LONGEST_PAUSE_MS)
     assert visible(node) == ["app-0", "app-1"]
     slot = node.coordinator._log.slots["app"]
-    assert (slot.pause_ms, slot.said) == (0, {}), "the next transaction begins anew"
+    assert (slot.pause_ms, slot.said) == (0, {}), "the next transaction starts over"
 
 
 def test_of_very_many_refused_markers_the_first_hundred_have_a_reason_in_the_history(

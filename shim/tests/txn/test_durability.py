@@ -139,7 +139,7 @@ JOINS: dict[str, Callable[[Client], ErrorCode]] = {
 def test_a_request_made_again_waits_for_the_record_that_the_first_one_wrote(
     broker: Broker, client: Client, api: str
 ) -> None:
-    """A client that gave up and connected anew: the record is in the log, and its fsync goes on."""
+    """A client that gave up and connected again: the record is in the log, and its fsync goes on."""
     assert client.init() == ErrorCode.NONE
     path = f"{broker.state.logs.get('__transaction_state', 0).directory}/00000000000000000000.log"
     logs = [broker.state.logs.get(topic, 0) for topic in ("t", "__consumer_offsets")]
