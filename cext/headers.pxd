@@ -1,6 +1,6 @@
 """The fields of request headers, for C callers."""
 
-from libc.stdint cimport int32_t
+from libc.stdint cimport int32_t, uint8_t
 
 cdef enum:
     HEADER_KEYS = 256
@@ -16,4 +16,4 @@ cdef class RequestHeaderParser:
     cdef int32_t flexible_from[HEADER_KEYS]
 
     # Returns the client id, and fills in the rest.
-    cdef object read(self, object buffer, Py_ssize_t start, object end, RequestHeader* header)
+    cdef object read(self, const uint8_t* start, Py_ssize_t size_bytes, RequestHeader* header)

@@ -35,43 +35,41 @@ cdef class RequestHeaderParser:
         and for an unknown API key, because the layout of its header is unknown.
         """
         cdef RequestHeader header
-        client_id = self.read(buffer, start, end, &header)
-        return header.api_key, header.api_version, header.correlation_id, client_id, header.body_at
-
-    cdef object read(self, object buffer, Py_ssize_t start, object end, RequestHeader* header):
         cdef Py_buffer view
-        cdef Cursor c
-        cdef const uint8_t* base
         cdef Py_ssize_t stop
-        cdef int16_t api_key = 0, api_version = 0
-        cdef int32_t correlation_id = 0
-        cdef uint32_t count = 0, tag = 0, size_bytes = 0
         PyObject_GetBuffer(buffer, &view, PyBUF_SIMPLE)
         try:
             stop = view.len if end is None else end
             if start < 0 or stop < start or stop > view.len:
                 raise ValueError(f"[{start}, {stop}) is not inside a buffer of {view.len} bytes")
-            base = <const uint8_t*>view.buf
-            c.at = base + start
-            c.end = base + stop
-            read_i16(&c, &api_key)
-            read_i16(&c, &api_version)
-            if api_key < 0 or api_key >= HEADER_KEYS or self.flexible_from[api_key] < 0:
-                raise WireError(f"no request has the api key {api_key}")
-            read_i32(&c, &correlation_id)
-            client_id = read_client_id(&c)
-            if api_version >= self.flexible_from[api_key]:
-                read_uvarint(&c, &count)
-                while count > 0:
-                    count -= 1
-                    read_uvarint(&c, &tag)
-                    read_uvarint(&c, &size_bytes)
-                    need(&c, size_bytes)
-                    c.at += size_bytes
-            header.api_key = api_key
-            header.api_version = api_version
-            header.correlation_id = correlation_id
-            header.body_at = c.at - base
-            return "" if client_id is None else client_id
+            client_id = self.read(<const uint8_t*>view.buf + start, stop - start, &header)
         finally:
             PyBuffer_Release(&view)
+        return header.api_key, header.api_version, header.correlation_id, client_id, start + header.body_at
+
+    cdef object read(self, const uint8_t* start, Py_ssize_t size_bytes, RequestHeader* header):
+        cdef Cursor c
+        cdef int16_t api_key = 0, api_version = 0
+        cdef int32_t correlation_id = 0
+        cdef uint32_t count = 0, tag = 0, tag_bytes = 0
+        c.at = start
+        c.end = start + size_bytes
+        read_i16(&c, &api_key)
+        read_i16(&c, &api_version)
+        if api_key < 0 or api_key >= HEADER_KEYS or self.flexible_from[api_key] < 0:
+            raise WireError(f"no request has the api key {api_key}")
+        read_i32(&c, &correlation_id)
+        client_id = read_client_id(&c)
+        if api_version >= self.flexible_from[api_key]:
+            read_uvarint(&c, &count)
+            while count > 0:
+                count -= 1
+                read_uvarint(&c, &tag)
+                read_uvarint(&c, &tag_bytes)
+                need(&c, tag_bytes)
+                c.at += tag_bytes
+        header.api_key = api_key
+        header.api_version = api_version
+        header.correlation_id = correlation_id
+        header.body_at = c.at - start
+        return "" if client_id is None else client_id

@@ -47,6 +47,10 @@ cdef inline object authorizer_of(object broker):
     return (<BrokerEnd>broker).authorizer if isinstance(broker, BrokerEnd) else broker.authorizer
 
 
+cdef inline object clock_of(object broker):
+    return (<BrokerEnd>broker).clock if isinstance(broker, BrokerEnd) else broker.clock
+
+
 cdef inline object groups_of(object broker):
     return (<BrokerEnd>broker).groups if isinstance(broker, BrokerEnd) else broker.groups
 
@@ -56,13 +60,30 @@ cdef class FollowUp:
     cdef bytes answer
 
 
+# Bytes of a buffer, whose holder keeps it. Most requests need no object of their own for them.
+cdef struct Frame:
+    Py_buffer* whole
+    Py_ssize_t at
+    Py_ssize_t size_bytes
+
+
+cdef inline uint8_t* start_of(Frame* frame) noexcept:
+    return <uint8_t*>frame.whole.buf + frame.at
+
+
+cdef inline object slice_of(Frame* frame):
+    """The frame as an object."""
+    whole = <object>frame.whole.obj
+    return whole if frame.size_bytes == frame.whole.len else whole[frame.at:frame.at + frame.size_bytes]
+
+
 cdef class PlainApi:
     # The number of error codes in the last answer, and the one code that all of them are.
     cdef readonly Py_ssize_t answered
     cdef readonly int32_t answered_code
 
     cdef object serve(
-        self, object broker, object session, RequestHeader* header, object client_id, object frame, object now_ms
+        self, object broker, object session, RequestHeader* header, object client_id, Frame* frame
     )
 
 
@@ -83,10 +104,15 @@ cdef class PlainLookup(PlainApi):
 
 
 cdef class PlainAppend(PlainApi):
-    # What `serve` returns, of a request whose body is at the reader. `view` is the buffer of the frame.
+    # What `serve` returns, of a request whose body is at the reader.
     cdef object _answer(
-        self, object broker, RequestHeader* header, object frame, Py_buffer* view, Reader* c, int64_t now_ms
+        self, object broker, RequestHeader* header, Frame* frame, Reader* c, int64_t now_ms
     )
+
+
+cdef inline void read_body(Reader* c, Frame* frame, RequestHeader* header) noexcept:
+    c.at = start_of(frame) + header.body_at
+    c.end = start_of(frame) + frame.size_bytes
 
 
 cdef inline bint take(Reader* c, Py_ssize_t size_bytes) noexcept nogil:

@@ -1,10 +1,10 @@
 """The fast path of one API, from the frame of a request to that of its answer. Contracts are in plain_api.pyi."""
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int64_t
 
 from kafka_shim.cext.headers cimport RequestHeader
 from kafka_shim.cext.machine_time cimport MachineTime
+from kafka_shim.cext.machine_time cimport now_ms as now_ms_of
 from kafka_shim.cext.wire cimport Out, out_free, out_init
 
 
@@ -21,9 +21,7 @@ cdef class FollowUp:
 
 
 cdef class PlainApi:
-    cdef object serve(
-        self, object broker, object session, RequestHeader* header, object client_id, object frame, object now_ms
-    ):
+    cdef object serve(self, object broker, object session, RequestHeader* header, object client_id, Frame* frame):
         """Returns one of these:
 
         - bytes: the whole frame of the answer;
@@ -35,10 +33,7 @@ cdef class PlainApi:
 
 
 cdef class PlainMember(PlainApi):
-    cdef object serve(
-        self, object broker, object session, RequestHeader* header, object client_id, object frame, object now_ms
-    ):
-        cdef Py_buffer view
+    cdef object serve(self, object broker, object session, RequestHeader* header, object client_id, Frame* frame):
         cdef Reader c
         cdef BrokerEnd known
         cdef object clock
@@ -49,64 +44,42 @@ cdef class PlainMember(PlainApi):
             authorizer, clock = broker.authorizer, broker.clock
         if authorizer is not None or (not isinstance(clock, MachineTime) and clock.is_virtual):
             return None
-        PyObject_GetBuffer(frame, &view, PyBUF_SIMPLE)
+        read_body(&c, frame, header)
         try:
-            c.at = <uint8_t*>view.buf + header.body_at
-            c.end = <uint8_t*>view.buf + view.len
             return self._answer(broker, session, header, client_id, &c)
         except Exception:
             return None         # the handler meets it again, and answers
-        finally:
-            PyBuffer_Release(&view)
 
     cdef object _answer(self, object broker, object session, RequestHeader* header, object client_id, Reader* c):
         raise NotImplementedError("abstract: a request is read and answered here")
 
 
 cdef class PlainLookup(PlainApi):
-    cdef object serve(
-        self, object broker, object session, RequestHeader* header, object client_id, object frame, object now_ms
-    ):
-        cdef Py_buffer view
+    cdef object serve(self, object broker, object session, RequestHeader* header, object client_id, Frame* frame):
         cdef Reader c
         cdef Out out
-        if authorizer_of(broker) is not None:
+        if authorizer_of(broker) is not None or frame.size_bytes > IN_STEPS_BYTES:
             return None
-        PyObject_GetBuffer(frame, &view, PyBUF_SIMPLE)
+        read_body(&c, frame, header)
         out_init(&out)
         try:
-            if view.len > IN_STEPS_BYTES:
-                return None
-            c.at = <uint8_t*>view.buf + header.body_at
-            c.end = <uint8_t*>view.buf + view.len
             return self._answer(broker, header, &c, &out)
         except Exception:
             return None         # nothing has happened: the handler meets it again, and answers
         finally:
             out_free(&out)
-            PyBuffer_Release(&view)
 
     cdef object _answer(self, object broker, RequestHeader* header, Reader* c, Out* out):
         raise NotImplementedError("abstract: a request is read and answered here")
 
 
 cdef class PlainAppend(PlainApi):
-    cdef object serve(
-        self, object broker, object session, RequestHeader* header, object client_id, object frame, object now_ms
-    ):
-        cdef Py_buffer view
+    cdef object serve(self, object broker, object session, RequestHeader* header, object client_id, Frame* frame):
         cdef Reader c
         if authorizer_of(broker) is not None:
             return None
-        PyObject_GetBuffer(frame, &view, PyBUF_SIMPLE)
-        try:
-            c.at = <uint8_t*>view.buf + header.body_at
-            c.end = <uint8_t*>view.buf + view.len
-            return self._answer(broker, header, frame, &view, &c, now_ms)
-        finally:
-            PyBuffer_Release(&view)
+        read_body(&c, frame, header)
+        return self._answer(broker, header, frame, &c, now_ms_of(clock_of(broker)))
 
-    cdef object _answer(
-        self, object broker, RequestHeader* header, object frame, Py_buffer* view, Reader* c, int64_t now_ms
-    ):
+    cdef object _answer(self, object broker, RequestHeader* header, Frame* frame, Reader* c, int64_t now_ms):
         raise NotImplementedError("abstract: a request is read and answered here")

@@ -15,6 +15,7 @@ from kafka_shim.cext.offset_records cimport Committed, write_offset_key, write_o
 from kafka_shim.cext.plain_api cimport (
     IN_STEPS_BYTES,
     LONG,
+    Frame,
     PlainAppend,
     Reader,
     begin_answer,
@@ -173,11 +174,9 @@ cdef class OffsetsApi(PlainAppend):
 
 
 cdef class PlainCommit(OffsetsApi):
-    cdef object _answer(
-        self, object broker, RequestHeader* header, object frame, Py_buffer* view, Reader* c, int64_t now_ms
-    ):
+    cdef object _answer(self, object broker, RequestHeader* header, Frame* frame, Reader* c, int64_t now_ms):
         cdef OffsetsRequest request
-        if view.len > IN_STEPS_BYTES or not (
+        if frame.size_bytes > IN_STEPS_BYTES or not (
             _read_member(c, &request, header.api_version) and read_topics(c, &request, header.api_version)
         ):
             return None

@@ -11,6 +11,7 @@ from kafka_shim.cext.machine_time cimport now_ms as now_ms_of
 from kafka_shim.cext.many_logs cimport mark_each
 from kafka_shim.cext.plain_api cimport (
     FollowUp,
+    Frame,
     PlainAppend,
     Reader,
     begin_answer,
@@ -76,9 +77,7 @@ cdef class PlainEndTxn(PlainAppend):
         self._most_markers = most_markers
         self._unmarked_of = unmarked_of
 
-    cdef object _answer(
-        self, object broker, RequestHeader* header, object frame, Py_buffer* view, Reader* c, int64_t now_ms
-    ):
+    cdef object _answer(self, object broker, RequestHeader* header, Frame* frame, Reader* c, int64_t now_ms):
         cdef Request request
         if not _read(c, &request, header.api_version >= FLEXIBLE):
             return None

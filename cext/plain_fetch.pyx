@@ -1,6 +1,5 @@
 """A Fetch of a few partitions that is answered at once, from frame to frame. Contracts are in plain_fetch.pyi."""
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.unicode cimport PyUnicode_AsUTF8AndSize
 from libc.stdint cimport int32_t, int64_t, uint8_t
@@ -22,7 +21,7 @@ from kafka_shim.cext.fetch_frames cimport (
 )
 from kafka_shim.cext.headers cimport RequestHeader
 from kafka_shim.cext.log_end cimport LogEnd, ProducersEnd
-from kafka_shim.cext.plain_api cimport PlainApi, Reader, authorizer_of, text_of
+from kafka_shim.cext.plain_api cimport Frame, PlainApi, Reader, authorizer_of, read_body, text_of
 from kafka_shim.cext.segment cimport Found, SegmentEnd
 from kafka_shim.cext.session_end cimport CachedEnd, SessionEnd
 from kafka_shim.cext.wire cimport Out, out_free, out_init, reserve
@@ -38,20 +37,15 @@ cdef class PlainFetch(PlainApi):
     def __init__(self, int64_t copy_bytes):
         self._copy_bytes = copy_bytes
 
-    cdef object serve(
-        self, object broker, object session, RequestHeader* header, object client_id, object frame, object now_ms
-    ):
-        cdef Py_buffer view
+    cdef object serve(self, object broker, object session, RequestHeader* header, object client_id, Frame* frame):
         cdef Reader c
         cdef Request request
         cdef Out records
         if authorizer_of(broker) is not None:
             return None
-        PyObject_GetBuffer(frame, &view, PyBUF_SIMPLE)
+        read_body(&c, frame, header)
         out_init(&records)
         try:
-            c.at = <uint8_t*>view.buf + header.body_at
-            c.end = <uint8_t*>view.buf + view.len
             if not read_request(&c, &request, header.api_version):
                 return None
             if request.max_bytes <= 0 or not READ_UNCOMMITTED <= request.isolation_level <= READ_COMMITTED:
@@ -65,7 +59,6 @@ cdef class PlainFetch(PlainApi):
             return None         # the handler meets it again, and answers
         finally:
             out_free(&records)
-            PyBuffer_Release(&view)
 
     cdef object _fetch(self, object broker, RequestHeader* header, Request* request, Out* records):
         """Without a session."""

@@ -22,6 +22,7 @@ from kafka_shim.cext.headers cimport RequestHeader
 from kafka_shim.cext.log_end cimport LogEnd, ProducerEnd, ProducersEnd
 from kafka_shim.cext.plain_api cimport (
     LONG,
+    Frame,
     PlainAppend,
     Reader,
     begin_answer,
@@ -173,12 +174,10 @@ cdef class PlainProduce(PlainAppend):
         self._cached_batches = cached_batches
         self._admit = admit
 
-    cdef object _answer(
-        self, object broker, RequestHeader* header, object frame, Py_buffer* view, Reader* c, int64_t now_ms
-    ):
+    cdef object _answer(self, object broker, RequestHeader* header, Frame* frame, Reader* c, int64_t now_ms):
         cdef Request request
         # The append stamps each batch where it lies.
-        if view.readonly or not _read(c, &request, header.api_version):
+        if frame.whole.readonly or not _read(c, &request, header.api_version):
             return None
         guards = None
         try:
@@ -192,7 +191,7 @@ cdef class PlainProduce(PlainAppend):
                 guards = outcomes
         except Exception:
             return None         # nothing is appended: the handler meets it again, and answers
-        done = self._append(broker, &request, logs, guards, frame, <uint8_t*>view.buf, now_ms)
+        done = self._append(broker, &request, logs, guards, frame.whole, now_ms)
         if done is not True:
             return done
         self.answered = request.count
@@ -248,7 +247,7 @@ cdef class PlainProduce(PlainAppend):
         return logs
 
     cdef object _append(
-        self, object broker, Request* request, list logs, list guards, object frame, uint8_t* start, int64_t now_ms
+        self, object broker, Request* request, list logs, list guards, Py_buffer* whole, int64_t now_ms
     ):
         """Append each batch; `guards` are those of the transactional ones in order, or None. Returns True, or what
         `serve` returns if there is something to decide."""
@@ -271,8 +270,8 @@ cdef class PlainProduce(PlainAppend):
             base_offset = log.log_end_offset    # an object: there may be no memory for it behind a failed append
             try:
                 entry.base_offset = log.append_at(
-                    put, frame, entry.records - start, entry.records, entry.size_bytes, now_ms, guard,
-                    self._cached_batches, True,
+                    put, <object>whole.obj, entry.records - <uint8_t*>whole.buf, entry.records, entry.size_bytes,
+                    now_ms, guard, self._cached_batches, True,
                 )
                 if entry.base_offset >= 0:
                     entry.log_start_offset = log.log_start_offset

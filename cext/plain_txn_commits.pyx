@@ -7,7 +7,7 @@ from kafka_shim.cext.bigendian cimport load_i16, load_i64
 from kafka_shim.cext.headers cimport RequestHeader
 from kafka_shim.cext.java_hash cimport partition_of
 from kafka_shim.cext.log_end cimport Appended, LogEnd
-from kafka_shim.cext.plain_api cimport IN_STEPS_BYTES, Reader, take, take_i32, take_text, text_of
+from kafka_shim.cext.plain_api cimport IN_STEPS_BYTES, Frame, Reader, take, take_i32, take_text, text_of
 from kafka_shim.cext.plain_commits cimport (
     NO_RETENTION,
     OffsetsApi,
@@ -64,12 +64,10 @@ cdef bint _read(Reader* c, Transaction* transaction, OffsetsRequest* request) no
 
 
 cdef class PlainTxnCommit(OffsetsApi):
-    cdef object _answer(
-        self, object broker, RequestHeader* header, object frame, Py_buffer* view, Reader* c, int64_t now_ms
-    ):
+    cdef object _answer(self, object broker, RequestHeader* header, Frame* frame, Reader* c, int64_t now_ms):
         cdef Transaction transaction
         cdef OffsetsRequest request
-        if header.api_version < TRANSACTIONS_2 or view.len > IN_STEPS_BYTES:
+        if header.api_version < TRANSACTIONS_2 or frame.size_bytes > IN_STEPS_BYTES:
             return None
         if not _read(c, &transaction, &request):
             return None

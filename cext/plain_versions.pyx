@@ -1,12 +1,11 @@
 """ApiVersions, from frame to frame. Contracts are in plain_versions.pyi."""
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport int32_t, uint8_t
 
 from kafka_shim.cext.bigendian cimport store_i32
 from kafka_shim.cext.headers cimport RequestHeader
-from kafka_shim.cext.plain_api cimport PlainApi, Reader, has_no_tags, take_text, text_of
+from kafka_shim.cext.plain_api cimport Frame, PlainApi, Reader, has_no_tags, read_body, take_text, text_of
 
 cdef enum:
     LENGTH_BYTES = 4
@@ -37,22 +36,15 @@ cdef class PlainVersions(PlainApi):
         self._frame_of = frame_of
         self.answered = 1
 
-    cdef object serve(
-        self, object broker, object session, RequestHeader* header, object client_id, object frame, object now_ms
-    ):
-        cdef Py_buffer view
+    cdef object serve(self, object broker, object session, RequestHeader* header, object client_id, Frame* frame):
         cdef Reader c
         if session.authenticator is not None:
             return None
-        PyObject_GetBuffer(frame, &view, PyBUF_SIMPLE)
+        read_body(&c, frame, header)
         try:
-            c.at = <uint8_t*>view.buf + header.body_at
-            c.end = <uint8_t*>view.buf + view.len
             return self._answer(broker, session, header, &c)
         except Exception:
             return None         # the handler meets it again, and answers
-        finally:
-            PyBuffer_Release(&view)
 
     cdef object _answer(self, object broker, object session, RequestHeader* header, Reader* c):
         cdef const uint8_t* name = NULL

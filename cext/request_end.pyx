@@ -10,7 +10,16 @@ from kafka_shim.cext.held_answers cimport Answering, HeldAnswers
 from kafka_shim.cext.late_answers cimport LateAnswer
 from kafka_shim.cext.machine_time cimport monotonic_ms, now_ms
 from kafka_shim.cext.messages cimport decode_request, encode_response_frame
-from kafka_shim.cext.plain_api cimport IN_STEPS_BYTES, BrokerEnd, FollowUp, PlainApi, is_armed
+from kafka_shim.cext.plain_api cimport (
+    IN_STEPS_BYTES,
+    BrokerEnd,
+    FollowUp,
+    Frame,
+    PlainApi,
+    is_armed,
+    slice_of,
+    start_of,
+)
 
 from itertools import islice
 from types import GeneratorType
@@ -89,22 +98,46 @@ cdef class FrameEnd(Answering):
             self._rest_updated(nbytes)
 
     def _handle_now(self, frame):
-        self._serve(frame, False, False)
+        cdef Py_buffer view
+        cdef Frame whole
+        PyObject_GetBuffer(frame, &view, PyBUF_SIMPLE)
+        try:
+            whole.whole, whole.at, whole.size_bytes = &view, 0, view.len
+            self._serve(&whole, False, False)
+        finally:
+            PyBuffer_Release(&view)
 
-    cdef int _serve(self, object frame, bint has_successor, bint may_hold) except -1:
+    cdef object _handled(self, Frame* frame):
+        """A Reply, or the answer of a fast path, after which nothing is left to do."""
+        cdef Reply reply
+        if isinstance(self._dispatcher, DispatcherEnd) and not (<DispatcherEnd>self._dispatcher)._has_own_handle:
+            return (<DispatcherEnd>self._dispatcher)._handle(self.session, frame)
+        reply = self._dispatcher.handle(self.session, slice_of(frame))
+        return (<list>reply.parts)[0] if reply is not None and reply.is_plain else reply
+
+    cdef int _serve(self, Frame* frame, bint has_successor, bint may_hold) except -1:
         """With a successor, a request that is surely handled next, the answer may wait for that one's. `may_hold`: that
         of a fast path may wait for those of other connections."""
         cdef Reply reply
+        cdef object done = None
         cdef bint has_failed = False
         self._send_held()
         try:
-            reply = self._dispatcher.handle(self.session, frame)
+            done = self._handled(frame)
         except Exception as error:
             has_failed = True
             self._send_answers()
             self._failed(error)
         if has_failed:
             return 0
+        if type(done) is bytes:
+            # One that is held may leave at once: not before those of its client that wait for it.
+            if may_hold and self._answers is None:
+                self._hold(done)
+            else:
+                self._answer(done, has_successor)
+            return 0
+        reply = done
         if reply is not None:
             if reply.parts is None:
                 self._send_answers()
@@ -112,11 +145,7 @@ cdef class FrameEnd(Answering):
                 return 0
             try:
                 if len(<list?>reply.parts) == 1:
-                    # One that is held may leave at once: not before those of its client that wait for it.
-                    if may_hold and reply.is_plain and self._answers is None:
-                        self._hold((<list>reply.parts)[0])
-                    else:
-                        self._answer((<list>reply.parts)[0], has_successor and reply.follow_up is None)
+                    self._answer((<list>reply.parts)[0], has_successor and reply.follow_up is None)
                 else:
                     self._send_answers()
                     self._send(reply.parts)
@@ -261,6 +290,7 @@ cdef class FrameEnd(Answering):
         """Returns how many frames were handled."""
         cdef int served = 0
         cdef Py_buffer view
+        cdef Frame frame
         cdef Py_ssize_t at = 0
         cdef int64_t length
         cdef bint may_hold, are_armed
@@ -283,20 +313,20 @@ cdef class FrameEnd(Answering):
                     return served
                 if length > size_bytes - at - LENGTH_BYTES:
                     break
-                frame = data[at + LENGTH_BYTES:at + LENGTH_BYTES + length]
+                frame.whole, frame.at, frame.size_bytes = &view, at + LENGTH_BYTES, length
                 at += LENGTH_BYTES + length
                 served += 1
                 if length > PROBE_BYTES:
                     self._is_wide = at == size_bytes
                 if self._must_log_in:
-                    self._handle(frame)
+                    self._handle(slice_of(&frame))
                 else:
                     # Nothing is held where a fault may end the process: Kafka handles no request before the answer to
                     # the one before is sent.
                     are_armed = is_armed(self._known_faults())
                     may_hold = self._may_hold(at < size_bytes, are_armed)
                     self._serve(
-                        frame,
+                        &frame,
                         not are_armed and self._is_produce_next(<const uint8_t*>view.buf + at, size_bytes - at),
                         may_hold,
                     )
@@ -587,8 +617,9 @@ cdef class DispatcherEnd:
     cdef object _faults
     cdef dict _requests
     cdef readonly HeldAnswers held_answers
-    # Whether a class above this one encodes in its own way.
+    # Whether a class above this one encodes in its own way, and whether it has its own `handle`.
     cdef bint _has_own_encode
+    cdef bint _has_own_handle
 
     def __init__(
         self, broker, dict table not None, RequestHeaderParser headers not None, shows, dict shown not None
@@ -603,20 +634,37 @@ cdef class DispatcherEnd:
         self._requests = broker.metrics.requests
         self.held_answers = HeldAnswers(broker.clock)
         self._has_own_encode = type(self)._encode is not DispatcherEnd._encode
+        self._has_own_handle = type(self).handle is not DispatcherEnd.handle
 
     def handle(self, session, frame):
+        cdef Py_buffer view
+        cdef Frame whole
+        cdef Reply reply
+        PyObject_GetBuffer(frame, &view, PyBUF_SIMPLE)
+        try:
+            whole.whole, whole.at, whole.size_bytes = &view, 0, view.len
+            done = self._handle(session, &whole)
+        finally:
+            PyBuffer_Release(&view)
+        if type(done) is not bytes:
+            return done
+        reply = _reply([done], None)
+        reply.is_plain = True
+        return reply
+
+    cdef object _handle(self, object session, Frame* request_frame):
+        """A Reply, or the answer of a fast path, after which nothing is left to do."""
         cdef RequestHeader header
         cdef ApiEnd api
         cdef Context context
         cdef bint is_admitted = True
         cdef object client_id
         cdef object done = None
-        cdef Reply reply
         authenticator = session.authenticator
         if authenticator is not None and authenticator.takes_raw_tokens:
-            return self._begin_raw_token(authenticator, frame)
+            return self._begin_raw_token(authenticator, slice_of(request_frame))
         try:
-            client_id = self._headers.read(frame, 0, None, &header)
+            client_id = self._headers.read(start_of(request_frame), request_frame.size_bytes, &header)
         except ValueError as error:
             raise self._no_header(error) from error
         api = self._table.get(header.api_key)
@@ -629,20 +677,19 @@ cdef class DispatcherEnd:
         if not api.is_loaded:
             self._load(api)
         if api.plain is not None and is_admitted and self._is_plain():
-            done = api.plain.serve(self.broker, session, &header, client_id, frame, now_ms(self._clock))
+            done = api.plain.serve(self.broker, session, &header, client_id, request_frame)
             if type(done) is bytes:
                 self._count(header.api_key)
                 if self._has_own_encode:
                     self._answered(header.api_key, api.plain.answered, api.plain.answered_code)
-                reply = _reply([done], None)
-                reply.is_plain = True
-                return reply
+                return done
             if isinstance(done, DelayedEnd):
                 self._count(header.api_key)
                 return self._delay(self._context(session, &header, client_id, None), api, None, done)
             if isinstance(done, FollowUp):
                 return self._followed(api, header.api_key, done)
         self.held_answers.flush()   # what is handled now may take long
+        frame = slice_of(request_frame)
         if is_armed(self._faults) and self._faults.holds(RECEIVED):
             frame = memoryview(bytes(frame))    # a held request outlives the receive buffer
         context = self._context(session, &header, client_id, done)
