@@ -195,7 +195,7 @@ def test_a_process_with_passwords_needs_no_folder_of_temporary_files(tmp_path: P
 
 def test_a_process_that_cannot_start_says_so():
     with pytest.raises(RuntimeError, match="status 1"):
-        Broker(process=True, listen="no.such.host.invalid:0").start()
+        Broker(process=True, listen="no..name:0").start()  # which no resolver is asked for
 
 
 def test_a_process_that_closes_its_output_before_it_is_ready_is_ended_and_told(
