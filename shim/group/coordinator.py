@@ -198,28 +198,30 @@ class GroupCoordinator:
     # --- time
 
     def _on_timer(self, key: Key) -> None:
+        try:
+            self._on_time(key)
+        except KafkaError as error:
+            # Of all members each second, while a disk is full.
+            refusals = self._runtime.logs.services.refusals
+            refusals.write("timer %s of group %s: %s; it is tried again", key[1], key[0], error)
+            self._retry_timer(key)
+
+    def _on_time(self, key: Key) -> None:
         from kafka_shim.group.kinds import KINDS
 
         group_id, timer, member_id = key
         runtime = self._runtime
         now_ms = runtime.clock.now_ms()
-        try:
-            partition = runtime.partition_for(group_id)
-            groups = runtime.loader.groups(partition)
-            group = groups.by_id.get(group_id)
-            if group is None:
-                return
-            with groups:  # rules change at once what no record holds
-                decision = KINDS[group.TYPE].on_timer(group, timer, member_id, runtime.image, now_ms)
-                runtime.carry_out_within(partition, groups, decision, now_ms)
-            if timer != REGEX:
-                whose = f"the {timer} time of {member_id}" if member_id else f"its {timer} time"
-                logger.info("group %s, now %s: %s is over", group_id, group.state_name, whose)
-        except KafkaError as error:
-            # Of all members each second, while a disk is full.
-            refusals = runtime.logs.services.refusals
-            refusals.write("timer %s of group %s: %s; it is tried again", timer, group_id, error)
-            self._retry_timer(key)
+        partition = runtime.partition_for(group_id)
+        groups = runtime.loader.groups(partition)
+        group = groups.by_id.get(group_id)
+        if group is None:
+            return
+        with groups:  # rules change at once what no record holds
+            decision = KINDS[group.TYPE].on_timer(group, timer, member_id, runtime.image, now_ms)
+            runtime.carry_out_within(partition, groups, decision, now_ms)
+        if timer != REGEX:
+            _say_over(group, timer, member_id)
 
     def _expire(self) -> None:
         self._runtime.scheduler.in_slices("slices of expiry", self.offsets.expire(self._remove))
@@ -259,3 +261,8 @@ class GroupCoordinator:
 
 def _in_order(by_id: dict[str, Group]) -> Iterable[str]:
     return order_timeline(by_id) if len(by_id) <= MOST_IN_ORDER else by_id
+
+
+def _say_over(group: Group, timer: str, member_id: str) -> None:
+    whose = f"the {timer} time of {member_id}" if member_id else f"its {timer} time"
+    logger.info("group %s, now %s: %s is over", group.group_id, group.state_name, whose)
