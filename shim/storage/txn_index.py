@@ -51,7 +51,9 @@ class TxnIndex:
             fd = self._files.open_briefly(self.path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             return
-        content = read_and_close(fd)
+        self._fill(read_and_close(fd))
+
+    def _fill(self, content: bytes) -> None:
         whole = len(content) - len(content) % ENTRY.size
         self._is_cut = not content or whole < len(content)
         for version, producer_id, first, last, stable in ENTRY.iter_unpack(content[:whole]):
