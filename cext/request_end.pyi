@@ -191,6 +191,15 @@ class Context:
     @property
     def peer_host(self) -> str: ...
 
+class RequestCounts:
+    """How many requests were handled, by API key. `dict` makes a dictionary of it. Counting takes no memory."""
+
+    def __getitem__(self, api_key: int) -> int:
+        """Raises KeyError for what no API key can be."""
+
+    def keys(self) -> list[int]:
+        """Those with a request."""
+
 class ApiEnd:
     """The base of `api.Api`, which explains the fields."""
 

@@ -5,7 +5,7 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from kafka_shim.cext.bigendian cimport load_i16, load_i32
-from kafka_shim.cext.headers cimport RequestHeader, RequestHeaderParser
+from kafka_shim.cext.headers cimport HEADER_KEYS, RequestHeader, RequestHeaderParser
 from kafka_shim.cext.held_answers cimport Answering, HeldAnswers
 from kafka_shim.cext.late_answers cimport LateAnswer
 from kafka_shim.cext.machine_time cimport monotonic_ms, now_ms
@@ -595,6 +595,19 @@ cdef class Context:
         return self.session.peer_host
 
 
+@cython.final
+cdef class RequestCounts:
+    cdef int64_t _counts[HEADER_KEYS]
+
+    def __getitem__(self, Py_ssize_t api_key):
+        if not 0 <= api_key < HEADER_KEYS:
+            raise KeyError(api_key)
+        return self._counts[api_key]
+
+    def keys(self):
+        return [api_key for api_key in range(HEADER_KEYS) if self._counts[api_key]]
+
+
 cdef class ApiEnd:
     cdef public int32_t key
     cdef public int32_t first
@@ -615,7 +628,7 @@ cdef class DispatcherEnd:
     cdef dict _shown
     cdef object _clock
     cdef object _faults
-    cdef dict _requests
+    cdef RequestCounts _requests
     cdef readonly HeldAnswers held_answers
     # Whether a class above this one encodes in its own way, and whether it has its own `handle`.
     cdef bint _has_own_encode
@@ -631,7 +644,7 @@ cdef class DispatcherEnd:
         self._shown = shown
         self._clock = broker.clock
         self._faults = broker.faults
-        self._requests = broker.metrics.requests
+        self._requests = <RequestCounts?>broker.metrics.requests
         self.held_answers = HeldAnswers(broker.clock)
         self._has_own_encode = type(self)._encode is not DispatcherEnd._encode
         self._has_own_handle = type(self).handle is not DispatcherEnd.handle
@@ -745,10 +758,8 @@ cdef class DispatcherEnd:
             self._meter(context, quotas, frame_bytes)
         self._count(context.api_key)
 
-    cdef int _count(self, int32_t api_key) except -1:
-        count = self._requests.get(api_key)
-        self._requests[api_key] = 1 if count is None else count + 1
-        return 0
+    cdef inline void _count(self, int32_t api_key) noexcept:
+        self._requests._counts[api_key] += 1    # the parser of headers has bounded the key
 
     cdef bint _is_plain(self) except -1:
         """Whether a request is only to be served: nobody logs it, meters it or arms a fault for it."""

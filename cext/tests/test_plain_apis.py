@@ -32,7 +32,7 @@ from kafka_shim.cext.plain_produce import PlainProduce
 from kafka_shim.cext.plain_syncs import PlainSync
 from kafka_shim.cext.plain_txn_commits import PlainTxnCommit
 from kafka_shim.cext.plain_versions import PlainVersions
-from kafka_shim.cext.request_end import ApiEnd, DelayedEnd, DispatcherEnd
+from kafka_shim.cext.request_end import ApiEnd, DelayedEnd, DispatcherEnd, RequestCounts
 from kafka_shim.cext.segment import IndexEnd, SegmentEnd
 from kafka_shim.cext.session_end import CachedEnd, SessionEnd
 from kafka_shim.cext.tests import oracle
@@ -269,7 +269,7 @@ def dispatcher(seen: Counter[str], segment: Segment) -> Dispatcher:
         fetch_sessions=Sessions(log),
         clock=SimpleNamespace(now_ms=lambda: 1, monotonic_ms=lambda: 1, is_virtual=False),
         faults=SimpleNamespace(armed=False, holds=lambda name: False),
-        metrics=SimpleNamespace(requests={}, appended_bytes=0, fetched_bytes=0),
+        metrics=SimpleNamespace(requests=RequestCounts(), appended_bytes=0, fetched_bytes=0),
         logs=SimpleNamespace(partitions=SimpleNamespace(loaded={("topic", index): log for index in range(3)})),
         metadata=SimpleNamespace(image=SimpleNamespace(topics_by_id={TOPIC_ID: topic}, topics=topics)),
         transactions=SimpleNamespace(_log=transaction_log(), completion=None),

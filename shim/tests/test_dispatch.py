@@ -22,6 +22,7 @@ from kafka_shim.protocol.messages.alter_user_scram_credentials_request import (
     ScramCredentialDeletion,
 )
 from kafka_shim.protocol.messages.alter_user_scram_credentials_response import AlterUserScramCredentialsResponse
+from kafka_shim.protocol.messages.api_versions_request import ApiVersionsRequest
 from kafka_shim.protocol.messages.describe_groups_request import DescribeGroupsRequest
 from kafka_shim.protocol.messages.describe_groups_response import DescribeGroupsResponse
 from kafka_shim.protocol.messages.list_groups_request import ListGroupsRequest
@@ -140,7 +141,12 @@ def test_the_same_for_a_request_that_waited(broker, client, caplog):
 def test_requests_are_counted_by_api(broker, client):
     for _ in range(3):
         metadata(client, "t")
-    assert broker.state.metrics.requests[3] == 3
+    client.request(ApiVersionsRequest(), 0)  # on the fast path
+    counts = broker.state.metrics.requests
+    assert (counts[3], counts[18], counts[255], dict(counts)) == (3, 1, 0, {3: 3, 18: 1})
+    for key in (-1, 256):
+        with pytest.raises(KeyError):
+            counts[key]
 
 
 def lost() -> Future[None]:

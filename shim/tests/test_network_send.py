@@ -77,7 +77,7 @@ def unsent(broker: Broker) -> list[int]:
 
 
 def fetches(broker: Broker) -> int:
-    return broker.state.metrics.requests.get(1, 0)
+    return broker.state.metrics.requests[1]
 
 
 def read_exactly(sock: socket.socket, size_bytes: int, piece_bytes: int = 1 << 20) -> bytes:

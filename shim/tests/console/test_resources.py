@@ -209,7 +209,7 @@ def test_all_topics_of_a_large_cluster_are_asked_for_now_and_then(
     console = console_of(broker, allows_changes=True)
 
     def asked() -> int:
-        return int(broker.call(lambda: broker.state.metrics.requests.get(MetadataRequest.API_KEY, 0)))
+        return int(broker.call(lambda: broker.state.metrics.requests[MetadataRequest.API_KEY]))
 
     def names(**how: object) -> list[str]:
         return [one["name"] for one in get(console, "topics", **how)["topics"]]
