@@ -56,10 +56,11 @@ class Marking:
     ) -> Generator[Step, None, None]:
         """Write the missing markers with the timestamp `now_ms`. The decision may be much older, and a marker with its
         time would look expired. Those that cannot be written stay in `slot.unmarked`. `left`: of `commit_plain`."""
+        epoch = self._log.partition_log(slot.partition).leader_epoch
         if not self.is_current(slot, prepared):
             return  # its topic was deleted while this step waited for the disk
         waiting = list(slot.unmarked)
-        yield from self._mark_each(slot, prepared, now_ms, flushes, waiting, left)
+        yield from self._mark_each(slot, prepared, epoch, now_ms, flushes, waiting, left)
         if not self.is_current(slot, prepared):
             return
         try:
@@ -74,12 +75,12 @@ class Marking:
         self,
         slot: Slot,
         prepared: Transaction,
+        epoch: int,
         now_ms: int,
         flushes: list[Flush],
         waiting: list[TopicPartition],
         left: Left,
     ) -> Generator[Step, None, None]:
-        epoch = self._log.partition_log(slot.partition).leader_epoch
         is_large = len(waiting) > MOST_MARKERS_AT_ONCE
         if left is None:
             left = waiting if is_large else self._without_plain(slot, prepared, epoch, now_ms, waiting)
@@ -132,8 +133,8 @@ class Marking:
         return True
 
     def is_current(self, slot: Slot, prepared: Transaction) -> bool:
-        """Whether the transaction still waits for its completion: the slot was not deleted with its topic, or made anew
-        since."""
+        """Whether the transaction still waits for its completion: the slot was not deleted with its topic, or made
+        again since."""
         return slot.transaction is prepared and self._log.slots.get(prepared.transactional_id) is slot
 
     def on_marker_refused(
