@@ -1,6 +1,6 @@
 """The path of every request: cut its frame off, make its context, decode it, call its handler, send the reply."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
 from kafka_shim.cext.headers import RequestHeaderParser
@@ -199,6 +199,8 @@ class RequestCounts:
 
     def keys(self) -> list[int]:
         """Those with a request."""
+
+    def __iter__(self) -> Iterator[int]: ...
 
 class ApiEnd:
     """The base of `api.Api`, which explains the fields."""

@@ -113,7 +113,9 @@ cdef class FrameEnd(Answering):
         if isinstance(self._dispatcher, DispatcherEnd) and not (<DispatcherEnd>self._dispatcher)._has_own_handle:
             return (<DispatcherEnd>self._dispatcher)._handle(self.session, frame)
         reply = self._dispatcher.handle(self.session, slice_of(frame))
-        return (<list>reply.parts)[0] if reply is not None and reply.is_plain else reply
+        if reply is None or not reply.is_plain or reply.follow_up is not None:
+            return reply
+        return (<list?>reply.parts)[0]
 
     cdef int _serve(self, Frame* frame, bint has_successor, bint may_hold) except -1:
         """With a successor, a request that is surely handled next, the answer may wait for that one's. `may_hold`: that
@@ -606,6 +608,9 @@ cdef class RequestCounts:
 
     def keys(self):
         return [api_key for api_key in range(HEADER_KEYS) if self._counts[api_key]]
+
+    def __iter__(self):
+        return iter(self.keys())
 
 
 cdef class ApiEnd:

@@ -63,8 +63,9 @@ _headers = RequestHeaderParser({key: row[3] for key, row in API_KEYS.items()})
 
 
 class Dispatcher(DispatcherEnd):
-    """All connections of a broker share one, those of its controller another. `table` has their APIs by key. The way of
-    an ordinary request is `handle` of the base, in C; here is what it calls for the others."""
+    """All connections of a broker share one, those of its controller another. `table` has their APIs by key. The
+    base serves an ordinary request, in C, and calls what is here for the others. A class with its own `handle` has it
+    called for each request."""
 
     __slots__ = ()
 
