@@ -71,6 +71,8 @@ def let_interrupts_end() -> None:
         with suppress(OSError, ValueError):  # Python tries again, and tells what it meets
             sys.stdout.flush()
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+    # Python forgets its handlers before it ends: one that was dropped just now would end it by SIGALRM.
+    signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -11,7 +11,14 @@ import weakref
 import click
 import pytest
 
-from kafka_shim.cli import end_first_process, hear_interrupts_again, main, open_standard_streams, plain_serve
+from kafka_shim.cli import (
+    end_first_process,
+    hear_interrupts_again,
+    let_interrupts_end,
+    main,
+    open_standard_streams,
+    plain_serve,
+)
 from kafka_shim.commands.examples import EXAMPLES
 from kafka_shim.commands.main import NOUNS, Nouns
 from kafka_shim.tests.waiting import PATIENCE_S
@@ -208,18 +215,59 @@ sys.argv[1:] = ["serve", "--memory"]
     assert (done.returncode, done.stdout, done.stderr) == (130, "reading\n", "")
 
 
-def test_ctrl_c_after_a_command_ends_it_without_a_traceback():
-    code = """
+@pytest.mark.parametrize(
+    "start",
+    [
+        "from kafka_shim.cli import main; sys.exit(main())",
+        "from kafka_shim.tools.running import leave; leave(work)",
+        "from kafka_shim.tools.running import leave; leave(refuse)",
+    ],
+)
+def test_ctrl_c_after_a_command_ends_it_without_a_traceback(start):
+    """A tool died of SIGALRM, which came after Python's handler for it was gone."""
+    code = f"""
 import atexit, signal, sys
-from kafka_shim.cli import main
+
+def work(words):
+    return 0
+
+def refuse(words):
+    raise SystemExit(1)
+
 signal.signal(signal.SIGINT, signal.default_int_handler)
-sys.argv[1:] = ["--version"]
-status = main()
 atexit.register(signal.raise_signal, signal.SIGINT)
-sys.exit(status)
+sys.argv[1:] = ["--version"]
+{start}
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=PATIENCE_S)
-    assert (done.returncode, done.stdout[:10], done.stderr) == (-signal.SIGINT, "kafka-shim", "")
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, "")
+
+
+def interrupted(_):
+    raise KeyboardInterrupt
+
+
+def test_ctrl_c_that_was_dropped_as_a_command_ended_is_not_sent_again(monkeypatch):
+    """Its timer would end the process by SIGALRM."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGALRM)}
+    heard = []
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
+    hear_interrupts_again()
+    try:
+        signal.signal(signal.SIGINT, lambda *_: heard.append(signal.SIGINT))
+        monkeypatch.setattr("kafka_shim.cli.AGAIN_S", 3600)
+        target = io.BytesIO()
+        watched = weakref.ref(target, interrupted)
+        del target
+        assert watched() is None
+        assert signal.getitimer(signal.ITIMER_REAL)[0] > 0
+        let_interrupts_end()
+        assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    assert heard == []
 
 
 def test_what_else_python_drops_is_shown_as_before(monkeypatch):

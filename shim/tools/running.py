@@ -32,12 +32,24 @@ def flat_main(options: Options, run: Callable[[Given], int | None]) -> Callable[
 
 def leave(main: Callable[[Sequence[str]], int]) -> None:
     """Run `main` with this process's words, and exit with its status. A reader of stdout that left is no error."""
-    from kafka_shim.cli import hear_interrupts_again, open_standard_streams
-    from kafka_shim.config import ConfigError
-    from kafka_shim.wire_client import WireClientError
+    from kafka_shim.cli import hear_interrupts_again, let_interrupts_end, open_standard_streams
 
     hear_interrupts_again()
     open_standard_streams()
+    try:
+        try:
+            status = _status_of(main)
+        finally:  # also where `main` exits itself, as for wrong words
+            let_interrupts_end()
+    except KeyboardInterrupt:
+        status = INTERRUPTED
+    sys.exit(status)
+
+
+def _status_of(main: Callable[[Sequence[str]], int]) -> int:
+    from kafka_shim.config import ConfigError
+    from kafka_shim.wire_client import WireClientError
+
     try:
         status = main(sys.argv[1:])
         sys.stdout.flush()
@@ -50,7 +62,7 @@ def leave(main: Callable[[Sequence[str]], int]) -> None:
     except (ConfigError, WireClientError, OSError, UnicodeError) as err:
         sys.stderr.write(f"{said(err)}\n")
         status = 1
-    sys.exit(status)
+    return status
 
 
 def said(error: Exception) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import io
 import re
+import signal
 import subprocess
 import sys
 from importlib import import_module
@@ -300,18 +301,26 @@ def test_the_versions_of_a_brokers_apis_are_printed(run):
     assert "(id: 1 rack: null isFenced: false) -> (\n\tProduce(0): 0 to 13 [usable: 13],\n" in out
 
 
+@pytest.fixture
+def hooks_restored(monkeypatch):
+    """What `leave` changes for the rest of its process."""
+    monkeypatch.setattr("sys.unraisablehook", sys.unraisablehook)
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.parametrize(
     ("raised", "status"),
     [(None, 3), (KeyboardInterrupt, 130), (WireClientError("no broker"), 1), (FileNotFoundError("no file"), 1)],
 )
-def test_how_a_tool_ends_is_its_status(raised, status, monkeypatch, capsys):
+def test_how_a_tool_ends_is_its_status(raised, status, monkeypatch, hooks_restored, capsys):
     def main(words):
         if raised is not None:
             raise raised
         return 3
 
     monkeypatch.setattr("sys.argv", ["tool"])
-    monkeypatch.setattr("sys.unraisablehook", sys.unraisablehook)
     with pytest.raises(SystemExit) as ended:
         leave(main)
     assert ended.value.code == status
@@ -319,9 +328,24 @@ def test_how_a_tool_ends_is_its_status(raised, status, monkeypatch, capsys):
         assert capsys.readouterr().err == f"{raised}\n"
 
 
-def test_a_word_that_is_no_utf_8_is_told(monkeypatch, capsys):
+def test_ctrl_c_at_the_end_of_a_tool_has_its_status(monkeypatch, hooks_restored):
+    class Interrupted(io.StringIO):
+        flushes = 0
+
+        def flush(self):
+            self.flushes += 1
+            if self.flushes == 2:
+                signal.raise_signal(signal.SIGINT)
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    monkeypatch.setattr("sys.argv", ["tool"])
+    monkeypatch.setattr("sys.stdout", Interrupted())
+    with pytest.raises(SystemExit, match="130"):
+        leave(lambda _: 0)
+
+
+def test_a_word_that_is_no_utf_8_is_told(monkeypatch, hooks_restored, capsys):
     monkeypatch.setattr("sys.argv", ["tool", "na\udcefve"])
-    monkeypatch.setattr("sys.unraisablehook", sys.unraisablehook)
     with pytest.raises(SystemExit, match="1"):
         leave(lambda words: words[0].encode())
     assert capsys.readouterr().err.startswith(r"'\udcef', character 3 of a text, is not of UTF-8: ")
