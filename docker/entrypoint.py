@@ -325,5 +325,18 @@ def main(words: list[str]) -> int:
         return 1
 
 
+def start() -> int:
+    """Run `main` with this process's arguments. Ctrl-C ends it also where Python drops what is raised."""
+    try:
+        from kafka_shim.cli import hear_interrupts_again, let_interrupts_end
+
+        hear_interrupts_again()
+        status = main(sys.argv[1:])
+        let_interrupts_end()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return status
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(start())

@@ -18,7 +18,7 @@ from kafka_shim.targets.base import free_ports
 from kafka_shim.targets.kafka_container import KafkaContainer
 from kafka_shim.targets.requests import create_topic
 from kafka_shim.targets.shim_container import ShimContainer
-from kafka_shim.targets.waiting import wait_until
+from kafka_shim.targets.waiting import PATIENCE_S, wait_until
 from kafka_shim.wire_client import Connection
 
 DOCKER = Path(__file__).resolve().parents[3] / "docker"
@@ -239,6 +239,36 @@ def test_a_broker_that_is_about_to_start_ends_without_a_word(
     monkeypatch.setattr(entrypoint, "configure", interrupted)
     assert entrypoint.main(["run"]) == 130
     assert capsys.readouterr() == ("", "")
+
+
+def test_ctrl_c_is_heard_also_where_python_drops_what_is_raised(tmp_path: Path) -> None:
+    """As in the callback with which each import ends: the broker started, and ran on."""
+    code = """
+import runpy, signal, sys, weakref
+
+class Target:
+    pass
+
+class Reader:
+    def find_spec(self, name, *_):
+        if name == "kafka_shim.serve":
+            print("reading", flush=True)
+            target = Target()
+            watched = weakref.ref(target, lambda _: signal.raise_signal(signal.SIGINT))
+            del target
+            signal.pause()
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, Reader())
+del sys.argv[0]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+    (tmp_path / "properties").touch()
+    words = [str(DOCKER / "entrypoint.py"), "launch", str(tmp_path / "properties"), "--memory"]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words], capture_output=True, text=True, check=False, timeout=PATIENCE_S
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "reading\n", "")
 
 
 def test_what_has_no_effect_is_said_in_a_line_each(tmp_path: Path) -> None:
