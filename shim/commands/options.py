@@ -281,13 +281,24 @@ def advice_to_repeat(pairs: Mapping[str, str], option: str) -> str:
 
 @contextmanager
 def advising_to_repeat(pairs: Mapping[str, str], option: str) -> Iterator[None]:
-    """Raises RequestError with this advice where the broker refuses a value. A broker knows which may have commas."""
+    """Raises RequestError with this advice where the broker refuses a value. A broker knows which may have commas, and
+    says which option it refused."""
     try:
         yield
     except RequestError as error:
         if error.code == ErrorCode.INVALID_CONFIG:
-            error.args = (f"{error}{advice_to_repeat(pairs, option)}",)
+            error.args = (f"{error}{advice_to_repeat(_named(pairs, error.reason or ''), option)}",)
         raise
+
+
+def _named(pairs: Mapping[str, str], reason: str) -> dict[str, str]:
+    """Those of the pairs that this text is about. It has their value, which may hold the name of another, or only their
+    name."""
+    by_value = {name: value for name, value in pairs.items() if f"value {value} for configuration {name}" in reason}
+    if by_value:
+        return by_value
+    words = re.findall(r"[\w-]+(?:\.[\w-]+)*", reason)
+    return {name: value for name, value in pairs.items() if name in words}
 
 
 def warn_of_unknown(what: str, given: Iterable[str], known: Iterable[str]) -> None:

@@ -115,6 +115,40 @@ def test_options_in_one_word_are_refused_with_what_to_do(run):
     assert run(*metrics, "--add-config", "match=client_id=a,client_software_name=b")[0] == 0
 
 
+@pytest.mark.parametrize(
+    ("interval", "advice"),
+    [
+        ("soon", ""),
+        ("match", ""),
+        ("5,match=b", " (repeat the option for each: --add-config interval.ms=... --add-config match=...)"),
+    ],
+)
+def test_a_value_that_is_not_refused_is_not_advised_about(run, interval, advice):
+    """`match` takes pairs."""
+    alter = ("configs", "alter", "--entity-type", "client-metrics", "--entity-name", "match")
+    pairs = ("match=client_id=a,client_software_name=b", f"interval.ms={interval}")
+    status, _, said = run(*alter, *(word for pair in pairs for word in ("--add-config", pair)))
+    assert (status, said) == (
+        1,
+        f"error: match: INVALID_CONFIG: Invalid value {interval} for configuration interval.ms: Not a number of type "
+        f"INT{advice}\n",
+    )
+
+
+def test_an_option_whose_name_is_in_that_of_the_refused_one_is_not_advised_about(run):
+    configs = ("--config", "my.retention.ms=7", "--config", "retention.ms=5,b=c")
+    status, _, said = run("topics", "create", "t", *configs)
+    assert (status, said.count("my.retention.ms"), "repeat" in said) == (1, 1, False)
+
+
+def test_an_unknown_option_is_advised_about_by_its_name(run):
+    configs = ("--config", "retention.ms=5", "--config", "flow=a,b=c")
+    assert run("topics", "create", "t", *configs)[2] == (
+        "error: t: INVALID_CONFIG: Unknown topic config name: flow (repeat the option for each: --config flow=... "
+        "--config b=...)\n"
+    )
+
+
 def test_the_clusters_default_is_an_entity(run):
     entity = ("--entity-type", "brokers", "--entity-default")
     assert run("configs", "alter", *entity, "--add-config", "log.retention.ms=7")[1] == (
