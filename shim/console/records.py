@@ -118,6 +118,8 @@ class _Reading:
         self.older: Cursor = {}
         self.newer: Cursor = {}
         self.looked_at = 0
+        # What lies below these offsets was more than a guess may read.
+        self._costly: Cursor = {}
 
     def reader(self, number: int) -> PartitionReader:
         """Return a reader of one partition, with the partition's share of the budget. Raises RequestError."""
@@ -254,8 +256,8 @@ class _Reading:
             read_bytes = sum({one.batch.base_offset: one.batch.size_bytes for one in read}.values())
             read_bytes += FETCH_BYTES // 16  # a stretch that holds nothing costs too
             left_bytes -= read_bytes
-            # What was too much once is not tried again, and the last stretch is as long as what is left.
-            length = max(1, min(end - begin, left_bytes * (end - begin) // read_bytes))
+            # A few large records do not keep the stretches short. The last stretch is as long as what is left.
+            length = max(1, min(2 * (end - begin), SEARCHED_AT_ONCE, left_bytes * (end - begin) // read_bytes))
             end = begin
             rows[:0] = [one for one in read if self._holds(one)]
         return rows, end
@@ -263,14 +265,22 @@ class _Reading:
     def _window_below(self, number: int, end: int, length: int) -> tuple[list[Found], int]:
         """Return all records of some offsets below `end`, and where these begin. A number of offsets is guessed; if
         they hold too many bytes, somewhat fewer are read than the budget was enough for: each guess costs a read."""
+        # One large record at the old end says little about the others. A second such guess is believed: where all
+        # records are large, each guess more costs a fetch.
+        fewest = min(length, end - self.first[number]) // 8
         while True:
             begin = max(self.first[number], end - length)
+            if begin < self._costly.get(number, 0) < end:
+                # It would be too much again.
+                begin = self._costly[number]
             reader = self.reader(number)
             rows = reader.read(begin, end, length)
             if reader.next_offset >= end or length == 1 or not reader.budget.is_spent:
                 self.looked_at += len(rows)
                 return rows, begin
-            length = max(1, min((reader.next_offset - begin) * 3 // 4, (end - begin) // 2))
+            self._costly[number] = reader.next_offset
+            length = max(1, fewest, min((reader.next_offset - begin) * 3 // 4, (end - begin) // 2))
+            fewest = 0
 
     def _wanted_of(self, reader: PartitionReader, start: int, most: int) -> list[Found]:
         """Return the wanted records from `start` on."""

@@ -10,7 +10,7 @@ import pytest
 from kafka_shim.cext import builder
 from kafka_shim.console import records
 from kafka_shim.console.app import Console
-from kafka_shim.console.partition_reader import Found, PartitionReader, marker_of
+from kafka_shim.console.partition_reader import FETCH_BYTES, Found, PartitionReader, marker_of
 from kafka_shim.embedded import Broker
 from kafka_shim.tests.api.test_fetch_committed import Producer
 from kafka_shim.tests.console.asking import console_of, get
@@ -22,6 +22,21 @@ Row = dict[str, Any]
 
 def offsets(page: dict[str, Any]) -> list[int]:
     return [row["offset"] for row in page["records"]]
+
+
+@pytest.fixture
+def fetched(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The bytes of each fetch of the console."""
+    sizes: list[int] = []
+    fetch = PartitionReader._fetch
+
+    def counted(reader: PartitionReader, isolation: int) -> Any:
+        data = fetch(reader, isolation)
+        sizes.append(len(data.records or b""))
+        return data
+
+    monkeypatch.setattr(PartitionReader, "_fetch", counted)
+    return sizes
 
 
 def test_topics_have_a_filter_and_pages(console: Console, client: Connection) -> None:
@@ -154,27 +169,46 @@ def test_a_search_through_much_ends_and_goes_on(
 
 @pytest.mark.parametrize("direction", ["forward", "backward"])
 def test_a_search_looks_through_as_much_as_one_request_may_read(
-    console: Console, client: Connection, monkeypatch: pytest.MonkeyPatch, direction: str
+    console: Console, client: Connection, monkeypatch: pytest.MonkeyPatch, fetched: list[int], direction: str
 ) -> None:
     """Backwards all fetches of a stretch were counted as one, so that a request looked through several times as much,
     and fetched it again for each number of offsets that it tried."""
-    fetched_bytes = 0
-    fetch = PartitionReader._fetch
-
-    def counted(reader: PartitionReader, isolation: int) -> Any:
-        nonlocal fetched_bytes
-        data = fetch(reader, isolation)
-        fetched_bytes += len(data.records or b"")
-        return data
-
-    monkeypatch.setattr(PartitionReader, "_fetch", counted)
     monkeypatch.setattr(records, "SEARCH_BYTES", limit_bytes := 2 << 20)
     make_topic(client, "t", 1)
     for _ in range(200):
         produce(client, "t", 0, batch(b"y" * 30_000))
     page = get(console, "records", topic="t", direction=direction, contains="nothing")
     assert 0.5 * limit_bytes < page["searched"] * 30_000 < 1.2 * limit_bytes
-    assert fetched_bytes < 3 * limit_bytes
+    assert sum(fetched) < 3 * limit_bytes
+
+
+# A stretch begins at the large record, holds it in its middle, or ends with it. The large record at offset 500 spends
+# the budget, so that the small ones below it are left to the next request.
+@pytest.mark.parametrize(("above", "most_fetches"), [(999, 8), (500, 8), (0, 3)])
+def test_a_large_record_among_small_ones_costs_a_search_backwards_a_few_fetches(
+    console: Console,
+    client: Connection,
+    monkeypatch: pytest.MonkeyPatch,
+    fetched: list[int],
+    above: int,
+    most_fetches: int,
+) -> None:
+    """A large record at the old end of the first stretch had the small ones fetched one by one: 16 of a partition in
+    a request."""
+    partitions = 3
+    monkeypatch.setattr(records, "SEARCH_BYTES", partitions * FETCH_BYTES)
+    make_topic(client, "t", partitions)
+    for number in range(partitions):
+        for _ in range(50):
+            produce(client, "t", number, batch(*[b"small"] * 10))
+        produce(client, "t", number, batch(b"y" * FETCH_BYTES))
+        for start in range(0, above, 10):
+            produce(client, "t", number, batch(*[b"small"] * min(10, above - start)))
+    page = get(console, "records", topic="t", contains="nothing")
+    assert page["searched"] == partitions * (above + 1)
+    assert len(fetched) <= partitions * most_fetches
+    older = get(console, "records", topic="t", contains="nothing", **{"from": page["older"]})
+    assert (older["searched"], older["atStart"]) == (partitions * 500, True)
 
 
 @pytest.mark.parametrize("direction", ["forward", "backward"])
