@@ -109,33 +109,40 @@ class Turns:
     def _take_turn(self) -> None:
         self._has_turn = False
         try:
+            self._take_next_after_rest()
+        finally:
+            self._ask_or_go_on()
+
+    def _ask_or_go_on(self) -> None:
+        while self._under_way and not self._has_turn:
+            try:
+                self._ask_for_turn()
+            except MemoryError:
+                self._take_next()  # without another turn: nobody else would go on, and what ends gives memory back
+
+    def _goes_on_resting(self) -> bool:
+        """Returns whether the rest is not over; then another turn was asked for."""
+        try:
             wait_ms = self._rest.wait_ms()
             if wait_ms >= 0:
                 self._ask_for_turn(wait_ms)
-                return
         except MemoryError:
-            pass  # below, without a rest
-        try:
-            began_us = self._clock.monotonic_us()
-            self._take_next()
-            self._rest.begin(self._clock.monotonic_us() - began_us)
-        finally:
-            while self._under_way and not self._has_turn:
-                try:
-                    self._ask_for_turn()
-                except MemoryError:
-                    self._take_next()  # without another turn: nobody else would go on, and what ends gives memory back
+            pass  # without a rest
+        return self._has_turn
+
+    def _take_next_after_rest(self) -> None:
+        if self._goes_on_resting():
+            return
+        began_us = self._clock.monotonic_us()
+        self._take_next()
+        self._rest.begin(self._clock.monotonic_us() - began_us)
 
     def _take_next(self) -> None:
         steps, result, throttle = self._under_way[0]
         if throttle is not None:
             throttle.resume()
         try:
-            if result.cancelled():
-                steps.close()
-            else:
-                self._take_share(steps)
-                self._under_way.append((steps, result, throttle))
+            self._take_or_close(steps, result, throttle)
         except StopIteration as end:
             result.set_result(end.value)
         except Exception as error:
@@ -144,6 +151,14 @@ class Turns:
             if throttle is not None:
                 throttle.wait()
             self._under_way.popleft()
+
+    def _take_or_close(self, steps: Steps[T], result: asyncio.Future[T], throttle: Throttle | None) -> None:
+        """Raises StopIteration at the end of the steps."""
+        if result.cancelled():
+            steps.close()
+        else:
+            self._take_share(steps)
+            self._under_way.append((steps, result, throttle))
 
 
 def at_once(steps: Steps[T]) -> T:

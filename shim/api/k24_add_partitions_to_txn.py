@@ -77,16 +77,7 @@ def _in_steps(context: Context, request: AddPartitionsToTxnRequest) -> Steps[Out
     flushes: list[Flush] = []
     if context.api_version >= FIRST_OF_BROKERS:
         require_on_cluster(context, CLUSTER_ACTION)
-        results = []
-        # What comes twice is added, or verified, with the partitions of the last; a code for all is listed as the first
-        # (AddPartitionsToTxnRequest.partitionsByTransaction, errorResponseForTransaction).
-        last = {one.transactional_id: one.topics for one in request.transactions}
-        first = {one.transactional_id: one.topics for one in reversed(request.transactions)}
-        for one in request.transactions:
-            name = one.transactional_id
-            found = yield from _add(context, one, last[name], first[name], TV2, flushes)
-            results.append(AddPartitionsToTxnResult(transactional_id=name, topic_results=found))
-            yield
+        results = yield from _add_each(context, request.transactions, flushes)
         return Outcome(AddPartitionsToTxnResponse(results_by_transaction=results), flushes)
     transaction = AddPartitionsToTxnTransaction(
         transactional_id=request.v3_and_below_transactional_id,
@@ -98,6 +89,22 @@ def _in_steps(context: Context, request: AddPartitionsToTxnRequest) -> Steps[Out
     return Outcome(AddPartitionsToTxnResponse(results_by_topic_v3_and_below=topics), flushes)
 
 
+def _add_each(
+    context: Context, transactions: Sequence[AddPartitionsToTxnTransaction], flushes: list[Flush]
+) -> Steps[list[AddPartitionsToTxnResult]]:
+    """What comes twice is added, or verified, with the partitions of the last; a code for all is listed as the first
+    (AddPartitionsToTxnRequest.partitionsByTransaction, errorResponseForTransaction)."""
+    results = []
+    last = {one.transactional_id: one.topics for one in transactions}
+    first = {one.transactional_id: one.topics for one in reversed(transactions)}
+    for one in transactions:
+        name = one.transactional_id
+        found = yield from _add(context, one, last[name], first[name], TV2, flushes)
+        results.append(AddPartitionsToTxnResult(transactional_id=name, topic_results=found))
+        yield
+    return results
+
+
 def _add(
     context: Context,
     transaction: AddPartitionsToTxnTransaction,
@@ -107,35 +114,85 @@ def _add(
     flushes: list[Flush],
 ) -> Steps[list[AddPartitionsToTxnTopicResult]]:
     """Add or verify the partitions of `topics`; the answer lists those of `listed` if they have one code."""
-    partitions: dict[TopicPartition, None] = {}  # each once, in the order of the request
-    for topic, some in _parts(topics):
-        partitions.update(((topic.name, partition), None) for partition in some)
-        yield
+    partitions = yield from _distinct(topics)
     is_of_client = context.api_version < FIRST_OF_BROKERS
     if is_of_client and not is_authorized(context, WRITE, TRANSACTIONAL_ID, transaction.transactional_id):
         return (yield from _results(listed, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
     codes = yield from _refused_partitions(context, topics)
-    transactions = context.broker.transactions
-    producer = transaction.transactional_id, transaction.producer_id, transaction.producer_epoch
     if codes:
-        name, index = min(codes)
-        code = codes[name, index]
-        why = "do not exist" if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else "are refused"
-        reason = f"{len(codes)} of {len(partitions)} partitions {why}, the first is {name}-{index}"
-        transactions.note_refusal("AddPartitionsToTxn", producer[0], KafkaError(code, reason), producer[1:])
-        return (
-            yield from _results_of_map(
-                partitions,
-                lambda one: codes.get(one, ErrorCode.OPERATION_NOT_ATTEMPTED),
-                scala_table_size(len(partitions)),
-                is_scala=True,
-            )
-        )
+        return (yield from _refuse(context, transaction, partitions, codes))
+    return (yield from _add_existing(context, transaction, partitions, listed, client_version, flushes))
+
+
+def _add_existing(
+    context: Context,
+    transaction: AddPartitionsToTxnTransaction,
+    partitions: Collection[TopicPartition],
+    listed: Sequence[AddPartitionsToTxnTopic],
+    client_version: int,
+    flushes: list[Flush],
+) -> Steps[list[AddPartitionsToTxnTopicResult]]:
     wanted = frozenset(partitions)
     if len(wanted) > MANY:
         yield
-        transactions.prepare_partitions(producer[0], wanted)
+        context.broker.transactions.prepare_partitions(transaction.transactional_id, wanted)
         yield
+    code, missing = _decide(context, transaction, wanted, client_version, flushes)
+    if not transaction.verify_only:
+        return (yield from _results(listed, code))
+    return (
+        yield from _results_of_map(
+            partitions,
+            lambda partition: ErrorCode.TRANSACTION_ABORTABLE if partition in missing else code,
+            table_size(len(partitions)),
+        )
+    )
+
+
+def _distinct(topics: Sequence[AddPartitionsToTxnTopic]) -> Steps[dict[TopicPartition, None]]:
+    """Returns the partitions, each once, in the order of the request."""
+    partitions: dict[TopicPartition, None] = {}
+    for topic, some in _parts(topics):
+        partitions.update(((topic.name, partition), None) for partition in some)
+        yield
+    return partitions
+
+
+def _refuse(
+    context: Context,
+    transaction: AddPartitionsToTxnTransaction,
+    partitions: Collection[TopicPartition],
+    codes: dict[TopicPartition, ErrorCode],
+) -> Steps[list[AddPartitionsToTxnTopicResult]]:
+    """Record the first of these codes in the history of the transactional id, and list all."""
+    name, index = min(codes)
+    code = codes[name, index]
+    why = "do not exist" if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else "are refused"
+    reason = f"{len(codes)} of {len(partitions)} partitions {why}, the first is {name}-{index}"
+    producer = transaction.producer_id, transaction.producer_epoch
+    context.broker.transactions.note_refusal(
+        "AddPartitionsToTxn", transaction.transactional_id, KafkaError(code, reason), producer
+    )
+    return (
+        yield from _results_of_map(
+            partitions,
+            lambda one: codes.get(one, ErrorCode.OPERATION_NOT_ATTEMPTED),
+            scala_table_size(len(partitions)),
+            is_scala=True,
+        )
+    )
+
+
+def _decide(
+    context: Context,
+    transaction: AddPartitionsToTxnTransaction,
+    wanted: frozenset[TopicPartition],
+    client_version: int,
+    flushes: list[Flush],
+) -> tuple[ErrorCode, Collection[TopicPartition]]:
+    """Add the partitions, or verify them. Returns the code for all, and those that are not in the transaction."""
+    transactions = context.broker.transactions
+    producer = transaction.transactional_id, transaction.producer_id, transaction.producer_epoch
     code = ErrorCode.NONE
     missing: Collection[TopicPartition] = ()
     try:
@@ -149,15 +206,7 @@ def _add(
             raise  # Kafka throws: the answer has this code alone
         if code is ErrorCode.PRODUCER_FENCED and context.api_version < 2:
             code = ErrorCode.INVALID_PRODUCER_EPOCH
-    if not transaction.verify_only:
-        return (yield from _results(listed, code))
-    return (
-        yield from _results_of_map(
-            partitions,
-            lambda partition: ErrorCode.TRANSACTION_ABORTABLE if partition in missing else code,
-            table_size(len(partitions)),
-        )
-    )
+    return code, missing
 
 
 def _refused_partitions(
@@ -214,11 +263,7 @@ def _results_of_map(
 ) -> Steps[list[AddPartitionsToTxnTopicResult]]:
     """Kafka keeps codes that differ in a hash map of `map_size` buckets (AddPartitionsToTxnResponse.
     resultForTransaction): each partition is listed once, no topic without partitions, in the order of the map."""
-    buckets: dict[int, list[TopicPartition]] = {}
-    for number, one in enumerate(partitions):
-        buckets.setdefault(bucket(topic_partition_hash(*one), map_size), []).append(one)
-        if number % PARTITIONS_PER_STEP == PARTITIONS_PER_STEP - 1:
-            yield
+    buckets = yield from _in_buckets(partitions, map_size)
     results: dict[str, AddPartitionsToTxnTopicResult] = {}
     for number in range(map_size):
         found = buckets.get(number, [])
@@ -235,3 +280,12 @@ def _results_of_map(
         if number % PARTITIONS_PER_STEP == PARTITIONS_PER_STEP - 1:
             yield
     return [results[name] for name in order_strings(results)]
+
+
+def _in_buckets(partitions: Iterable[TopicPartition], map_size: int) -> Steps[dict[int, list[TopicPartition]]]:
+    buckets: dict[int, list[TopicPartition]] = {}
+    for number, one in enumerate(partitions):
+        buckets.setdefault(bucket(topic_partition_hash(*one), map_size), []).append(one)
+        if number % PARTITIONS_PER_STEP == PARTITIONS_PER_STEP - 1:
+            yield
+    return buckets

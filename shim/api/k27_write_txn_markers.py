@@ -21,12 +21,13 @@ from kafka_shim.turns import at_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Iterator
     from typing import Any
 
     from kafka_shim.broker import Broker
     from kafka_shim.context import Context
     from kafka_shim.outcome import Flush
+    from kafka_shim.storage.log import PartitionLog
     from kafka_shim.turns import Steps
 
 KEY, MIN, MAX = 27, 1, 2
@@ -41,18 +42,12 @@ def handle(
     codes: dict[int, dict[str, dict[int, ErrorCode]]] = {}
     flushes: list[tuple[dict[int, ErrorCode], int, Flush]] = []
     for marker in request.markers:
-        # Kafka, too, writes one marker where a partition is named twice, though it never answers then.
-        written: set[tuple[str, int]] = set()
-        for topic in marker.topics:
-            for partition in topic.partition_indexes:
-                if (topic.name, partition) in written:
-                    continue
-                written.add((topic.name, partition))
-                of_topic = codes.setdefault(marker.producer_id, {}).setdefault(topic.name, {})
-                of_topic[partition], flush = _write(context.broker, marker, topic.name, partition)
-                if flush is not None:
-                    flushes.append((of_topic, partition, flush))
-                yield
+        for topic, partition in _partitions(marker):
+            of_topic = codes.setdefault(marker.producer_id, {}).setdefault(topic, {})
+            of_topic[partition], flush = _write(context.broker, marker, topic, partition)
+            if flush is not None:
+                flushes.append((of_topic, partition, flush))
+            yield
     return _after_flush(codes, flushes) if flushes else (yield from _response(codes))
 
 
@@ -99,21 +94,35 @@ def _response(codes: dict[int, dict[str, dict[int, ErrorCode]]]) -> Steps[WriteT
     return response
 
 
+def _partitions(marker: WritableTxnMarker) -> Iterator[tuple[str, int]]:
+    """Kafka, too, writes one marker where a partition is named twice, though it never answers then."""
+    found: set[tuple[str, int]] = set()
+    for topic in marker.topics:
+        for partition in topic.partition_indexes:
+            if (topic.name, partition) not in found:
+                found.add((topic.name, partition))
+                yield topic.name, partition
+
+
 def _write(broker: Broker, marker: WritableTxnMarker, topic: str, partition: int) -> tuple[ErrorCode, Flush | None]:
     """Returns the partition's error code, and the fsync that its marker waits for."""
     now_ms = broker.clock.now_ms()
-    producer = marker.producer_id, marker.producer_epoch
     log = broker.logs.find(topic, partition)
     if log is None:
         error = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic}-{partition} does not exist or is offline")
-        broker.transactions.explanations.refused("WriteTxnMarkers", None, error, now_ms, producer)
-        return error.code, None
-    if NOBODY in producer:
+        return _refused(broker, marker, error, now_ms), None
+    if NOBODY in (marker.producer_id, marker.producer_epoch):
         # Kafka cannot build such a marker. But for the group coordinator's partitions that fails the whole request; the
         # markers before it are written.
         if topic != GROUP_METADATA_TOPIC:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "a transaction marker has no producer id or no epoch")
         return ErrorCode.UNKNOWN_SERVER_ERROR, None
+    return _append(broker, log, marker, now_ms)
+
+
+def _append(
+    broker: Broker, log: PartitionLog, marker: WritableTxnMarker, now_ms: int
+) -> tuple[ErrorCode, Flush | None]:
     try:
         appended = log.append_marker(
             marker.producer_id,
@@ -124,6 +133,12 @@ def _write(broker: Broker, marker: WritableTxnMarker, topic: str, partition: int
             now_ms,
         )
     except KafkaError as error:
-        broker.transactions.explanations.refused("WriteTxnMarkers", None, error, now_ms, producer)
-        return error.code, None
+        return _refused(broker, marker, error, now_ms), None
     return ErrorCode.NONE, appended.flushed
+
+
+def _refused(broker: Broker, marker: WritableTxnMarker, error: KafkaError, now_ms: int) -> ErrorCode:
+    """Record the error in the history of the producer. Returns its code."""
+    producer = marker.producer_id, marker.producer_epoch
+    broker.transactions.explanations.refused("WriteTxnMarkers", None, error, now_ms, producer)
+    return error.code

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable
     from typing import Any
 
+    from kafka_shim.cext.log_end import Verification
     from kafka_shim.context import Context
     from kafka_shim.group.large_offsets import PreparedTxnCommit
     from kafka_shim.outcome import Flushes
@@ -136,6 +137,12 @@ def _in_steps(context: Context, request: TxnOffsetCommitRequest) -> Steps[Answer
         refused = yield from _failed(request, ErrorCode.INVALID_GROUP_ID)
         yield from _explain(context, request, refused)
         return (yield from _answer(context, unknown, refused))
+    return (yield from _admit_and_commit(context, request, unknown, topic_ids))
+
+
+def _admit_and_commit(
+    context: Context, request: TxnOffsetCommitRequest, unknown: Refused, topic_ids: TopicIds
+) -> Steps[Answer]:
     prepared = None
     if context.is_large:
         prepared = yield from context.broker.groups.offsets.prepare_transactional(request, topic_ids)
@@ -172,22 +179,27 @@ def _commit(
     prepared: PreparedTxnCommit | None,
 ) -> Steps[Response]:
     """Write the offsets at once, then make the response in steps."""
-    flushes: Flushes = ()
     if isinstance(admitted, KafkaError):
         code = _AS_COORDINATOR_ERROR.get(admitted.code, admitted.code)
         return (yield from _answer(context, unknown, (yield from _failed(request, code))))
+    written = yield from _write(context, request, admitted, prepared)
+    topics = written.response.topics
+    yield from _explain(context, request, topics)
+    return Outcome((yield from _answer(context, unknown, topics)), written.flushes)
+
+
+def _write(
+    context: Context, request: TxnOffsetCommitRequest, admitted: Verification | None, prepared: PreparedTxnCommit | None
+) -> Steps[Outcome[TxnOffsetCommitResponse]]:
+    """Write the offsets in the first step. An error of the group or of the log refuses all of them."""
     offsets = context.broker.groups.offsets
     if prepared is None:
-        outcome = offsets.commit_transactional(request, admitted)
-        topics, flushes = outcome.response.topics, outcome.flushes
-    else:
-        try:
-            outcome = offsets.write_transactional(request, prepared, admitted)
-            topics, flushes = outcome.response.topics, outcome.flushes
-        except KafkaError as error:
-            topics = yield from _failed(request, error.code)
-    yield from _explain(context, request, topics)
-    return Outcome((yield from _answer(context, unknown, topics)), flushes)
+        return offsets.commit_transactional(request, admitted)
+    try:
+        return offsets.write_transactional(request, prepared, admitted)
+    except KafkaError as error:
+        topics = yield from _failed(request, error.code)
+        return Outcome(TxnOffsetCommitResponse(topics=topics))
 
 
 def _take_deleted(context: Context, request: TxnOffsetCommitRequest, topic_ids: TopicIds, unknown: Refused) -> None:
@@ -218,13 +230,19 @@ def _explain(
                     found.setdefault(part.error_code, f"{topic.name}-{part.partition_index}")
             yield
     for code, first in found.items():
-        reason = (
-            f"group {request.group_id!r}, member {request.member_id!r}, generation {request.generation_id}; "
-            f"the first refused is {first}"
-        )
-        producer = request.producer_id, request.producer_epoch
-        refusal = KafkaError(ErrorCode(code), reason)
-        context.broker.transactions.note_refusal("TxnOffsetCommit", request.transactional_id, refusal, producer)
+        _note(context, request, KafkaError(ErrorCode(code), _reason(request, first)))
+
+
+def _reason(request: TxnOffsetCommitRequest, first: str) -> str:
+    return (
+        f"group {request.group_id!r}, member {request.member_id!r}, generation {request.generation_id}; "
+        f"the first refused is {first}"
+    )
+
+
+def _note(context: Context, request: TxnOffsetCommitRequest, error: KafkaError) -> None:
+    producer = request.producer_id, request.producer_epoch
+    context.broker.transactions.note_refusal("TxnOffsetCommit", request.transactional_id, error, producer)
 
 
 def _admit(context: Context, request: TxnOffsetCommitRequest) -> tuple[Admission, Flushes]:
@@ -234,8 +252,7 @@ def _admit(context: Context, request: TxnOffsetCommitRequest) -> tuple[Admission
     try:
         log = broker.logs.get(GROUP_METADATA_TOPIC, broker.groups.partition_for(request.group_id))
     except KafkaError as error:
-        producer = request.producer_id, request.producer_epoch
-        broker.transactions.note_refusal("TxnOffsetCommit", request.transactional_id, error, producer)
+        _note(context, request, error)
         return error, ()
     (admitted,), flushes = admission.admit(
         broker.transactions,
@@ -308,13 +325,7 @@ def _answer(
     """Merge both lists, with each topic named once if something was refused. Otherwise the topics are listed as often
     as the request named them (TxnOffsetCommitResponse.Builder.merge). Codes are those that this version knows."""
     if unknown:
-        for topic in topics:
-            if topic.name in unknown:
-                unknown[topic.name].partitions += topic.partitions
-            else:
-                unknown[topic.name] = topic
-            yield
-        topics = list(unknown.values())
+        topics = yield from _merged(unknown, topics)
     if context.api_version < FIRST_WITH_LOAD_IN_PROGRESS:
         for topic in topics:
             for number, part in enumerate(topic.partitions):
@@ -323,3 +334,13 @@ def _answer(
                 if number % PARTITIONS_PER_STEP == PARTITIONS_PER_STEP - 1:
                     yield
     return TxnOffsetCommitResponse(topics=topics)
+
+
+def _merged(unknown: Refused, topics: list[TxnOffsetCommitResponseTopic]) -> Steps[list[TxnOffsetCommitResponseTopic]]:
+    for topic in topics:
+        if topic.name in unknown:
+            unknown[topic.name].partitions += topic.partitions
+        else:
+            unknown[topic.name] = topic
+        yield
+    return list(unknown.values())

@@ -113,23 +113,26 @@ class OffsetRequests:
         """TxnOffsetCommit, after the transaction was verified or extended (B8). Validates the group and appends the
         offsets as transactional records of (producer_id, producer_epoch). They are pending until the marker. Error
         codes per partition are in the response; only bugs are raised."""
-        runtime = self._runtime
-        now_ms = runtime.clock.now_ms()
-        limit = runtime.config.offset_metadata_max_bytes
-        producer = request.producer_id, request.producer_epoch
         try:
-            partition = runtime.partition_for(request.group_id)
-            groups = runtime.loader.groups(partition)
-            changes, response = self._rules.commit_transactional(
-                groups, request, self._topic_id_of, limit, now_ms, runtime.check_offset_count
-            )
-            flushes = runtime.commit_offsets(
-                partition, groups, request.group_id, changes, now_ms, producer, verification
-            )
+            return self._commit_transactional(request, verification)
         except KafkaError as error:
             from kafka_shim.group.requests import txn_commit_failure
 
             return Outcome(txn_commit_failure(request, error.code))
+
+    def _commit_transactional(
+        self, request: TxnOffsetCommitRequest, verification: Verification | None
+    ) -> Outcome[TxnOffsetCommitResponse]:
+        runtime = self._runtime
+        now_ms = runtime.clock.now_ms()
+        limit = runtime.config.offset_metadata_max_bytes
+        producer = request.producer_id, request.producer_epoch
+        partition = runtime.partition_for(request.group_id)
+        groups = runtime.loader.groups(partition)
+        changes, response = self._rules.commit_transactional(
+            groups, request, self._topic_id_of, limit, now_ms, runtime.check_offset_count
+        )
+        flushes = runtime.commit_offsets(partition, groups, request.group_id, changes, now_ms, producer, verification)
         return Outcome(response, flushes)
 
     def prepare_transactional(
@@ -141,23 +144,29 @@ class OffsetRequests:
 
         runtime = self._runtime
         now_ms = runtime.clock.now_ms()
-        limit = runtime.config.offset_metadata_max_bytes
         prepared = large_offsets.PreparedTxnCommit(request, now_ms)
         prepared.topic_ids = topic_ids
         try:
             offset_rules.check_transactional(runtime.groups_of(request.group_id), request)
             yield from large_offsets.counted(request, runtime.check_offset_count, offset_rules.MANY_OFFSETS)
-            for part, _, start in large_offsets.parts(request):
-                groups = runtime.groups_of(request.group_id)
-                changes, answer = offset_rules.commit_transactional(
-                    groups, part, self._topic_id_of, limit, now_ms, runtime.check_offset_count
-                )
-                prepared.add(changes)
-                large_offsets.merge(prepared.response, answer, start)
-                yield
+            yield from self._prepare(request, prepared, now_ms)
         except KafkaError as error:
             prepared.error = error.without_frames()
         return prepared
+
+    def _prepare(self, request: TxnOffsetCommitRequest, prepared: PreparedTxnCommit, now_ms: int) -> Steps[None]:
+        from kafka_shim.group import large_offsets, offset_rules
+
+        runtime = self._runtime
+        limit = runtime.config.offset_metadata_max_bytes
+        for part, _, start in large_offsets.parts(request):
+            groups = runtime.groups_of(request.group_id)
+            changes, answer = offset_rules.commit_transactional(
+                groups, part, self._topic_id_of, limit, now_ms, runtime.check_offset_count
+            )
+            prepared.add(changes)
+            large_offsets.merge(prepared.response, answer, start)
+            yield
 
     def write_transactional(
         self,

@@ -78,9 +78,7 @@ class Sync:
             error = err
         except BaseException as err:
             # The thread must survive every error, because other requests wait for it.
-            error = OSError(errno.EIO, f"{type(err).__name__}: {err}")
-            with suppress(MemoryError):
-                logger.exception("an fsync failed by an unexpected error")
+            error = _unexpected(err)
         self.end(error)
 
     def end(self, error: OSError | None) -> None:
@@ -95,6 +93,14 @@ class Sync:
                 self.failed(error)
         finally:
             self.done.set_exception(error)
+
+
+def _unexpected(error: BaseException) -> OSError:
+    """To be called as `error` is handled, which is logged."""
+    as_os_error = OSError(errno.EIO, f"{type(error).__name__}: {error}")
+    with suppress(MemoryError):
+        logger.exception("an fsync failed by an unexpected error")
+    return as_os_error
 
 
 def _shared_future() -> Future[None]:
@@ -265,21 +271,21 @@ class Flusher:
 
     def _do(self, task: Sync | Task, number: int, let_others: Callable[[], None]) -> None:
         try:
-            if isinstance(task, Sync):
-                task.run(self._results_of(number), self._sync_file, let_others)
-            else:
-                for _ in task() or ():
-                    let_others()
+            self._run(task, number, let_others)
         except OSError as err:
             with suppress(MemoryError):  # else `_take` would begin it again
                 logger.warning("background file work failed: %s", err)
         except BaseException as err:
-            if isinstance(task, Sync):  # it is not begun, or done
-                task.end(out_of_memory() if isinstance(err, MemoryError) else OSError(errno.EIO, type(err).__name__))
-            with suppress(MemoryError):
-                logger.exception("background file work failed")
+            _give_up(task, err)
         finally:
             self._clock.end_work()
+
+    def _run(self, task: Sync | Task, number: int, let_others: Callable[[], None]) -> None:
+        if isinstance(task, Sync):
+            task.run(self._results_of(number), self._sync_file, let_others)
+        else:
+            for _ in task() or ():
+                let_others()
 
     def _results_of(self, number: int) -> dict[str, OSError | None]:
         """Return what fsyncs have found that began after the task of this number came, to be added to."""
@@ -290,8 +296,6 @@ class Flusher:
 
     def _sync_file(self, path: str) -> OSError | None:
         try:
-            if self._faults.armed:
-                self._faults.reach("log.before_fsync", path=path)
             fd = self._open(path)
         except FileNotFoundError:
             return None
@@ -300,17 +304,22 @@ class Flusher:
         except KafkaError as err:  # a fault that a test armed
             return OSError(errno.EIO, str(err))
         try:
-            self._measured(lambda: fsync(fd))
-        except OSError as err:
-            return err
+            return self._sync_descriptor(fd)
         finally:
             os.close(fd)
             if not self._spare:
-                with suppress(OSError):
-                    self._spare.append(os.open(os.devnull, os.O_RDONLY))
+                self._open_spare()
+
+    def _sync_descriptor(self, fd: int) -> OSError | None:
+        try:
+            self._measured(lambda: fsync(fd))
+        except OSError as err:
+            return err
         return None
 
     def _open(self, path: str) -> int:
+        if self._faults.armed:
+            self._faults.reach("log.before_fsync", path=path)
         try:
             return os.open(path, os.O_RDONLY)
         except OSError as err:
@@ -319,6 +328,10 @@ class Flusher:
         with suppress(IndexError):  # another thread was faster
             os.close(self._spare.pop())
         return os.open(path, os.O_RDONLY)
+
+    def _open_spare(self) -> None:
+        with suppress(OSError):
+            self._spare.append(os.open(os.devnull, os.O_RDONLY))
 
     def _measured(self, sync: Callable[[], None]) -> None:
         """Run one fsync. Raises its OSError."""
@@ -331,6 +344,14 @@ class Flusher:
         finally:
             self.sync_count += 1
             self.sync_ns += time.perf_counter_ns() - began_ns
+
+
+def _give_up(task: Sync | Task, error: BaseException) -> None:
+    """End a task that raised what is no error of the disk. To be called as `error` is handled, which is logged."""
+    if isinstance(task, Sync):  # it is not begun, or done
+        task.end(out_of_memory() if isinstance(error, MemoryError) else OSError(errno.EIO, type(error).__name__))
+    with suppress(MemoryError):
+        logger.exception("background file work failed")
 
 
 def _nothing() -> None:

@@ -121,14 +121,17 @@ class IndexFile(IndexEnd):
             return
         fd = self._files.open_briefly(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC)
         try:
-            if self.tail and os.pwrite(fd, self.tail, self.stored_bytes) != len(self.tail):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self.path)
-            if self.file_bytes > self.stored_bytes:
-                os.ftruncate(fd, end_bytes)
+            self._write_tail(fd, end_bytes)
         finally:
             os.close(fd)
         self.stored_bytes = self.file_bytes = end_bytes
         self.tail = bytearray()
+
+    def _write_tail(self, fd: int, end_bytes: int) -> None:
+        if self.tail and os.pwrite(fd, self.tail, self.stored_bytes) != len(self.tail):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self.path)
+        if self.file_bytes > self.stored_bytes:
+            os.ftruncate(fd, end_bytes)
 
     def replace(self) -> None:
         """As `store`, for an index that is in memory as a whole: its file is written whole or not at all."""

@@ -227,3 +227,33 @@ def test_a_partition_is_offline_also_where_there_is_no_memory_to_say_so() -> Non
     pytest.importorskip("_testcapi")  # some Pythons come without it
     ran = subprocess.run([sys.executable, "-c", NOT_APPENDED], capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stdout) == (0, "True True\nFalse 1\n"), ran.stderr[-3000:]
+
+
+# As WITHOUT_MEMORY.
+NOT_ENDED = """
+import _testcapi
+from kafka_shim.clock import RealClock
+from kafka_shim.faults import Faults
+from kafka_shim.storage.flusher import Flusher, Sync, _nothing
+
+def without_memory():
+    _testcapi.set_nomemory(0, 0)
+    raise MemoryError
+
+flusher = Flusher(Faults(), RealClock())
+sync = Sync([], without_memory, None)
+try:
+    flusher._do(sync, 1, _nothing)
+except MemoryError:
+    left = True
+finally:
+    _testcapi.remove_mem_hooks()
+print(left, sync.done.done())
+"""
+
+
+def test_the_thread_of_fsyncs_leaves_a_task_that_it_has_no_memory_to_end() -> None:
+    """CPython tried for ever to leave it, with the GIL. The thread begins the task again."""
+    pytest.importorskip("_testcapi")  # some Pythons come without it
+    ran = subprocess.run([sys.executable, "-c", NOT_ENDED], capture_output=True, text=True, check=False, timeout=60)
+    assert (ran.returncode, ran.stdout) == (0, "True False\n"), ran.stderr[-3000:]
