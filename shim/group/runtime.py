@@ -106,8 +106,7 @@ class CoordinatorRuntime:
         self._late_responses.go_on()
 
     def stop(self) -> None:
-        """Stop the timers and complete delayed requests with NOT_COORDINATOR, so that their clients look up the
-        coordinator again."""
+        """Stop the timers and complete delayed requests with NOT_COORDINATOR, so that clients look it up again."""
         self.loader.stop()
         self.scheduler.stop()
         self.dismiss()
