@@ -134,7 +134,10 @@ class PartitionReader:
             while aborted and aborted[0][0] <= batch.last_offset:
                 active.add(aborted.pop(0)[1])
             # What was fetched is walked, whatever it took of the budget: the next request would fetch it again.
-            if batch.base_offset >= end or len(found) >= most or self.budget.shown_bytes <= 0:
+            if len(found) >= most or self.budget.shown_bytes <= 0:
+                break
+            if batch.base_offset >= end:
+                self.next_offset = max(self.next_offset, end)  # nothing is stored between the two
                 break
             state = NONE
             if batch.is_transactional and not batch.is_control:

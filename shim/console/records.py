@@ -266,7 +266,7 @@ class _Reading:
         """Return all records of some offsets below `end`, and where these begin. A number of offsets is guessed; if
         they hold too many bytes, somewhat fewer are read than the budget was enough for: each guess costs a read."""
         # One large record at the old end says little about the others. A second such guess is believed: where all
-        # records are large, each guess more costs a fetch.
+        # records are large, each guess more costs a fetch, of the partition's whole share.
         fewest = min(length, end - self.first[number]) // 8
         while True:
             begin = max(self.first[number], end - length)

@@ -211,6 +211,30 @@ def test_a_large_record_among_small_ones_costs_a_search_backwards_a_few_fetches(
     assert (older["searched"], older["atStart"]) == (partitions * 500, True)
 
 
+def test_offsets_that_hold_nothing_cost_a_search_backwards_a_few_fetches(
+    console: Console, client: Connection, broker: Broker, monkeypatch: pytest.MonkeyPatch, fetched: list[int]
+) -> None:
+    """Compaction leaves such. A large record behind them had the others fetched one by one: about 16 in a request."""
+    monkeypatch.setattr(records, "SEARCH_BYTES", FETCH_BYTES)
+    make_topic(client, "t", 1, cleanup_policy="compact")
+    keyed = [(b"k%d" % number, b"small", 1_700_000_000_000, []) for number in range(500)]
+    produce(client, "t", 0, bytes(builder.build(keyed)))
+    for _ in range(10):
+        produce(client, "t", 0, bytes(builder.build([(b"same", b"small", 1_700_000_000_000, [])] * 500)))
+    produce(client, "t", 0, bytes(builder.build([(b"same", b"y" * (FETCH_BYTES + 40_000), 1_700_000_000_000, [])])))
+    log = broker.state.logs.get("t", 0)
+    log.roll(1_700_000_000_000)
+    broker.state.logs.cleaner.clean_now(log)
+    searched, cursor, requests = 0, "latest", 0
+    while cursor is not None:
+        page = get(console, "records", topic="t", contains="nothing", **{"from": cursor})
+        searched += page["searched"]
+        requests += 1
+        cursor = None if page["atStart"] else page["older"]
+    assert searched == 501
+    assert (requests <= 4, len(fetched) <= 20) == (True, True), (requests, fetched)
+
+
 @pytest.mark.parametrize("direction", ["forward", "backward"])
 def test_a_search_that_takes_long_ends_and_goes_on(
     console: Console, client: Connection, monkeypatch: pytest.MonkeyPatch, direction: str
