@@ -292,13 +292,17 @@ def advising_to_repeat(pairs: Mapping[str, str], option: str) -> Iterator[None]:
 
 
 def _named(pairs: Mapping[str, str], reason: str) -> dict[str, str]:
-    """Those of the pairs that this text is about. It has their value, which may hold the name of another, or only their
-    name."""
+    """Those of the pairs that this text is about. It has their value, which may hold the name of another, or their name
+    alone, or a part of their value with the next pair."""
     by_value = {name: value for name, value in pairs.items() if f"value {value} for configuration {name}" in reason}
     if by_value:
         return by_value
-    words = re.findall(r"[\w-]+(?:\.[\w-]+)*", reason)
-    return {name: value for name, value in pairs.items() if name in words}
+    return {
+        name: value
+        for name, value in pairs.items()
+        if re.search(rf"(?<![\w.-]){re.escape(name)}(?!\.?[\w-])", reason)
+        or any(f"{one}=" in reason for one in _NEXT_PAIR.findall(value))
+    }
 
 
 def warn_of_unknown(what: str, given: Iterable[str], known: Iterable[str]) -> None:

@@ -113,6 +113,10 @@ def test_options_in_one_word_are_refused_with_what_to_do(run):
     assert "repeat" not in run(*alter, "retention.ms=soon")[2]
     metrics = ("configs", "alter", "--entity-type", "client-metrics", "--entity-name", "m")
     assert run(*metrics, "--add-config", "match=client_id=a,client_software_name=b")[0] == 0
+    # The refusal names neither `match` nor all of its value.
+    assert run(*metrics, "--add-config", "match=client_id=a,interval.ms=1000")[2].endswith(
+        " (repeat the option for each: --add-config match=... --add-config interval.ms=...)\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -141,10 +145,11 @@ def test_an_option_whose_name_is_in_that_of_the_refused_one_is_not_advised_about
     assert (status, said.count("my.retention.ms"), "repeat" in said) == (1, 1, False)
 
 
-def test_an_unknown_option_is_advised_about_by_its_name(run):
-    configs = ("--config", "retention.ms=5", "--config", "flow=a,b=c")
+@pytest.mark.parametrize("name", ["flow", "a/b", "in.steps"])
+def test_an_unknown_option_is_advised_about_by_its_name(run, name):
+    configs = ("--config", "retention.ms=5", "--config", f"{name}=a,b=c")
     assert run("topics", "create", "t", *configs)[2] == (
-        "error: t: INVALID_CONFIG: Unknown topic config name: flow (repeat the option for each: --config flow=... "
+        f"error: t: INVALID_CONFIG: Unknown topic config name: {name} (repeat the option for each: --config {name}=... "
         "--config b=...)\n"
     )
 
