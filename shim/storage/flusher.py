@@ -249,7 +249,7 @@ class Flusher:
                 while task is None and self._background and self._background[0][0] <= number:
                     self._do_background()
             except MemoryError:
-                time.sleep(NO_MEMORY_PAUSE_S)  # it is not begun, and nobody else has it
+                time.sleep(NO_MEMORY_PAUSE_S)  # it is not done, and nobody else has it
             else:
                 return True
         return False
@@ -258,7 +258,7 @@ class Flusher:
         """Do the oldest task that nobody waits for."""
         number, task = self._background[0]
         self._do(task, number, self._do_waited)
-        del self._background[0]  # only now: it is not begun where memory ends
+        del self._background[0]  # only now: it is begun again where memory ends
         self._background_due = self.sync_count + MOST_WAITED
 
     def _do_waited(self) -> None:
@@ -277,8 +277,8 @@ class Flusher:
                 logger.warning("background file work failed: %s", err)
         except BaseException as err:
             _give_up(task, err)
-        finally:
-            self._clock.end_work()
+        # Not where memory ends on the way: the caller begins the task again.
+        self._clock.end_work()
 
     def _run(self, task: Sync | Task, number: int, let_others: Callable[[], None]) -> None:
         if isinstance(task, Sync):
@@ -348,7 +348,7 @@ class Flusher:
 
 def _give_up(task: Sync | Task, error: BaseException) -> None:
     """End a task that raised what is no error of the disk. To be called as `error` is handled, which is logged."""
-    if isinstance(task, Sync):  # it is not begun, or done
+    if isinstance(task, Sync):
         task.end(out_of_memory() if isinstance(error, MemoryError) else OSError(errno.EIO, type(error).__name__))
     with suppress(MemoryError):
         logger.exception("background file work failed")

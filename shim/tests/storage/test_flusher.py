@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from kafka_shim.clock import RealClock
+from kafka_shim.clock import RealClock, VirtualClock
 from kafka_shim.faults import Faults
 from kafka_shim.storage.data_dir import remove_tree
-from kafka_shim.storage.flusher import END, WHOLE_FROM_FILES, Flusher, sync_file_system
+from kafka_shim.storage.flusher import END, WHOLE_FROM_FILES, Flusher, Sync, _nothing, sync_file_system
 from kafka_shim.tests import descriptors
 
 
@@ -316,3 +316,30 @@ def test_memory_that_ends_on_the_way_to_a_task_loses_no_task(file: str) -> None:
         assert [error.errno for error in told if error] == [errno.ENOMEM][: 2 - told.count(None)], nth
         flusher.stop()
     assert left[0] > 0, "all calls were reached"
+
+
+class UntoldSync(Sync):
+    """Finds no memory to tell of its end, in one call of `_do`."""
+
+    __slots__ = ("failures",)
+
+    def end(self, error: OSError | None) -> None:
+        if self.failures:
+            self.failures -= 1
+            raise MemoryError
+        super().end(error)
+
+
+def test_a_task_that_is_begun_again_is_the_work_of_a_virtual_clock_once(faults: Faults, file: str) -> None:
+    """The next `advance_and_drain` waited for ever where it had ended twice."""
+    clock = VirtualClock()
+    flusher = Flusher(faults, clock)
+    sync = UntoldSync([file], None, None)
+    sync.failures = 2
+    clock.begin_work()
+    with pytest.raises(MemoryError):
+        flusher._do(sync, 1, _nothing)
+    assert (sync.done.done(), clock._work) == (False, 1)
+    flusher._do(sync, 1, _nothing)
+    assert (sync.done.exception(60), clock._work) == (None, 0)
+    flusher.stop()
