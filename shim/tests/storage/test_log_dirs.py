@@ -173,7 +173,7 @@ def test_a_missing_identity_is_told_with_the_folders_that_count_as_partitions(tm
     (tmp_path / "backup-1").mkdir()
     with pytest.raises(StorageError) as caught:
         make_logs(tmp_path)[0].open_dirs()
-    for part in ("is missing", "holds 1 partitions (backup-1;", "every folder NAME-NUMBER counts as one, as in Kafka"):
+    for part in ("is missing", "holds 1 partition (backup-1;", "every folder NAME-NUMBER counts as one, as in Kafka"):
         assert part in str(caught.value)
 
 
@@ -381,7 +381,7 @@ def test_a_fresh_disk_may_be_the_metadata_directory(tmp_path: Path) -> None:
     logs.stop()
     # A metadata log without its identity is refused all the same.
     (metadata / "meta.properties").unlink()
-    with pytest.raises(StorageError, match=r"holds 1 partitions \(__cluster_metadata-0;"):
+    with pytest.raises(StorageError, match=r"holds 1 partition \(__cluster_metadata-0;"):
         Logs(config, VirtualClock(NOW_MS), Faults()).open_dirs()
 
 
