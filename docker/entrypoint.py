@@ -328,14 +328,10 @@ def main(words: list[str]) -> int:
 def start() -> int:
     """Run `main` with this process's arguments. Ctrl-C ends it also where Python drops what is raised."""
     try:
-        from kafka_shim.cli import hear_interrupts_again, let_interrupts_end
-
-        hear_interrupts_again()
-        status = main(sys.argv[1:])
-        let_interrupts_end()
+        from kafka_shim.cli import ended_by_interrupts
     except KeyboardInterrupt:
         return INTERRUPTED
-    return status
+    return ended_by_interrupts(lambda: main(sys.argv[1:]))
 
 
 if __name__ == "__main__":

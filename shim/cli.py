@@ -11,7 +11,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
 
@@ -75,18 +75,28 @@ def let_interrupts_end() -> None:
     signal.setitimer(signal.ITIMER_REAL, 0)
 
 
+def ended_by_interrupts(work: Callable[[], int]) -> int:
+    """Do the work of this process, which Ctrl-C ends whenever it comes. Returns the exit status."""
+    try:
+        hear_interrupts_again()
+        try:
+            return work()
+        finally:  # also where `work` exits itself, as for wrong words
+            let_interrupts_end()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `kafka-shim ARGUMENTS...` (default: this process's arguments). Returns the exit status."""
     if arguments is not None:
         return _run_well(list(arguments))
-    try:
-        hear_interrupts_again()
-        end_first_process()
-        status = _run_well(sys.argv[1:])
-        let_interrupts_end()
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    return status
+    return ended_by_interrupts(_run_own_words)
+
+
+def _run_own_words() -> int:
+    end_first_process()
+    return _run_well(sys.argv[1:])
 
 
 def _run_well(words: list[str]) -> int:

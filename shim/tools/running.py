@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from functools import partial
 
 from kafka_shim.errors import not_in_encoding
 from kafka_shim.tools.options import Options, UsageError
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from kafka_shim.tools.options import Given
-
-INTERRUPTED = 130
 
 
 def flat_main(options: Options, run: Callable[[Given], int | None]) -> Callable[[Sequence[str]], int]:
@@ -32,24 +31,17 @@ def flat_main(options: Options, run: Callable[[Given], int | None]) -> Callable[
 
 def leave(main: Callable[[Sequence[str]], int]) -> None:
     """Run `main` with this process's words, and exit with its status. A reader of stdout that left is no error."""
-    from kafka_shim.cli import hear_interrupts_again, let_interrupts_end, open_standard_streams
+    from kafka_shim.cli import ended_by_interrupts
 
-    hear_interrupts_again()
-    open_standard_streams()
-    try:
-        try:
-            status = _status_of(main)
-        finally:  # also where `main` exits itself, as for wrong words
-            let_interrupts_end()
-    except KeyboardInterrupt:
-        status = INTERRUPTED
-    sys.exit(status)
+    sys.exit(ended_by_interrupts(partial(_status_of, main)))
 
 
 def _status_of(main: Callable[[Sequence[str]], int]) -> int:
+    from kafka_shim.cli import INTERRUPTED, open_standard_streams
     from kafka_shim.config import ConfigError
     from kafka_shim.wire_client import WireClientError
 
+    open_standard_streams()
     try:
         status = main(sys.argv[1:])
         sys.stdout.flush()
