@@ -12,6 +12,7 @@ from importlib import import_module
 
 import click
 
+from kafka_shim.cli import INTERRUPTED
 from kafka_shim.spark.session import SPARK_VERSION, SparkStartError
 
 TYPE_CHECKING = False
@@ -67,11 +68,15 @@ class Jobs(click.Group):
 
     def invoke(self, context: click.Context) -> Any:
         """Raises ClickException for an error of a client of Kafka, of librdkafka or under Spark, for a package or a JDK
-        that is missing, for a file that cannot be used, and else the error."""
+        that is missing, for a file that cannot be used, and else the error. Ctrl-C is an Exit with a status of its
+        own: click has that of an error."""
         try:
             return super().invoke(context)
         except click.exceptions.Exit:
             raise
+        except KeyboardInterrupt:
+            click.echo(err=True)  # ends the line in which a terminal shows ^C, as click does
+            raise click.exceptions.Exit(INTERRUPTED) from None
         except Exception as error:
             told = lack(error) or refusal(error) or unusable(error)
             if told is None:

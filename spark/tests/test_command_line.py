@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from kafka_shim import Broker
 from kafka_shim.spark import command_line, generator, options, plain_clients, session, shipping
+from kafka_shim.targets.waiting import PATIENCE_S
 
 
 @pytest.mark.parametrize("name", command_line.JOBS)
@@ -108,6 +109,44 @@ def test_a_package_that_is_not_installed_is_one_line(monkeypatch: pytest.MonkeyP
             "(docs/spark.md lists what the jobs need)"
         ],
     )
+
+
+INTERRUPTED = """
+import signal, sys, weakref
+
+class Target:
+    pass
+
+def interrupt():
+    signal.raise_signal(signal.SIGINT)
+
+def interrupt_where_it_is_dropped():
+    target = Target()
+    watched = weakref.ref(target, lambda _: interrupt())
+    del target
+    signal.pause()
+
+class Finder:
+    def find_spec(self, name, *_):
+        if name == "{module}":
+            print("importing", flush=True)
+            {what}()
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, Finder())
+from kafka_shim.spark.__main__ import start
+sys.argv[1:] = ["generator", "--help"]
+sys.exit(start())
+"""
+
+
+@pytest.mark.parametrize("module", ["click", "kafka_shim.spark.generator"])
+@pytest.mark.parametrize("what", ["interrupt", "interrupt_where_it_is_dropped"])
+def test_ctrl_c_ends_a_job_also_while_it_is_imported_and_where_python_drops_it(module: str, what: str) -> None:
+    """It had the status of an error, or the job went on."""
+    command = [sys.executable, "-c", INTERRUPTED.format(what=what, module=module)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    assert (done.returncode, done.stdout, done.stderr.strip()) == (130, "importing\n", "")
 
 
 def test_without_java_spark_does_not_start_and_the_need_is_told(tmp_path: Path) -> None:
