@@ -74,7 +74,7 @@ def alter(
     if request.validate_only or not any(answer.error_code == ErrorCode.NONE for _, answer in accepted):
         return response
     if records:
-        yield from metadata.alter_configs_in_steps(records, prepared)
+        yield from metadata.alter_configs_in_steps(records, prepared, context.session)
         yield from let_go(records)
     # Also where nothing is to change: it may be changed in memory, and not on the disk yet.
     return flushed(metadata, response)

@@ -204,7 +204,8 @@ def _create(context: Context, name: str) -> None:
     does not throttle this request."""
     quota = None if context.throttle is None else context.throttle.quota_of_topic_on_demand()
     try:
-        context.broker.metadata.auto_create_topic(name, quota=None if quota is None else quota.record)
+        metadata = context.broker.metadata
+        metadata.auto_create_topic(name, quota=None if quota is None else quota.record, by=context.session)
     except KafkaError as error:
         refusals = context.broker.logs.services.refusals
         refusals.write("the topic %s is not created on demand: %s", name, error)

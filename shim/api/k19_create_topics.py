@@ -108,7 +108,7 @@ def _create(context: Context, request: CreateTopicsRequest, quota: MutationQuota
 
     records, prepared = yield from decide(metadata, decided)
     if records:
-        yield from metadata.commit_topics_in_steps(list(made), records, prepared)
+        yield from metadata.commit_topics_in_steps(list(made), records, prepared, context.session)
         for result in answers:
             result.topic_id = made.get(result.name, ZERO_UUID)
             yield

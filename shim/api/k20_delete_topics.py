@@ -60,7 +60,7 @@ def _delete(context: Context, request: DeleteTopicsRequest) -> Steps[DeleteTopic
             topic = metadata.topic_by_id(topic_id)
             if quota is not None:
                 quota.record(len(topic.partitions))
-            metadata.delete_topic(outcome, later=True)
+            metadata.delete_topic(outcome, later=True, by=context.session)
         except KafkaError as err:
             response.responses.append(_failed(outcome, topic_id, err))
         else:

@@ -63,7 +63,7 @@ def _grow(context: Context, request: CreatePartitionsRequest) -> Steps[CreatePar
     metadata = context.broker.metadata
     records, prepared = yield from decide(metadata, _decision(context, request, once, allowed, results, grown))
     if records:
-        yield from metadata.commit_partitions_in_steps(grown, records, prepared)
+        yield from metadata.commit_partitions_in_steps(grown, records, prepared, context.session)
         yield from let_go(records)
     return CreatePartitionsResponse(results=twice + results)
 

@@ -23,7 +23,7 @@ REQUEST, RESPONSE = UpdateFeaturesRequest, UpdateFeaturesResponse
 
 async def handle(context: Context, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
     response = UpdateFeaturesResponse(error_message=None)
-    metadata = context.broker.metadata
+    metadata, by = context.broker.metadata, context.session
     updates = {}
     for update in request.feature_updates:
         # In v0 always that of an upgrade: as in Kafka's controller `allow_downgrade` does not count.
@@ -46,12 +46,12 @@ async def handle(context: Context, request: UpdateFeaturesRequest) -> UpdateFeat
     if request.validate_only:
         return response
     if updates.get(ELR_VERSION, (0, 0))[0] > 0:
-        metadata.alter_configs([*elr_safety_records(metadata.image, metadata.config.min_insync_replicas), *records])
+        metadata.alter_configs([*elr_safety_records(metadata.image, metadata.config.min_insync_replicas), *records], by)
         records = []
     if updates.get(KRAFT_VERSION, (0, 0))[0] > metadata.kraft_version:
         metadata.upgrade_kraft_version()
     if records:
-        metadata.commit(records)
+        metadata.commit(records, by=by)
     # The new metadata.version may know of them.
     metadata.assignments.record_cordoned()
     await metadata.flushed()

@@ -3,28 +3,20 @@ tokens. Passwords and keys are in none."""
 
 from __future__ import annotations
 
+from kafka_shim.metadata.authors import cut
 from kafka_shim.metadata.replay import entity_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from typing import Any, Protocol
+    from typing import Any
 
     from kafka_shim.metadata.image import Image
-
-    class Author(Protocol):
-        """Who made a change: the session of a client."""
-
-        principal: str
-        peer_host: str
-
 
 # One request may add or remove 10,000 ACLs, and each line holds the loop.
 MAX_LINES = 100
 # Quotas of which the entity is looked at: an entity has at most five.
 MAX_QUOTAS = 5 * MAX_LINES
-# A client may give a name of 32 KB.
-MAX_SHOWN = 200
 # Kafka's codes (kafka_shim.security.acl, which imports this package).
 RESOURCES = {2: "topic", 3: "group", 4: "cluster", 5: "transactional id", 6: "delegation token", 7: "user"}
 OPERATIONS = {
@@ -72,17 +64,12 @@ def access_lines(records: Sequence[Any], image: Image) -> Iterator[str]:
         yield f"{left_out} more ACLs, users, quotas or delegation tokens change with these"
 
 
-def said_of(author: Author) -> str:
-    """Returns the end of a line about a change that somebody made."""
-    return f" (by {_cut(author.principal)} at {author.peer_host})"
-
-
 def _acl(acl: Any) -> str:
     pattern = "s that begin with" if acl.pattern_type == PREFIXED else ""
     return (
         f"{PERMISSIONS.get(acl.permission_type, acl.permission_type)} "
         f"{OPERATIONS.get(acl.operation, acl.operation)} on {RESOURCES.get(acl.resource_type, acl.resource_type)}"
-        f"{pattern} {_cut(acl.resource_name)} for {_cut(acl.principal)} from host {_cut(acl.host)}"
+        f"{pattern} {cut(acl.resource_name)} for {cut(acl.principal)} from host {cut(acl.host)}"
     )
 
 
@@ -98,29 +85,25 @@ def _acl_removed(record: Any, image: Image) -> str:
 def _user(record: Any, image: Image) -> str:
     mechanism = MECHANISMS.get(record.mechanism, str(record.mechanism))
     which = "another" if (record.name, record.mechanism) in image.scram else "a"
-    return f"user {_cut(record.name)} has {which} password for {mechanism}"
+    return f"user {cut(record.name)} has {which} password for {mechanism}"
 
 
 def _user_removed(record: Any, image: Image) -> str:
     mechanism = MECHANISMS.get(record.mechanism, str(record.mechanism))
-    return f"user {_cut(record.name)} has no password for {mechanism} any more"
+    return f"user {cut(record.name)} has no password for {mechanism} any more"
 
 
 def _token(record: Any, image: Image) -> str:
     what = "has another expiry" if record.token_id in image.delegation_tokens else "is created"
-    return f"the delegation token {record.token_id} of {_cut(record.owner)} {what}"
+    return f"the delegation token {record.token_id} of {cut(record.owner)} {what}"
 
 
 def _entity(entity: tuple[tuple[str, str | None], ...]) -> str:
     """An entity without a name is the default of its kind."""
     return ", ".join(
-        f"the default {NOUNS.get(kind, kind)}" if name is None else f"{NOUNS.get(kind, kind)} {_cut(name)}"
+        f"the default {NOUNS.get(kind, kind)}" if name is None else f"{NOUNS.get(kind, kind)} {cut(name)}"
         for kind, name in sorted(entity, key=lambda one: list(NOUNS).index(one[0]) if one[0] in NOUNS else len(NOUNS))
     )
-
-
-def _cut(name: str) -> str:
-    return name if len(name) <= MAX_SHOWN else f"{name[:MAX_SHOWN]}..."
 
 
 QUOTA = 14

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 
+from kafka_shim.metadata.authors import said_of
 from kafka_shim.plurals import counted
 from kafka_shim.protocol.records.config_record import ConfigRecord
 from kafka_shim.protocol.records.feature_level_record import FeatureLevelRecord
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from kafka_shim.metadata.access_announcements import Author
+    from kafka_shim.metadata.authors import Author
     from kafka_shim.metadata.image import Image
 
 
@@ -41,11 +42,7 @@ def announcements(records: Sequence[Any], image: Image) -> list[str]:
 
 def announce(lines: Sequence[str], by: Author | None = None) -> None:
     """Write the lines, once the change is made."""
-    who = ""
-    if lines and by is not None:
-        from kafka_shim.metadata.access_announcements import said_of
-
-        who = said_of(by)
+    who = said_of(by) if lines and by is not None else ""
     for line in lines:
         logger.info("%s%s", line, who)
 

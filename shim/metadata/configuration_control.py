@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kafka_shim.config import TopicConfig
     from kafka_shim.metadata.after_commit import AfterCommit
     from kafka_shim.metadata.assignments import Assignments
+    from kafka_shim.metadata.authors import Author
     from kafka_shim.metadata.dynamic_config import DynamicConfig
     from kafka_shim.metadata.prepared_changes import PreparedChange
     from kafka_shim.outcome import Flush
@@ -39,7 +40,11 @@ class ConfigurationControl:
     _options: DynamicConfig
 
     def commit(
-        self, records: Sequence[Any], prepared: PreparedChange | None = None, then: Sequence[Callable[[], object]] = ()
+        self,
+        records: Sequence[Any],
+        prepared: PreparedChange | None = None,
+        then: Sequence[Callable[[], object]] = (),
+        by: Author | None = None,
     ) -> Callable[[], Flush | None]:
         """See `MetadataStore.commit`."""
         raise NotImplementedError
@@ -48,18 +53,20 @@ class ConfigurationControl:
         """See `MetadataStore.topic_config`."""
         raise NotImplementedError
 
-    def alter_configs(self, records: Sequence[Any]) -> None:
+    def alter_configs(self, records: Sequence[Any], by: Author | None = None) -> None:
         """As `alter_configs_in_steps`, in one turn."""
         if records:
-            at_once(self.alter_configs_in_steps(records))
+            at_once(self.alter_configs_in_steps(records, by=by))
 
-    def alter_configs_in_steps(self, records: Sequence[Any], prepared: PreparedChange | None = None) -> Steps[None]:
-        """Commit checked ConfigRecords and accompanying records in the first step, and apply the options. `prepared` as
-        for `commit`."""
+    def alter_configs_in_steps(
+        self, records: Sequence[Any], prepared: PreparedChange | None = None, by: Author | None = None
+    ) -> Steps[None]:
+        """Commit checked ConfigRecords and accompanying records in the first step, and apply the options. `prepared`
+        and `by` as for `commit`."""
         options = [record for record in records if isinstance(record, ConfigRecord)]
         changed = deque(dict.fromkeys((record.resource_type, record.resource_name) for record in options))
-        commit, follow = partial(self.commit, records, prepared), partial(self._options_changed, changed)
-        return commit_in_steps(commit, self._after, prepared, follow, options)
+        commit, follow = partial(self.commit, records, prepared, by=by), partial(self._options_changed, changed)
+        return commit_in_steps(commit, self._after, prepared, follow, options, by)
 
     def _options_changed(self, changed: deque[tuple[int, str]]) -> Steps[None]:
         """Apply the options of these resources, and take them from `changed`. After a MemoryError, again."""

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from kafka_shim.metadata.access_announcements import Author
     from kafka_shim.metadata.after_commit import AfterCommit
+    from kafka_shim.metadata.authors import Author
     from kafka_shim.turns import Steps
 
 LINES_PER_STEP = 16
@@ -85,15 +85,16 @@ def commit_in_steps(
     prepared: PreparedChange | None,
     follow: Callable[[], Steps[None]],
     options: Sequence[Any] = (),
+    by: Author | None = None,
 ) -> Steps[None]:
     """Commit in the first step, and then do what `follow` does, which can be begun again behind any of its steps. If
-    memory ends on the way it is left to `after`. `options` are records whose options may have no effect. Callers
-    return this generator and have none around it: memory may end where one is resumed."""
+    memory ends on the way it is left to `after`. `options` are records whose options may have no effect, `by` is who
+    made the change. Callers return this generator and have none around it: memory may end where one is resumed."""
     rest = Rest(lambda: at_once(follow()))
     try:
         commit()
         yield
-        yield from announced(prepared)
+        yield from announced(prepared, by)
         warn_of_idle(options)
         yield from follow()
     except MemoryError:

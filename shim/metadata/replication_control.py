@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from kafka_shim.clock import Clock
     from kafka_shim.config import BrokerConfig
-    from kafka_shim.metadata.access_announcements import Author
     from kafka_shim.metadata.after_commit import AfterCommit
+    from kafka_shim.metadata.authors import Author
     from kafka_shim.metadata.dynamic_config import DynamicConfig
     from kafka_shim.metadata.partition_logs import PartitionLogs
     from kafka_shim.metadata.policies import Policies
@@ -111,7 +111,11 @@ class ReplicationControl:
         return topics.decide_replicas(self.image, partitions, replication_factor, assignments, self.node_id, defaults)
 
     def create_topics(
-        self, new: Sequence[tuple[str, list[list[int]], Mapping[str, str]]], *, later: bool = False
+        self,
+        new: Sequence[tuple[str, list[list[int]], Mapping[str, str]]],
+        *,
+        later: bool = False,
+        by: Author | None = None,
     ) -> list[Topic]:
         """Create topics and their logs; the records are committed in one batch. `new` are (name, replicas of each
         partition, options), already checked. With `later` the logs are created later, and the caller awaits
@@ -119,7 +123,7 @@ class ReplicationControl:
         records: list[Any] = []
         for name, replicas, configs in new:
             records += at_once(self.creation_records(name, replicas, configs))
-        return self.commit_topics([name for name, _, _ in new], records, later=later)
+        return self.commit_topics([name for name, _, _ in new], records, later=later, by=by)
 
     def creation_records(self, name: str, replicas: list[list[int]], configs: Mapping[str, str]) -> Steps[list[Any]]:
         """Return the records that create a topic, the TopicRecord first. What they say was checked."""
@@ -142,17 +146,21 @@ class ReplicationControl:
             records += topics.partition_records(topic_id, first + start, some, self.node_id, directory_id)
         return records
 
-    def commit_topics(self, names: Sequence[str], records: Sequence[Any], *, later: bool = False) -> list[Topic]:
+    def commit_topics(
+        self, names: Sequence[str], records: Sequence[Any], *, later: bool = False, by: Author | None = None
+    ) -> list[Topic]:
         """Commit the `creation_records` of these topics in one batch, and create their logs."""
         failures: list[KafkaError] = []
-        self._commit_and_follow(records, [partial(self._topic_created, name, later, failures) for name in names])
+        self._commit_and_follow(records, [partial(self._topic_created, name, later, failures) for name in names], by)
         if failures:
             raise failures[0]
         return [self.image.topics[name] for name in names]
 
-    def _commit_and_follow(self, records: Sequence[Any], then: Sequence[Callable[[], object]]) -> None:
+    def _commit_and_follow(
+        self, records: Sequence[Any], then: Sequence[Callable[[], object]], by: Author | None = None
+    ) -> None:
         """As `commit_and_follow`, of records that may be options without effect."""
-        self.commit_and_follow(records, [partial(warn_of_idle, records), *then])
+        self.commit_and_follow(records, [partial(warn_of_idle, records), *then], by=by)
 
     def commit_and_follow(
         self,
@@ -178,12 +186,12 @@ class ReplicationControl:
                 hook(topic)
 
     def commit_topics_in_steps(
-        self, names: Sequence[str], records: Sequence[Any], prepared: PreparedChange
+        self, names: Sequence[str], records: Sequence[Any], prepared: PreparedChange, by: Author | None = None
     ) -> Steps[None]:
         """Commit the `creation_records` of these topics in one batch in the first step, then have their logs created
         later: the caller awaits `await_log_changes`. As in Kafka the topics are known before their logs are."""
         commit, follow = partial(self.commit, records, prepared), partial(self._topics_created, deque(names))
-        return commit_in_steps(commit, self._after, prepared, follow, records)
+        return commit_in_steps(commit, self._after, prepared, follow, records, by)
 
     def _topics_created(self, names: deque[str]) -> Steps[None]:
         """As `_topic_created` with `later` of each, which is taken from `names`. After a MemoryError, again."""
@@ -210,7 +218,9 @@ class ReplicationControl:
             self._partition_logs.create(topic, some, later=True)
         return True
 
-    def auto_create_topic(self, name: str, *, quota: Callable[[int], None] | None = None) -> Topic:
+    def auto_create_topic(
+        self, name: str, *, quota: Callable[[int], None] | None = None, by: Author | None = None
+    ) -> Topic:
         """Create an unknown topic for a Metadata request if auto-creation is enabled. Internal topics get their own
         options. The directories are created after this method returns, or at the first use of a partition. `quota` is
         told the number of partitions before. Nobody waits for the fsync, but that of a record which `flush.messages`
@@ -223,7 +233,7 @@ class ReplicationControl:
             self.policies.check_new_topic(name, replicas, configs)
         if quota is not None:
             quota(len(replicas))
-        (topic,) = self.create_topics([(name, replicas, configs)], later=True)
+        (topic,) = self.create_topics([(name, replicas, configs)], later=True, by=by)
         self.begin_flush()
         self._partition_logs.finish_soon()
         return topic
@@ -266,12 +276,16 @@ class ReplicationControl:
                 hook(topic, first)
 
     def commit_partitions_in_steps(
-        self, grown: Sequence[tuple[Topic, int]], records: Sequence[Any], prepared: PreparedChange
+        self,
+        grown: Sequence[tuple[Topic, int]],
+        records: Sequence[Any],
+        prepared: PreparedChange,
+        by: Author | None = None,
     ) -> Steps[None]:
         """Commit the `growth_records` of these topics, with the first new partition of each, as
         `commit_topics_in_steps` does."""
         commit, follow = partial(self.commit, records, prepared), partial(self._topics_grown, deque(grown))
-        return commit_in_steps(commit, self._after, prepared, follow)
+        return commit_in_steps(commit, self._after, prepared, follow, by=by)
 
     def _topics_grown(self, grown: deque[tuple[Topic, int]]) -> Steps[None]:
         """Have the logs of new partitions created later, and take their topics from `grown`. After a MemoryError,
@@ -284,7 +298,7 @@ class ReplicationControl:
             del grown[0]
             yield
 
-    def delete_topic(self, name: str, *, later: bool = False) -> None:
+    def delete_topic(self, name: str, *, later: bool = False, by: Author | None = None) -> None:
         """Delete a topic, its options and its logs. The name can be reused when this returns. With `later` the
         directories are renamed later, and the caller awaits `await_log_changes`."""
         topic = self.topic(name)
@@ -296,7 +310,7 @@ class ReplicationControl:
             ConfigRecord(resource_type=RESOURCE_TOPIC, resource_name=name, name=option, value=None)
             for option in self.image.config_of(RESOURCE_TOPIC, name)
         ]
-        self._commit_and_follow([*options, RemoveTopicRecord(topic_id=topic.topic_id)], then)
+        self._commit_and_follow([*options, RemoveTopicRecord(topic_id=topic.topic_id)], then, by)
 
     def _topic_deleted(self, topic: Topic, later: bool) -> None:
         self._options.forget(topic.name)

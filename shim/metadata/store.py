@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from kafka_shim.clock import Clock
     from kafka_shim.config import BrokerConfig, TopicConfig
     from kafka_shim.faults import Faults
-    from kafka_shim.metadata.access_announcements import Author
     from kafka_shim.metadata.after_commit import Rest
+    from kafka_shim.metadata.authors import Author
     from kafka_shim.metadata.policies import Policies
     from kafka_shim.outcome import Flush
     from kafka_shim.protocol.records.voters_record import Voter

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
     from kafka_shim.clock import Clock
-    from kafka_shim.metadata.access_announcements import Author
+    from kafka_shim.metadata.authors import Author
     from kafka_shim.metadata.prepared_changes import PreparedChange
     from kafka_shim.metadata.store import MetadataStore
     from kafka_shim.security.acl_binding import Acl, AclFilter

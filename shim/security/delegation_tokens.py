@@ -13,7 +13,7 @@ import logging
 from functools import partial
 
 from kafka_shim.errors import ErrorCode, KafkaError
-from kafka_shim.metadata.access_announcements import said_of
+from kafka_shim.metadata.authors import said_of
 from kafka_shim.metadata.features import DELEGATION_TOKENS, METADATA_VERSION
 from kafka_shim.protocol.records.delegation_token_record import DelegationTokenRecord
 from kafka_shim.protocol.records.remove_delegation_token_record import RemoveDelegationTokenRecord
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from kafka_shim.clock import Clock
     from kafka_shim.config import BrokerConfig
-    from kafka_shim.metadata.access_announcements import Author
+    from kafka_shim.metadata.authors import Author
     from kafka_shim.metadata.store import MetadataStore
 
 logger = logging.getLogger("kafka_shim.security")

@@ -33,6 +33,10 @@ def lines(caplog):
     return take
 
 
+# Who asked for it.
+BY = " (by User:ANONYMOUS at 127.0.0.1)"
+
+
 def alter(cluster, kind, name, **options):
     configs = [{"name": option.replace("_", "."), "value": value} for option, value in options.items()]
     resources = [{"resource_type": kind, "resource_name": name, "configs": configs}]
@@ -42,20 +46,34 @@ def alter(cluster, kind, name, **options):
 def test_topics_and_options_are_told(broker, lines):
     lines()
     broker.create_topic("t", 1, retention_ms=5)
-    assert lines() == ["topic t is created with 1 partition, retention.ms=5"]
+    assert lines() == [f"topic t is created with 1 partition, retention.ms=5{BY}"]
     with broker.cluster() as cluster:
         topics = [{"name": "t", "count": 3, "assignments": None}]
         cluster.any().request(make("CreatePartitions", topics=topics, timeout_ms=1000))
-        assert lines() == ["topic t has 3 partitions, it had 1"]
+        assert lines() == [f"topic t has 3 partitions, it had 1{BY}"]
         alter(cluster, 2, "t", retention_ms="7", cleanup_policy="compact")
-        assert lines() == ["options of topic t change: retention.ms=7, cleanup.policy=compact"]
+        assert lines() == [f"options of topic t change: retention.ms=7, cleanup.policy=compact{BY}"]
         alter(cluster, 4, "", log_retention_ms="7")
-        assert lines() == ["options of all brokers change: log.retention.ms=7"]
+        assert lines() == [f"options of all brokers change: log.retention.ms=7{BY}"]
     broker.produce("t", "quiet", key="k")
     broker.consume("t")
     assert lines() == []
     broker.delete_topic("t")
-    assert lines() == ["topic t is deleted"]
+    assert lines() == [f"topic t is deleted{BY}"]
+
+
+def test_a_topic_made_on_demand_and_a_level_of_a_feature_are_told_with_who_asked(broker, lines):
+    """A client whose request needs an internal topic did not ask for that topic."""
+    with broker.cluster() as cluster:
+        lines()
+        cluster.any().request(make("Metadata", topics=[{"name": "t"}], allow_auto_topic_creation=True))
+        assert lines() == [f"topic t is created with 2 partitions{BY}"]
+        updates = [{"feature": "transaction.version", "max_version_level": 1, "upgrade_type": 2}]
+        assert not cluster.any().request(make("UpdateFeatures", feature_updates=updates)).error_code
+        assert lines() == [f"levels of features change: transaction.version=1{BY}"]
+        cluster.coordinator("g")
+        (line,) = [one for one in lines() if one.startswith("topic __consumer_offsets is created")]
+        assert "(by " not in line
 
 
 @pytest.mark.parametrize("name", ["ssl.keystore.password", "listener.name.x.ssl.key.password", "who.knows"])
