@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 
+from kafka_shim.plurals import counted
 from kafka_shim.scheduler import Scheduler
 
 TYPE_CHECKING = False
@@ -80,5 +81,6 @@ class LineLimit:
         latest, self._latest = self._latest, ""
         self._scheduler.stop()
         if left_out:
-            text = "%d further lines like those before were left out within %d s%s"
-            self._logger.log(self._level, text, left_out, self._period_ms // 1000, latest)
+            lines, were = counted(left_out, "further line"), "was" if left_out == 1 else "were"
+            text = "%s like those before %s left out within %d s%s"
+            self._logger.log(self._level, text, lines, were, self._period_ms // 1000, latest)

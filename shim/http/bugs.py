@@ -6,6 +6,8 @@ import logging
 import threading
 import time
 
+from kafka_shim.plurals import counted
+
 logger = logging.getLogger(__name__)
 
 MOST_TRACEBACKS = 3
@@ -39,4 +41,6 @@ class Bugs:
                 return
             left_out, self._count = self._count - MOST_TRACEBACKS, 0
         if left_out > 0:
-            logger.error("%d further failures of requests to the HTTP listener were left out", left_out)
+            were = "was" if left_out == 1 else "were"
+            failures = counted(left_out, "further failure")
+            logger.error("%s of requests to the HTTP listener %s left out", failures, were)

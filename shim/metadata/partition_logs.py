@@ -9,6 +9,7 @@ from base64 import urlsafe_b64decode
 from kafka_shim.errors import KafkaError
 from kafka_shim.metadata.assignments import UNASSIGNED
 from kafka_shim.metadata.features import DIRECTORIES, METADATA_VERSION
+from kafka_shim.plurals import counted
 from kafka_shim.storage.results import StorageError
 from kafka_shim.uuids import uuid_text
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from kafka_shim.storage.logs import Logs
 
 logger = logging.getLogger(__name__)
+# Partitions that an error names.
+SHOWN = 3
 
 
 class PartitionLogs:
@@ -64,11 +67,12 @@ class PartitionLogs:
             return
         if absent:
             ids = ", ".join(uuid_text(one) for one in sorted(lost))
-            some = ", ".join(f"{name}-{partition}" for name, partition in absent[:3])
+            some = ", ".join(f"{name}-{partition}" for name, partition in absent[:SHOWN])
+            more = " ..." if len(absent) > SHOWN else ""
             raise StorageError(
-                f"a data directory of the last start is missing (directory.id {ids}), and with it {len(absent)} "
-                f"partitions ({some} ...): bring it back, or give up their records by making an "
-                f"empty directory for each of them"
+                f"a data directory of the last start is missing (directory.id {ids}), and with it "
+                f"{counted(len(absent), 'partition')} ({some}{more}): bring it back, or give up their records by "
+                "making an empty directory for each of them"
             )
 
     def create(self, topic: Topic, partitions: Sequence[Partition], *, later: bool = False) -> list[KafkaError]:

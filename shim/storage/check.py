@@ -10,6 +10,7 @@ from itertools import pairwise
 from kafka_shim.cext.batch import Verdict
 from kafka_shim.cext.segment import Walk
 from kafka_shim.internal_topics import CLUSTER_METADATA_TOPIC
+from kafka_shim.plurals import counted
 from kafka_shim.storage import checkpoint, names, producer_snapshot
 from kafka_shim.storage.checkpoint import CheckpointError
 from kafka_shim.storage.data_dir import CLEAN_SHUTDOWN, META_PROPERTIES, DataDir
@@ -247,7 +248,8 @@ class _Check:
     def metadata(self, path: str, ends: dict[tuple[str, int], tuple[int, int]]) -> None:
         """A log of metadata that begins nowhere knows no topic; one behind a snapshot begins at its offset."""
         if METADATA in ends and ends[METADATA][1] == 0 and len(ends) > 1:
-            self._damage(path, f"no metadata is left: the next start would set {len(ends) - 1} partitions aside")
+            aside = counted(len(ends) - 1, "partition")
+            self._damage(path, f"no metadata is left: the next start would set {aside} aside")
 
     def offsets(self, path: str, ends: dict[tuple[str, int], tuple[int, int]]) -> None:
         """A checkpoint of offsets of all partitions."""

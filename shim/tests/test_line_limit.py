@@ -48,13 +48,16 @@ def test_lines_now_and_then_are_all_written(clock: VirtualClock, caplog: pytest.
     assert len(lines_of(caplog)) == 10 * MAX_LINES
 
 
-def test_what_was_left_out_is_said_at_the_end(clock: VirtualClock, caplog: pytest.LogCaptureFixture):
+@pytest.mark.parametrize(
+    ("count", "told"), [(1, "1 further line like those before was"), (2, "2 further lines like those before were")]
+)
+def test_what_was_left_out_is_said_at_the_end(
+    clock: VirtualClock, caplog: pytest.LogCaptureFixture, count: int, told: str
+):
     limit = LineLimit(logger, clock, level=logging.WARNING, period_ms=1000)
-    for _ in range(MAX_LINES + 2):
+    for _ in range(MAX_LINES + count):
         limit.write("again")
     limit.close()
     limit.close()
     clock.advance(5000)
-    assert lines_of(caplog)[MAX_LINES:] == [
-        "2 further lines like those before were left out within 1 s; the latest: again"
-    ]
+    assert lines_of(caplog)[MAX_LINES:] == [f"{told} left out within 1 s; the latest: again"]

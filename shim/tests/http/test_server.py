@@ -349,7 +349,7 @@ def test_a_bug_is_answered_and_logged_a_few_times(
     monkeypatch.setattr(bugs, "PERIOD_S", 600.0)
     assert [status() for _ in range(bugs.MOST_TRACEBACKS + 1)] == [500] * (bugs.MOST_TRACEBACKS + 1)
     server.stop()
-    assert caplog.messages[-1] == "1 further failures of requests to the HTTP listener were left out"
+    assert caplog.messages[-1] == "1 further failure of requests to the HTTP listener was left out"
 
 
 def test_requests_that_are_not_answered_are_told_to_who_looks_for_them(

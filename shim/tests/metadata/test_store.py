@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import re
 import shutil
 from base64 import urlsafe_b64decode
 
@@ -300,6 +301,19 @@ def test_a_missing_directory_stops_the_start_instead_of_losing_its_records(tmp_p
         (first / directory.name).mkdir()
     with opened(first) as store:
         assert all(store._logs.has("one", partition) for partition in range(4))
+
+
+@pytest.mark.parametrize(("lost", "said"), [(1, "1 partition (one-1): "), (4, " ...): ")])
+def test_a_missing_directory_is_told_with_how_many_partitions_it_holds(tmp_path, lost, said):
+    """One was `1 partitions`, and `...` followed also where all were named."""
+    first, second = tmp_path / "a", tmp_path / "b"
+    with opened(first, second) as store:
+        store.create_topic("one", 2 * lost)
+    shutil.rmtree(second)
+    broker = Opened(first)
+    with pytest.raises(StorageError, match=re.escape(said)):
+        broker.start()
+    broker.logs.stop()
 
 
 def test_the_partitions_of_a_failed_directory_are_offline_until_it_is_back(tmp_path, caplog):

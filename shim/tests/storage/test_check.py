@@ -100,7 +100,7 @@ def test_what_a_start_after_a_crash_would_lose_is_damage(copy: Path) -> None:
     for left in (b"nonsense", b""):
         metadata.write_bytes(left)
         text = {one.severity: one.text for one in check_directory(str(copy)).findings}.get(DAMAGE, "")
-        assert text == "no metadata is left: the next start would set 1 partitions aside"
+        assert text == "no metadata is left: the next start would set 1 partition aside"
 
 
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
