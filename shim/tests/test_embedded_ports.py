@@ -9,6 +9,7 @@ import urllib.request
 import pytest
 
 from kafka_shim import Broker
+from kafka_shim.tests.ipv6 import has_ipv6, wants_ipv6
 
 
 @pytest.mark.parametrize("process", [False, True])
@@ -30,12 +31,11 @@ def test_the_address_of_metrics_is_told_and_kept(process):
 
 def test_the_port_of_metrics_is_held_from_a_kill_to_the_next_start():
     """Of a listener on loopback IPv6 was held too, or nothing, where somebody had the port there."""
-    has_ipv6 = socket.has_dualstack_ipv6()
     with Broker(kafka_shim_http_listener=":0", process=True) as broker:
         address = broker.http_address
         host, port = address.removeprefix("http://").split(":")
-        with socket.socket(socket.AF_INET6 if has_ipv6 else socket.AF_INET) as others:
-            others.bind(("::1" if has_ipv6 else "127.0.0.2", int(port)))
+        with socket.socket(socket.AF_INET6 if has_ipv6() else socket.AF_INET) as others:
+            others.bind(("::1" if has_ipv6() else "127.0.0.2", int(port)))
             others.listen()
             broker.kill()
             with socket.socket() as other, pytest.raises(OSError, match="in use"):
@@ -79,7 +79,7 @@ def test_no_other_program_gets_the_port_between_two_starts(monkeypatch, way):
         broker.restart()  # has no address to keep
 
 
-@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="the system has no IPv6")
+@wants_ipv6
 @pytest.mark.parametrize("host", ["", "0.0.0.0", "[::]"])
 def test_the_port_of_every_address_is_held_for_both_families(host):
     """That of IPv6 was anybody's: the next start found its port in use."""

@@ -7,6 +7,7 @@ import pytest
 from kafka_shim.embedded import Broker
 from kafka_shim.java_address import java_address
 from kafka_shim.targets.requests import make
+from kafka_shim.tests.ipv6 import wants_ipv6
 from kafka_shim.wire_client import Connection
 
 
@@ -28,6 +29,7 @@ def test_an_address_is_written_as_by_java(text: str, written: str) -> None:
     assert java_address(text) == written
 
 
+@wants_ipv6
 @pytest.mark.option("max.connections.per.ip.overrides")
 def test_a_client_over_ipv6_has_the_address_that_java_writes() -> None:
     joining = make(

@@ -9,6 +9,7 @@ import pytest
 from kafka_shim.config import BrokerConfig
 from kafka_shim.embedded import Broker
 from kafka_shim.listeners import bind, listeners_of
+from kafka_shim.tests.ipv6 import wants_ipv6
 from kafka_shim.tests.produced import metadata
 from kafka_shim.wire_client import Connection
 
@@ -17,7 +18,8 @@ IPV6 = (socket.AF_INET6, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", ("::1", 0, 
 
 
 @pytest.mark.parametrize(
-    ("addresses", "family"), [([IPV6, IPV4], socket.AF_INET), ([IPV4], socket.AF_INET), ([IPV6], socket.AF_INET6)]
+    ("addresses", "family"),
+    [([IPV6, IPV4], socket.AF_INET), ([IPV4], socket.AF_INET), pytest.param([IPV6], socket.AF_INET6, marks=wants_ipv6)],
 )
 def test_a_name_with_addresses_of_both_families_is_bound_to_that_of_ipv4(addresses: list, family: int) -> None:
     """`localhost` is `::1` first on many systems, where a Java client tries 127.0.0.1 alone."""
@@ -26,7 +28,7 @@ def test_a_name_with_addresses_of_both_families_is_bound_to_that_of_ipv4(address
         assert sock.family == family
 
 
-@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="the system has no IPv6")
+@wants_ipv6
 @pytest.mark.parametrize("host", ["", "0.0.0.0", "[::]"])
 def test_a_listener_on_every_address_takes_clients_of_both_families(host: str) -> None:
     with Broker(listen=f"PLAINTEXT://{host}:0") as broker:

@@ -20,6 +20,7 @@ from kafka_shim import serve
 from kafka_shim.config import BrokerConfig
 from kafka_shim.embedded import Broker
 from kafka_shim.server import Server
+from kafka_shim.tests.ipv6 import wants_ipv6
 from kafka_shim.tests.produced import batch, fetch, fetch_request, make_topic, metadata, produce
 from kafka_shim.wire_client import Connection
 
@@ -111,6 +112,7 @@ def test_memory_leaves_no_directory_behind():
         assert not Path(ready["data"]).exists()
 
 
+@wants_ipv6
 def test_several_listeners_in_both_families_are_named_with_their_ports():
     listeners = "INSIDE://127.0.0.1:0,OUTSIDE://[::1]:0"
     options = ["-o", "listener.security.protocol.map=INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT"]
