@@ -22,6 +22,7 @@ from kafka_shim.targets.base import free_ports
 from kafka_shim.tests.api.admin import alter
 from kafka_shim.tests.produced import batch, make_topic, metadata, produce
 from kafka_shim.tests.security.test_tls import tls_connection
+from kafka_shim.tests.unknown_host import UNKNOWN_HOST
 from kafka_shim.tests.waiting import PATIENCE_S, until
 from kafka_shim.wire_client import Connection, WireClientError
 
@@ -121,7 +122,7 @@ def test_a_listener_whose_name_is_looked_up_has_its_own_limits(resolver):
             assert not broker.call(lambda: broker._server._registry.has_place(listener))
 
 
-@pytest.mark.parametrize("host", ["no-such-host.invalid", "no..name"])
+@pytest.mark.parametrize("host", [UNKNOWN_HOST, "no..name"])
 def test_a_listener_whose_name_is_not_found_is_logged(caplog, tmp_path, host):
     """Also at the next start, which it does not stop."""
     options = {"listener_security_protocol_map": MAP, "advertised_listeners": FIRST, "data_dir": tmp_path}

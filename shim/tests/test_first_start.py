@@ -22,6 +22,7 @@ import pytest
 import kafka_shim
 from kafka_shim.cli import main
 from kafka_shim.embedded import Broker
+from kafka_shim.tests.unknown_host import UNKNOWN_HOST
 from kafka_shim.tests.waiting import PATIENCE_S
 from kafka_shim.wire_client import Connection
 
@@ -62,7 +63,7 @@ def test_a_port_in_use_is_named_with_what_shows_its_user() -> None:
     ("listen", "advice"),
     [
         ("192.0.2.1:9092", "no interface of this machine"),
-        ("no-such-host.invalid:9092", "the host is not known here"),
+        (f"{UNKNOWN_HOST}:9092", "the host is not known here"),
         ("no..name:9092", "the host is not known here"),
     ],
 )

@@ -22,6 +22,7 @@ from kafka_shim.embedded import Broker
 from kafka_shim.server import Server
 from kafka_shim.tests.ipv6 import wants_ipv6
 from kafka_shim.tests.produced import batch, fetch, fetch_request, make_topic, metadata, produce
+from kafka_shim.tests.unknown_host import UNKNOWN_HOST
 from kafka_shim.wire_client import Connection
 
 READY = re.compile(r"ready (?P<listeners>\S+) node=(?P<node>\d+) cluster=(?P<cluster>[\w-]{22}) data=(?P<data>.+)\n")
@@ -179,7 +180,7 @@ def test_a_properties_file_of_kafka_starts_the_broker(tmp_path: Path):
             ["--config", "/nowhere/server.properties"],
             "error: cannot read /nowhere/server.properties: No such file",
         ),
-        (["--listen", "no.such.host.invalid:0"], "error:"),
+        (["--listen", f"{UNKNOWN_HOST}:0"], "error:"),
         (["--bogus"], "No such option"),
         (["--log-level", "LOUD"], "Invalid value for '--log-level': 'LOUD' is not one of"),
     ],

@@ -17,6 +17,7 @@ from kafka_shim.client_security import read_client_security
 from kafka_shim.commands.diff import beside
 from kafka_shim.commands.record import tell
 from kafka_shim.protocol.messages.metadata_response import MetadataResponse
+from kafka_shim.tests.unknown_host import UNKNOWN_HOST
 from kafka_shim.tests.wiretap.test_replay import converse, new_producer_id
 from kafka_shim.wire_client import Connection
 from kafka_shim.wiretap.capture import MAGIC, Kind, read_capture
@@ -188,9 +189,9 @@ def test_a_host_to_listen_on_that_is_unknown_is_not_the_brokers(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with Broker() as broker:
-        words = ["record", "--upstream", broker.bootstrap_servers, "--listen", "no-such-host.invalid:0"]
+        words = ["record", "--upstream", broker.bootstrap_servers, "--listen", f"{UNKNOWN_HOST}:0"]
         assert main([*words, str(tmp_path / "capture")]) == 1
-    assert capsys.readouterr().err == "error: no-such-host.invalid:0: the host name is unknown\n"
+    assert capsys.readouterr().err == f"error: {UNKNOWN_HOST}:0: the host name is unknown\n"
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])

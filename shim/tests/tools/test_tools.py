@@ -24,6 +24,7 @@ from kafka_shim.protocol.messages.consumer_group_describe_response import Assign
 from kafka_shim.protocol.messages.describe_groups_response import DescribedGroupMember
 from kafka_shim.protocol.messages.describe_log_dirs_response import DescribeLogDirsResult
 from kafka_shim.tests.produced import batch, make_topic, produce
+from kafka_shim.tests.unknown_host import UNKNOWN_HOST
 from kafka_shim.tools import log_dirs
 from kafka_shim.tools.console_producer import LineReader, ReadError
 from kafka_shim.tools.consumer_group_data import _assigned, _modern, committed
@@ -696,7 +697,7 @@ def test_quotas_and_passwords(run, tmp_path):
         "--client c --delete-config producer_byte_rate",
         "--client c --add-config a*b=1",
         "--ip 127.0.0.1 --add-config producer_byte_rate=1",
-        "--ip no.such.host.invalid --add-config connection_creation_rate=1",
+        f"--ip {UNKNOWN_HOST} --add-config connection_creation_rate=1",
         "--entity-type users --add-config producer_byte_rate=1",
         "--entity-type users --entity-type topics --entity-name a --add-config producer_byte_rate=1",
         "--entity-type users --entity-type users --entity-name a --add-config producer_byte_rate=1",
