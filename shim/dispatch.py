@@ -204,42 +204,54 @@ class Dispatcher(DispatcherEnd):
 
     async def _large_now(self, context: Context, api: Api, frame: memoryview, at: int) -> Parts | None:
         """What takes long is done in a thread or in turns."""
-        large = self.broker.large_requests
-        try:
-            request = await large.decode(api.request, context.api_version, frame, at)
-        except ValueError as error:
-            raise self._cannot_read(api, context.api_version, error) from error
+        request = await self._decode_large(context, api, frame, at)
         self._note(context, api, request, len(frame))
-        try:
-            if api.cluster_operations:
-                require_on_cluster(context, *api.cluster_operations)
-            await self.broker.faults.gate(RECEIVED, api_key=context.api_key, client_id=context.client_id)
-            response = self._begin(context, api, request)
-            if context.throttle is not None and not isinstance(response, api.response):
-                context.throttle.wait()
-            # Steps may end in a request that has to wait.
-            while response is not None and not isinstance(response, (api.response, Outcome)):
-                response = await response
-            if isinstance(response, Outcome):
-                # Before the response is encoded: a thread may do that, and requests served meanwhile must find the work
-                # done.
-                self.run(response.follow_up)
-                await wait_for(response.flushes)
-                response = response.response
-        except DisconnectError:
-            raise
-        except Exception as error:
-            steps = self._fail_in_steps(context, api, request, error)
-            response = await self.broker.turns.run(steps, context.throttle)
+        response = await self._response_to_large(context, api, request)
         self._meter_late(context, api)
         if context.throttle is not None:
             self._charge(context, response)
         if response is None:
             return None
-        self.broker.faults.reach(READY, api_key=context.api_key, client_id=context.client_id)
         parts = await self._encode_large(context, response)
-        await large.dismantle(request, response)
+        await self.broker.large_requests.dismantle(request, response)
         return parts
+
+    async def _decode_large(self, context: Context, api: Api, frame: memoryview, at: int) -> Any:
+        try:
+            return await self.broker.large_requests.decode(api.request, context.api_version, frame, at)
+        except ValueError as error:
+            raise self._cannot_read(api, context.api_version, error) from error
+
+    async def _response_to_large(self, context: Context, api: Api, request: Any) -> Any:
+        try:
+            return await self._handle_large(context, api, request)
+        except DisconnectError:
+            raise
+        except Exception as error:
+            steps = self._fail_in_steps(context, api, request, error)
+            return await self.broker.turns.run(steps, context.throttle)
+
+    async def _handle_large(self, context: Context, api: Api, request: Any) -> Any:
+        if api.cluster_operations:
+            self._require_on_cluster(context, api)
+        await self.broker.faults.gate(RECEIVED, api_key=context.api_key, client_id=context.client_id)
+        response = self._begin(context, api, request)
+        if context.throttle is not None and not isinstance(response, api.response):
+            context.throttle.wait()
+        return await self._finish_large(api, response)
+
+    async def _finish_large(self, api: Api, response: Any) -> Any:
+        """Await what a handler has returned."""
+        # Steps may end in a request that has to wait.
+        while response is not None and not isinstance(response, (api.response, Outcome)):
+            response = await response
+        if isinstance(response, Outcome):
+            # Before the response is encoded: a thread may do that, and requests served meanwhile must find the work
+            # done.
+            self.run(response.follow_up)
+            await wait_for(response.flushes)
+            response = response.response
+        return response
 
     async def _raw_token(self, authenticator: Authenticator, token: bytes) -> Parts | None:
         """A token after SaslHandshake version 0. A failure has no answer."""
@@ -278,10 +290,8 @@ class Dispatcher(DispatcherEnd):
             response = await waiting
             if response.__class__ is CoroutineType:
                 response = await response  # steps may end in a request that has to wait
-        except DisconnectError:
-            raise
         except Exception as error:
-            response = self._fail(context, api, request, error)
+            response = self._refuse(context, api, request, error)
         self._meter_late(context, api)
         if isinstance(response, Outcome):
             if response.flushes:
@@ -289,8 +299,7 @@ class Dispatcher(DispatcherEnd):
             self.run(response.follow_up)
             response = response.response
         if response is None:
-            if context.throttle is not None:
-                self._charge(context, None)
+            self._charge(context, None)
             return None
         return self._encode(context, response)
 
@@ -327,14 +336,15 @@ class Dispatcher(DispatcherEnd):
         return encode_response_frame(context.correlation_id, response, context.api_version)
 
     async def _encode_large(self, context: Context, response: Any) -> Parts:
-        large = self.broker.large_requests
+        broker = self.broker
+        broker.faults.reach(READY, api_key=context.api_key, client_id=context.client_id)
+        encode = broker.large_requests.encode
         try:
-            parts: Parts = await large.encode(context.correlation_id, response, context.api_version)
+            return await encode(context.correlation_id, response, context.api_version)
         except EncodeError:
-            if not await self.broker.turns.run(shorten_messages(response), context.throttle):
+            if not await broker.turns.run(shorten_messages(response), context.throttle):
                 raise
-            parts = await large.encode(context.correlation_id, response, context.api_version)
-        return parts
+        return await encode(context.correlation_id, response, context.api_version)
 
     def _fail(self, context: Context, api: Api, request: Any, error: Exception) -> Any:
         return at_once(self._fail_in_steps(context, api, request, error))

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     # By the name or the id of a topic, as the request has it; the second also by partition.
     Answers = dict[str | bytes, list[PartitionProduceResponse]]
     Found = dict[tuple[str | bytes, int], PartitionBatch]
+    Indexes = dict[str | bytes, dict[int, None]]
 
 logger = logging.getLogger("kafka_shim.request")
 
@@ -108,15 +109,7 @@ def failed(request: ProduceRequest, version: int, code: ErrorCode, message: str 
     if request.acks == 0:
         raise DisconnectError(f"Produce with acks=0 failed: {code.name}")
     response = ProduceResponse()
-    indexes: dict[str | bytes, dict[int, None]] = {}
-    for topic in request.topic_data:
-        key = topic.topic_id if version >= FIRST_WITH_TOPIC_IDS else topic.name
-        if key not in indexes and topic.partition_data:
-            indexes[key] = {}
-            response.responses.append(TopicProduceResponse(name=topic.name, topic_id=topic.topic_id))
-        for data in topic.partition_data:
-            indexes[key][data.index] = None
-            yield
+    indexes = yield from _indexes(request, version, response)
     for entry, of_topic in zip(response.responses, indexes.values(), strict=True):
         for index in of_topic:
             answer = PartitionProduceResponse(index=index, error_code=code, base_offset=-1)
@@ -127,10 +120,42 @@ def failed(request: ProduceRequest, version: int, code: ErrorCode, message: str 
     return response
 
 
+def _indexes(request: ProduceRequest, version: int, response: ProduceResponse) -> Steps[Indexes]:
+    """Add the request's topics to the response, each once. Returns the indexes of their partitions, in that order."""
+    indexes: Indexes = {}
+    for topic in request.topic_data:
+        key = topic.topic_id if version >= FIRST_WITH_TOPIC_IDS else topic.name
+        if key not in indexes and topic.partition_data:
+            indexes[key] = {}
+            response.responses.append(TopicProduceResponse(name=topic.name, topic_id=topic.topic_id))
+        for data in topic.partition_data:
+            indexes[key][data.index] = None
+            yield
+    return indexes
+
+
 def _in_steps(context: Context, request: ProduceRequest) -> Steps[Any]:
     """A request with thousands of partitions: each is located and appended in a step of its own, unless there is a
     transaction."""
     response = ProduceResponse()
+    batches = yield from _locate_in_steps(context, request, response)
+    of_transactions = []
+    long = []
+    for batch in batches:
+        if batch.is_transactional:
+            of_transactions.append(batch)
+        long += long_ones((batch,))
+        yield
+    rest = _append_in_steps(context, request, response, batches, of_transactions)
+    if long:
+        return check_then(context, (), long, partial(context.broker.turns.run, rest, context.throttle))
+    return (yield from rest)
+
+
+def _locate_in_steps(
+    context: Context, request: ProduceRequest, response: ProduceResponse
+) -> Steps[deque[PartitionBatch]]:
+    """Returns the batches in the order of the response."""
     answers: Answers = {}
     found: Found = {}
     for topic in request.topic_data:
@@ -141,20 +166,12 @@ def _in_steps(context: Context, request: ProduceRequest) -> Steps[Any]:
     rows = deque(found.items())
     found.clear()
     batches: deque[PartitionBatch] = deque()
-    of_transactions = []
-    long = []
     while rows:
         (key, _), batch = rows.popleft()
         answers[key].append(batch.answer)
         batches.append(batch)
-        if batch.is_transactional:
-            of_transactions.append(batch)
-        long += long_ones((batch,))
         yield
-    rest = _append_in_steps(context, request, response, batches, of_transactions)
-    if long:
-        return check_then(context, (), long, partial(context.broker.turns.run, rest, context.throttle))
-    return (yield from rest)
+    return batches
 
 
 def _append_in_steps(
@@ -197,18 +214,24 @@ def _locate(
         response.responses.append(entry)
     name = _plain_name(context, key)
     for batch, has_no_records in made.locate(partitions, key, context.broker.logs.partitions.loaded, name, found):
-        if batch.log is None:
-            try:
-                batch.log = log = _find(context, key, batch.answer.index)
-                batch.is_internal = log.topic in INTERNAL_TOPICS and context.client_id != ADMIN_CLIENT_ID
-            except KafkaError as error:
-                # Its frames would be kept too, for each of thousands of partitions.
-                batch.error = error.without_frames()
-                continue
+        if batch.log is None and not _has_log(context, key, batch):
+            continue
         if has_no_records:
             # Kafka fails on null records and sends no response. Here the connection is closed, which is clearer to
             # the client.
             raise DisconnectError("Produce: the records of a partition are null")
+
+
+def _has_log(context: Context, topic: str | bytes, batch: PartitionBatch) -> bool:
+    """Give the batch its log, or the error that refuses it one."""
+    try:
+        batch.log = log = _find(context, topic, batch.answer.index)
+    except KafkaError as error:
+        # Its frames would be kept too, for each of thousands of partitions.
+        batch.error = error.without_frames()
+        return False
+    batch.is_internal = log.topic in INTERNAL_TOPICS and context.client_id != ADMIN_CLIENT_ID
+    return True
 
 
 def _plain_name(context: Context, topic: str | bytes) -> str | None:

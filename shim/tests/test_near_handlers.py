@@ -21,11 +21,13 @@ QUIET = {"CACHE", "COPY", "JUMP_FORWARD", "LOAD_CONST", "LOAD_FAST", "NOP", "POP
 QUIET |= {"PUSH_NULL", "RESUME", "RETURN_CONST", "RETURN_VALUE", "STORE_FAST", "SWAP"}
 # With functions that are not on that way, or are known to be too long.
 MODULES = {
+    "api.k00_produce": (),
     "api.k24_add_partitions_to_txn": (),
     "api.k26_end_txn": (),
     "api.k27_write_txn_markers": (),
     "api.k28_txn_offset_commit": ("_split",),
     "api.produce_append": (),
+    "dispatch": (),
     "group.coordinator": ("GroupCoordinator.delete_group",),
     "group.offset_requests": tuple(
         f"OffsetRequests.{name}" for name in ("_delete", "commit_in_steps", "delete_in_steps")
