@@ -138,14 +138,9 @@ def _in_steps(context: Context, request: ProduceRequest) -> Steps[Any]:
     """A request with thousands of partitions: each is located and appended in a step of its own, unless there is a
     transaction."""
     response = ProduceResponse()
-    batches = yield from _locate_in_steps(context, request, response)
-    of_transactions = []
-    long = []
-    for batch in batches:
-        if batch.is_transactional:
-            of_transactions.append(batch)
-        long += long_ones((batch,))
-        yield
+    of_transactions: list[PartitionBatch] = []
+    long: list[PartitionBatch] = []
+    batches = yield from _locate_in_steps(context, request, response, of_transactions, long)
     rest = _append_in_steps(context, request, response, batches, of_transactions)
     if long:
         return check_then(context, (), long, partial(context.broker.turns.run, rest, context.throttle))
@@ -153,9 +148,14 @@ def _in_steps(context: Context, request: ProduceRequest) -> Steps[Any]:
 
 
 def _locate_in_steps(
-    context: Context, request: ProduceRequest, response: ProduceResponse
+    context: Context,
+    request: ProduceRequest,
+    response: ProduceResponse,
+    of_transactions: list[PartitionBatch],
+    long: list[PartitionBatch],
 ) -> Steps[deque[PartitionBatch]]:
-    """Returns the batches in the order of the response."""
+    """Returns the batches in the order of the response. Those of transactions and those that take long to check are
+    added to their lists, too."""
     answers: Answers = {}
     found: Found = {}
     for topic in request.topic_data:
@@ -170,6 +170,9 @@ def _locate_in_steps(
         (key, _), batch = rows.popleft()
         answers[key].append(batch.answer)
         batches.append(batch)
+        if batch.is_transactional:
+            of_transactions.append(batch)
+        long += long_ones((batch,))
         yield
     return batches
 
