@@ -12,13 +12,14 @@ from importlib import import_module
 
 import click
 
-from kafka_shim.cli import INTERRUPTED
 from kafka_shim.spark.session import SPARK_VERSION, SparkStartError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+# What shells say of a command that Ctrl-C ended. What is shipped to a cluster has no kafka_shim.cli to import it from.
+INTERRUPTED = 130
 # Each is imported when it is asked for: most of them need packages that the others do without.
 JOBS = {
     "audit": ("audit.__main__", "check large histories of client operations"),
