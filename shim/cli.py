@@ -12,6 +12,7 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from types import FrameType
     from typing import Any
 
 
@@ -52,11 +53,22 @@ def hear_interrupts_again() -> None:
         if dropped.exc_type is not KeyboardInterrupt:
             show(dropped)
             return
+        send_in(AGAIN_S)
+
+    def send_in(wait_s: float) -> None:
         import signal
 
-        # Whoever takes SIGINT by then gets it: `serve` does not have it raise.
-        signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
-        signal.setitimer(signal.ITIMER_REAL, AGAIN_S)
+        def send(_: int, frame: FrameType | None) -> None:
+            while frame is not None:
+                if frame.f_code is on_dropped.__code__:
+                    send_in(2 * wait_s)  # what is raised in a hook is dropped, too
+                    return
+                frame = frame.f_back
+            # Whoever takes SIGINT by then gets it: `serve` does not have it raise.
+            signal.raise_signal(signal.SIGINT)
+
+        signal.signal(signal.SIGALRM, send)
+        signal.setitimer(signal.ITIMER_REAL, wait_s)
 
     sys.unraisablehook = on_dropped
 
@@ -76,9 +88,11 @@ def let_interrupts_end() -> None:
 
 
 def ended_by_interrupts(work: Callable[[], int]) -> int:
-    """Do the work of this process, which Ctrl-C ends whenever it comes. Returns the exit status."""
+    """Do the work of this process, which Ctrl-C ends whenever it comes, unless the work has taken SIGINT for good, as
+    PySpark does. Returns the exit status."""
     try:
         hear_interrupts_again()
+        open_standard_streams()
         try:
             return work()
         finally:  # also where `work` exits itself, as for wrong words

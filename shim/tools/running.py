@@ -37,11 +37,10 @@ def leave(main: Callable[[Sequence[str]], int]) -> None:
 
 
 def _status_of(main: Callable[[Sequence[str]], int]) -> int:
-    from kafka_shim.cli import INTERRUPTED, open_standard_streams
+    from kafka_shim.cli import INTERRUPTED
     from kafka_shim.config import ConfigError
     from kafka_shim.wire_client import WireClientError
 
-    open_standard_streams()
     try:
         status = main(sys.argv[1:])
         sys.stdout.flush()

@@ -111,8 +111,8 @@ def test_a_package_that_is_not_installed_is_one_line(monkeypatch: pytest.MonkeyP
     )
 
 
-INTERRUPTED = """
-import signal, sys, weakref
+INTERRUPTED_RUN = """
+import signal, sys, time, weakref
 
 class Target:
     pass
@@ -124,7 +124,8 @@ def interrupt_where_it_is_dropped():
     target = Target()
     watched = weakref.ref(target, lambda _: interrupt())
     del target
-    signal.pause()
+    while True:
+        time.sleep(0.01)  # a pause might begin just behind the signal
 
 class Finder:
     def find_spec(self, name, *_):
@@ -144,9 +145,15 @@ sys.exit(start())
 @pytest.mark.parametrize("what", ["interrupt", "interrupt_where_it_is_dropped"])
 def test_ctrl_c_ends_a_job_also_while_it_is_imported_and_where_python_drops_it(module: str, what: str) -> None:
     """It had the status of an error, or the job went on."""
-    command = [sys.executable, "-c", INTERRUPTED.format(what=what, module=module)]
+    command = [sys.executable, "-c", INTERRUPTED_RUN.format(what=what, module=module)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     assert (done.returncode, done.stdout, done.stderr.strip()) == (130, "importing\n", "")
+
+
+def test_a_closed_stdout_leaves_the_status_of_the_job() -> None:
+    command = ["sh", "-c", 'exec "$0" -m kafka_shim.spark nothing >&-', sys.executable]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
 
 
 def test_without_java_spark_does_not_start_and_the_need_is_told(tmp_path: Path) -> None:
@@ -205,15 +212,16 @@ def test_the_shipped_archive_is_all_that_jobs_and_tasks_import_of_the_project(tm
     # Folders of PYTHONPATH are no site folders: an editable install of the project there is not found.
     sites = [path for path in sys.path if path.endswith("site-packages")]
     python = Path(os.path.realpath(sys.executable))
-    tried = subprocess.run(
-        [python, "-c", IMPORTS],
-        env={"PYTHONPATH": os.pathsep.join([str(archive), *sites]), "PATH": os.environ["PATH"]},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert tried.returncode == 0, tried.stderr
+    for command in ([python, "-c", IMPORTS], [python, job, "--help"]):
+        tried = subprocess.run(
+            command,
+            env={"PYTHONPATH": os.pathsep.join([str(archive), *sites]), "PATH": os.environ["PATH"]},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert tried.returncode == 0, tried.stderr
 
 
 def test_the_same_sources_give_the_same_archive(tmp_path: Path) -> None:

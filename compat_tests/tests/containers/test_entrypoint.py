@@ -244,7 +244,7 @@ def test_a_broker_that_is_about_to_start_ends_without_a_word(
 def test_ctrl_c_is_heard_also_where_python_drops_what_is_raised(tmp_path: Path) -> None:
     """As in the callback with which each import ends: the broker started, and ran on."""
     code = """
-import runpy, signal, sys, weakref
+import runpy, signal, sys, time, weakref
 
 class Target:
     pass
@@ -256,7 +256,8 @@ class Reader:
             target = Target()
             watched = weakref.ref(target, lambda _: signal.raise_signal(signal.SIGINT))
             del target
-            signal.pause()
+            while True:
+                time.sleep(0.01)  # a pause might begin just behind the signal
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.meta_path.insert(0, Reader())
