@@ -49,7 +49,7 @@ async def handle(context: Context, request: UpdateFeaturesRequest) -> UpdateFeat
         metadata.alter_configs([*elr_safety_records(metadata.image, metadata.config.min_insync_replicas), *records], by)
         records = []
     if updates.get(KRAFT_VERSION, (0, 0))[0] > metadata.kraft_version:
-        metadata.upgrade_kraft_version()
+        metadata.upgrade_kraft_version(by)
     if records:
         metadata.commit(records, by=by)
     # The new metadata.version may know of them.

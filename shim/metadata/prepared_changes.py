@@ -94,7 +94,8 @@ def commit_in_steps(
     try:
         commit()
         yield
-        yield from announced(prepared, by)
+        if prepared is not None:
+            yield from announced_if_memory_suffices(prepared, by)
         warn_of_idle(options)
         yield from follow()
     except MemoryError:
@@ -102,9 +103,9 @@ def commit_in_steps(
         raise
 
 
-def announced(prepared: PreparedChange | None, by: Author | None = None) -> Steps[None]:
+def announced(prepared: PreparedChange, by: Author | None) -> Steps[None]:
     """Write the lines of a change that is committed, which somebody made."""
-    lines = [] if prepared is None else prepared.lines
+    lines = prepared.lines
     for start in range(0, len(lines), LINES_PER_STEP):
         announce(lines[start : start + LINES_PER_STEP], by)
         yield

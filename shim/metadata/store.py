@@ -279,13 +279,14 @@ class MetadataStore(ReplicationControl, ConfigurationControl):
         """Have the rest of a change done later, for which its request found no memory."""
         self._after.leave(rest)
 
-    def upgrade_kraft_version(self) -> None:
+    def upgrade_kraft_version(self, by: Author | None = None) -> None:
         """Make the static quorum of this node a dynamic one with this node as its voter: kraft.version 1 (KIP-853). As
-        in Kafka a NoOpRecord follows, so that the metadata's last offset includes the upgrade."""
+        in Kafka a NoOpRecord follows, so that the metadata's last offset includes the upgrade. `by` as for `commit`."""
         from kafka_shim.protocol.records.no_op_record import NoOpRecord
 
         self._log.upgrade_kraft_version(self._own_voter(), self._clock.now_ms())
         self.commit([NoOpRecord()])
+        announce([f"levels of features change: {KRAFT_VERSION}={self.kraft_version}"], by)
 
     def _own_voter(self) -> Voter:
         from kafka_shim.protocol.records.voters_record import Endpoint, KRaftVersionFeature, Voter

@@ -71,6 +71,9 @@ def test_a_topic_made_on_demand_and_a_level_of_a_feature_are_told_with_who_asked
         updates = [{"feature": "transaction.version", "max_version_level": 1, "upgrade_type": 2}]
         assert not cluster.any().request(make("UpdateFeatures", feature_updates=updates)).error_code
         assert lines() == [f"levels of features change: transaction.version=1{BY}"]
+        updates = [{"feature": "kraft.version", "max_version_level": 1, "upgrade_type": 1}]
+        assert not cluster.any().request(make("UpdateFeatures", feature_updates=updates)).error_code
+        assert lines() == [f"levels of features change: kraft.version=1{BY}"]
         cluster.coordinator("g")
         (line,) = [one for one in lines() if one.startswith("topic __consumer_offsets is created")]
         assert "(by " not in line
