@@ -28,6 +28,15 @@ QUICK = "not soak and not slow and not alone and not java"
 # The quick unit tests are three layers of about the same run time: these folders, the tests of the whole broker, which
 # are the files directly in shim/tests, and the other folders.
 STATE_TREES = ("shim/tests/storage", "shim/tests/txn", "shim/tests/group")
+# Of each run of `late`: its name, and what `late.c` makes late in it, in microseconds.
+LATE = {
+    "late-after-responses": {"LATE_AFTER_RESPONSE_US": "2000"},
+    "late-turns": {"LATE_TURN_US": "1500"},
+    "late-requests": {"LATE_REQUEST_US": "1500"},
+    "late-files": {"LATE_FILE_US": "2000", "LATE_THREAD_US": "30000"},
+}
+# Answers are held for a crowd by the time that a send takes.
+TIMES_A_SEND = "held_for_others or each_client_gets_its_answers_in_order"
 
 
 @dataclass
@@ -218,6 +227,20 @@ def mutation() -> list[Step]:
     ]
 
 
+def late() -> list[Step]:
+    """The long form: the quick unit tests while something that is soon on most machines is late. It finds tests that
+    pass by luck."""
+    library = ROOT / "build" / "late.so"
+    library.parent.mkdir(exist_ok=True)
+    source = str(ROOT / "scripts" / "late.c")
+    options = ("-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC")
+    chosen = (*UNIT_TREES, "--timeout=600", "-m", QUICK, "-k", f"not ({TIMES_A_SEND})")
+    return [
+        Step("late.so", [os.environ.get("CC", "gcc"), *options, "-o", str(library), source, "-ldl"]),
+        *(pytest(name, *chosen, environment={"LD_PRELOAD": str(library), **what}) for name, what in LATE.items()),
+    ]
+
+
 def soak() -> list[Step]:
     return [pytest("soak", *UNIT_TREES, "compat_tests/tests", "spark/tests", "-m", "soak", "--timeout=7200")]
 
@@ -238,6 +261,7 @@ LAYERS: dict[str, Callable[[], list[Step]]] = {
     "quick-clients": quick_clients,
     "coverage": coverage,
     "mutation": mutation,
+    "late": late,
     "soak": soak,
 }
 # The layers of a form: first those for the lanes, in an order in which the lanes end together, then those that run
@@ -245,5 +269,5 @@ LAYERS: dict[str, Callable[[], list[Step]]] = {
 FORMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "test": (("lint", "unit", "compat", "clients", "pythons", "spark", "groups", "asan"), ("alone",)),
     "quick": (("quick-whole", "quick-parts", "quick-clients", "quick-state"), ()),
-    "soak": ((), ("coverage", "mutation", "soak")),
+    "soak": ((), ("coverage", "mutation", "late", "soak")),
 }
