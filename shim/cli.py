@@ -104,6 +104,7 @@ def ended_by_interrupts(work: Callable[[], int]) -> int:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `kafka-shim ARGUMENTS...` (default: this process's arguments). Returns the exit status."""
     if arguments is not None:
+        open_standard_streams()
         return _run_well(list(arguments))
     return ended_by_interrupts(_run_own_words)
 
@@ -114,7 +115,6 @@ def _run_own_words() -> int:
 
 
 def _run_well(words: list[str]) -> int:
-    open_standard_streams()
     try:
         return _run(words)
     except KeyboardInterrupt:  # also before `serve` takes the signal

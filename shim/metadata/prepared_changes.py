@@ -103,15 +103,11 @@ def commit_in_steps(
         raise
 
 
-def announced(prepared: PreparedChange, by: Author | None) -> Steps[None]:
-    """Write the lines of a change that is committed, which somebody made."""
-    lines = prepared.lines
-    for start in range(0, len(lines), LINES_PER_STEP):
-        announce(lines[start : start + LINES_PER_STEP], by)
-        yield
-
-
 def announced_if_memory_suffices(prepared: PreparedChange, by: Author | None) -> Steps[None]:
-    """Write the lines of a change that is committed, and whose request does not fail for want of a line."""
+    """Write the lines of a change that is committed, which somebody made, and whose request does not fail for want of
+    a line."""
+    lines = prepared.lines
     with suppress(MemoryError):
-        yield from announced(prepared, by)
+        for start in range(0, len(lines), LINES_PER_STEP):
+            announce(lines[start : start + LINES_PER_STEP], by)
+            yield

@@ -22,6 +22,7 @@ from kafka_shim.cli import (
 )
 from kafka_shim.commands.examples import EXAMPLES
 from kafka_shim.commands.main import NOUNS, Nouns
+from kafka_shim.tests.dropped_interrupts import DROPPED
 from kafka_shim.tests.waiting import PATIENCE_S
 
 
@@ -191,22 +192,15 @@ main()
 def test_ctrl_c_is_heard_also_where_python_drops_what_is_raised(start, again_s):
     """As in the callback with which each import ends: `consume --follow` went on until it was killed. So it did where
     the next signal came before the hook for what is dropped had ended."""
-    code = f"""
-import signal, sys, time, weakref
+    code = f"""{DROPPED}
+import sys
 import kafka_shim.cli
-
-class Target:
-    pass
 
 class Reader:
     def find_spec(self, name, *_):
         if name == "kafka_shim.serve":
             print("reading", flush=True)
-            target = Target()
-            watched = weakref.ref(target, lambda _: signal.raise_signal(signal.SIGINT))
-            del target
-            while True:
-                time.sleep(0.01)  # a pause might begin just behind the signal
+            interrupt_where_it_is_dropped()
 
 def read(words):
     import kafka_shim.serve

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from kafka_shim import Broker
 from kafka_shim.spark import command_line, generator, options, plain_clients, session, shipping
 from kafka_shim.targets.waiting import PATIENCE_S
+from kafka_shim.tests.dropped_interrupts import DROPPED
 
 
 @pytest.mark.parametrize("name", command_line.JOBS)
@@ -111,21 +112,13 @@ def test_a_package_that_is_not_installed_is_one_line(monkeypatch: pytest.MonkeyP
     )
 
 
-INTERRUPTED_RUN = """
-import signal, sys, time, weakref
-
-class Target:
-    pass
+INTERRUPTED_RUN = (
+    DROPPED
+    + """
+import sys
 
 def interrupt():
     signal.raise_signal(signal.SIGINT)
-
-def interrupt_where_it_is_dropped():
-    target = Target()
-    watched = weakref.ref(target, lambda _: interrupt())
-    del target
-    while True:
-        time.sleep(0.01)  # a pause might begin just behind the signal
 
 class Finder:
     def find_spec(self, name, *_):
@@ -139,6 +132,7 @@ from kafka_shim.spark.__main__ import start
 sys.argv[1:] = ["generator", "--help"]
 sys.exit(start())
 """
+)
 
 
 @pytest.mark.parametrize("module", ["click", "kafka_shim.spark.generator"])

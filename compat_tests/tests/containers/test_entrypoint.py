@@ -19,6 +19,7 @@ from kafka_shim.targets.kafka_container import KafkaContainer
 from kafka_shim.targets.requests import create_topic
 from kafka_shim.targets.shim_container import ShimContainer
 from kafka_shim.targets.waiting import PATIENCE_S, wait_until
+from kafka_shim.tests.dropped_interrupts import DROPPED
 from kafka_shim.wire_client import Connection
 
 DOCKER = Path(__file__).resolve().parents[3] / "docker"
@@ -243,21 +244,14 @@ def test_a_broker_that_is_about_to_start_ends_without_a_word(
 
 def test_ctrl_c_is_heard_also_where_python_drops_what_is_raised(tmp_path: Path) -> None:
     """As in the callback with which each import ends: the broker started, and ran on."""
-    code = """
-import runpy, signal, sys, time, weakref
-
-class Target:
-    pass
+    code = f"""{DROPPED}
+import runpy, sys
 
 class Reader:
     def find_spec(self, name, *_):
         if name == "kafka_shim.serve":
             print("reading", flush=True)
-            target = Target()
-            watched = weakref.ref(target, lambda _: signal.raise_signal(signal.SIGINT))
-            del target
-            while True:
-                time.sleep(0.01)  # a pause might begin just behind the signal
+            interrupt_where_it_is_dropped()
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.meta_path.insert(0, Reader())
