@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ class Lines:
         except OSError:  # no file, which nobody waits for
             self._fd = None
         self._woken, self._wake = os.pipe()
+        self._hears_signals = False
 
     def stop(self) -> None:
         """End the lines with those that are read, also where more are waited for. A handler of signals may call it."""
@@ -35,10 +37,20 @@ class Lines:
         if self._wake >= 0:
             os.write(self._wake, b"\0")
 
+    def hear_signals(self) -> None:
+        """Let a signal end the wait for a line, so that its handler runs at once and may call `stop`. Python runs a
+        handler after the call of the system that the signal interrupts; one that comes just before the wait interrupts
+        nothing. Of the main thread alone, and until the lines end."""
+        os.set_blocking(self._wake, False)
+        signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
+        self._hears_signals = True
+
     def __iter__(self) -> Iterator[bytes | None]:
         try:
             yield from self._lines()
         finally:
+            if self._hears_signals:
+                signal.set_wakeup_fd(-1)
             wake, self._wake = self._wake, -1
             os.close(wake)
             os.close(self._woken)
@@ -67,7 +79,12 @@ class Lines:
     def _read(self) -> bytes | None:
         if self._fd is None:
             return b"" if self._is_stopped else self._source.read(CHUNK_BYTES)
-        ready, _, _ = select.select([self._fd, self._woken], [], [], self._pause_s)
-        if self._is_stopped:
-            return b""
-        return os.read(self._fd, CHUNK_BYTES) if ready else None
+        while True:
+            ready, _, _ = select.select([self._fd, self._woken], [], [], self._pause_s)
+            if self._is_stopped:
+                return b""
+            if not ready:
+                return None
+            if self._fd in ready:
+                return os.read(self._fd, CHUNK_BYTES)
+            os.read(self._woken, CHUNK_BYTES)  # of a signal that ends nothing

@@ -223,6 +223,8 @@ class Stop:
         self._taken = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
         for number in self._taken:
             signal.signal(number, self._stop)
+        if self._taken:
+            lines.hear_signals()
 
     def _stop(self, number: int, _: FrameType | None) -> None:
         self.status = 128 + number

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import threading
 
 import pytest
@@ -55,3 +56,33 @@ def test_who_waits_for_a_line_can_be_told_to_end(pipe):
     threading.Timer(0.01, lines.stop).start()
     assert list(found) == []
     lines.stop()
+
+
+@pytest.fixture
+def handled():
+    """Calls of the handler of SIGUSR1, and a function that makes a thread of its own take the signal: the main thread's
+    wait is not interrupted then, as it is not by a signal that comes just before."""
+    on_signal = []
+
+    def raise_elsewhere():
+        threading.Timer(0.01, lambda: signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)).start()
+
+    before = signal.signal(signal.SIGUSR1, lambda *_: on_signal.pop(0)())
+    yield on_signal, raise_elsewhere
+    signal.signal(signal.SIGUSR1, before)
+
+
+def test_a_signal_that_interrupts_nothing_is_heard(pipe, handled):
+    """Its handler ran when the wait was over."""
+    source, sink = pipe
+    on_signal, raise_elsewhere = handled
+    lines = Lines(source, 60)
+    lines.hear_signals()
+    on_signal.append(lambda: sink.write(b"a\n"))
+    raise_elsewhere()
+    found = iter(lines)
+    assert next(found) == b"a"
+    on_signal.append(lines.stop)
+    raise_elsewhere()
+    assert list(found) == []
+    assert signal.set_wakeup_fd(-1) == -1
