@@ -19,7 +19,7 @@ cdef class ClassicMember:
     cpdef object metadata(self, protocol)
 
 
-cdef class ClassicGroupEnd:
+cdef class ClassicGroupBase:
     cdef public object state
     cdef public object previous_state
     cdef public int64_t generation_id

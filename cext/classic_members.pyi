@@ -53,7 +53,7 @@ class ClassicMember:
     def is_waiting(self) -> bool:
         """Whether a request of the member is delayed, which counts as a heartbeat."""
 
-class ClassicGroupEnd:
+class ClassicGroupBase:
     """The base of `group.classic.ClassicGroup`, which explains the fields."""
 
     state: Any

@@ -91,7 +91,7 @@ cdef ClassicMember new_member(
 
 # A `def` that only calls the `cdef` beside it checks what Python's callers pass (`not None`), which a cpdef cannot. And
 # that would ask at each call of C whether ClassicGroup has a method of this name.
-cdef class ClassicGroupEnd:
+cdef class ClassicGroupBase:
     @property
     def has_all_joined(self):
         return not self.pending_joins and len(self.joining) == len(self.members)
@@ -467,7 +467,7 @@ cdef class ClassicGroupEnd:
         return self._in_generation(member_id, instance_id, generation_id, protocol_type, protocol_name)
 
 
-cdef int _write_record(Out* out, ClassicGroupEnd group, int64_t state_ms, assignments) except -1:
+cdef int _write_record(Out* out, ClassicGroupBase group, int64_t state_ms, assignments) except -1:
     cdef ClassicMember member
     write_i16(out, RECORD_VERSION)
     write_string(out, False, group.protocol_type or "")

@@ -2,16 +2,16 @@
 
 from libc.stdint cimport int32_t, int64_t
 
-from kafka_shim.cext.classic_members cimport ClassicGroupEnd
-from kafka_shim.cext.timers cimport TimersEnd
+from kafka_shim.cext.classic_members cimport ClassicGroupBase
+from kafka_shim.cext.timers cimport TimersBase
 
 
-cdef class GroupsEnd:
+cdef class GroupsBase:
     cdef public dict by_id
     cdef public bint is_current
 
 
-cdef class PartitionCountEnd:
+cdef class PartitionCountBase:
     cdef public Py_ssize_t known
 
 
@@ -24,7 +24,7 @@ cdef class Joining:
     cdef readonly str protocol_type
     cdef readonly list protocols
     cdef readonly int64_t metadata_bytes
-    cdef readonly ClassicGroupEnd group
+    cdef readonly ClassicGroupBase group
 
 
 cdef class Syncing:
@@ -40,15 +40,15 @@ cdef class Syncing:
     cdef readonly bytes assignment
 
 
-cdef class ClassicRequestsEnd:
+cdef class ClassicRequestsBase:
     cdef object _clock
     cdef object _config
     cdef int64_t _least_session_ms
     cdef int64_t _longest_session_ms
-    cdef PartitionCountEnd _partitions
+    cdef PartitionCountBase _partitions
     cdef dict _by_partition
     cdef dict _purgatory
-    cdef TimersEnd _timers
+    cdef TimersBase _timers
     cdef dict _limits
     cdef str _join
     cdef str _session
@@ -62,13 +62,13 @@ cdef class ClassicRequestsEnd:
     cdef int32_t _last_partition
 
     cdef bytes _id_bytes(self)
-    cdef GroupsEnd _current(self, str group_id)
-    cdef ClassicGroupEnd _group_in(self, GroupsEnd groups, str group_id)
+    cdef GroupsBase _current(self, str group_id)
+    cdef ClassicGroupBase _group_in(self, GroupsBase groups, str group_id)
     cdef bint _has_session(self, Joining joining) except -1
     cpdef str new_id(self, client_id, Joining joining)
     cpdef expect(self, Joining joining, str member_id)
     cpdef bint wait_to_join(self, Joining joining, str client_id, str client_host, delayed) except -1
-    cpdef has_joined(self, ClassicGroupEnd group, str group_id, str member_id)
+    cpdef has_joined(self, ClassicGroupBase group, str group_id, str member_id)
     cpdef bint wait_to_sync(self, Syncing syncing, delayed) except -1
     cpdef bint keep(self, str group_id, str member_id, str instance_id, int32_t generation_id) except -1
     cpdef bint assigned(self, Syncing syncing) except -1

@@ -7,9 +7,9 @@ If memory runs out in the middle of a change, the groups of the partition are no
 
 from typing import Any
 
-from kafka_shim.cext.request_end import DelayedEnd
+from kafka_shim.cext.replies import DelayedBase
 
-class GroupsEnd:
+class GroupsBase:
     """The base of `group.groups.Groups`, which explains the fields."""
 
     by_id: dict[str, Any]
@@ -25,7 +25,7 @@ class GroupsEnd:
     def _failed(self, kind: type[BaseException], error: BaseException | None) -> None:
         """The block ended with this error. Sets `is_current`."""
 
-class PartitionCountEnd:
+class PartitionCountBase:
     """The base of `metadata.partition_count.PartitionCount`, which explains the field."""
 
     known: int
@@ -57,7 +57,7 @@ class Syncing:
     group_protocol: str | None
     assignment: bytes
 
-class ClassicRequestsEnd:
+class ClassicRequestsBase:
     """The base of `group.classic_requests.ClassicRequests`."""
 
     def __init__(self, runtime: Any, timers: tuple[str, str, str], limits: Any) -> None:
@@ -69,15 +69,15 @@ class ClassicRequestsEnd:
     def expect(self, joining: Joining, member_id: str) -> None:
         """Have the group of `new_id` expect the member that was given this id. If memory ends, nothing has changed."""
 
-    def wait_to_join(self, joining: Joining, client_id: str, client_host: str, delayed: DelayedEnd) -> bool:
-        """Have a new member, whose id the group has given out, wait for others (`ClassicGroupEnd.wait_to_join`)."""
+    def wait_to_join(self, joining: Joining, client_id: str, client_host: str, delayed: DelayedBase) -> bool:
+        """Have a new member, whose id the group has given out, wait for others (`ClassicGroupBase.wait_to_join`)."""
 
     def has_joined(self, group: Any, group_id: str, member_id: str) -> None:
         """Start the session of a new member that waits for others, and end the wait of a new group that has no initial
         delay if it was the last one."""
 
-    def wait_to_sync(self, syncing: Syncing, delayed: DelayedEnd) -> bool:
-        """Have a follower wait for the leader's assignment (`ClassicGroupEnd.wait_to_sync`)."""
+    def wait_to_sync(self, syncing: Syncing, delayed: DelayedBase) -> bool:
+        """Have a follower wait for the leader's assignment (`ClassicGroupBase.wait_to_sync`)."""
 
     def keep(self, group_id: str, member_id: str, instance_id: str | None, generation_id: int) -> bool:
         """Keep a member alive that is in this generation, unless a rebalance is prepared."""

@@ -4,7 +4,7 @@ cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport int32_t
 
-from kafka_shim.cext.classic_members cimport ClassicGroupEnd, ClassicMember, new_member
+from kafka_shim.cext.classic_members cimport ClassicGroupBase, ClassicMember, new_member
 from kafka_shim.cext.java_hash cimport partition_of
 from kafka_shim.cext.uuids cimport java_uuid_text, version_4
 
@@ -14,7 +14,7 @@ cdef enum:
     RANDOM_BYTES = 64 * UUID_BYTES
 
 
-cdef class GroupsEnd:
+cdef class GroupsBase:
     def __enter__(self):
         self.is_current = False
 
@@ -25,7 +25,7 @@ cdef class GroupsEnd:
             self._failed(kind, error)
 
 
-cdef class PartitionCountEnd:
+cdef class PartitionCountBase:
     pass
 
 
@@ -41,7 +41,7 @@ cdef class Syncing:
     pass
 
 
-cdef class ClassicRequestsEnd:
+cdef class ClassicRequestsBase:
     def __init__(
         self,
         runtime,
@@ -60,25 +60,25 @@ cdef class ClassicRequestsEnd:
         self._random = b""
         self._join, self._session, self._sync = timers
 
-    cdef GroupsEnd _current(self, str group_id):
+    cdef GroupsBase _current(self, str group_id):
         """The groups beside which this one is, if they are loaded and what the log says; or None."""
         cdef Py_ssize_t count = self._partitions.known
-        cdef GroupsEnd groups
+        cdef GroupsBase groups
         if count == 0 or not group_id:
             return None
         if group_id is not self.last_id or count != self._last_count:
             self._last_partition = partition_of(group_id, count)
             self._last_count = count
             self.last_id = group_id
-        groups = <GroupsEnd?>self._by_partition.get(self._last_partition)
+        groups = <GroupsBase?>self._by_partition.get(self._last_partition)
         return groups if groups is not None and groups.is_current else None
 
-    cdef ClassicGroupEnd _group_in(self, GroupsEnd groups, str group_id):
+    cdef ClassicGroupBase _group_in(self, GroupsBase groups, str group_id):
         """None if there is none, or one of another kind."""
         if groups is None:
             return None
         group = groups.by_id.get(group_id)
-        return <ClassicGroupEnd>group if isinstance(group, ClassicGroupEnd) else None
+        return <ClassicGroupBase>group if isinstance(group, ClassicGroupBase) else None
 
     cdef bint _has_session(self, Joining joining) except -1:
         return self._least_session_ms <= joining.session_timeout_ms <= self._longest_session_ms
@@ -94,7 +94,7 @@ cdef class ClassicRequestsEnd:
         return found
 
     cpdef str new_id(self, client_id, Joining joining):
-        cdef ClassicGroupEnd group = self._group_in(self._current(joining.group_id), joining.group_id)
+        cdef ClassicGroupBase group = self._group_in(self._current(joining.group_id), joining.group_id)
         if group is None or not self._has_session(joining) or not group.may_expect(
             joining.protocol_type, joining.protocols, joining.metadata_bytes, self._config.group_max_size,
             self._limits["MAX_METADATA_BYTES"], self._limits["MAX_PENDING_JOINS"],
@@ -114,8 +114,8 @@ cdef class ClassicRequestsEnd:
             raise
 
     cpdef bint wait_to_join(self, Joining joining, str client_id, str client_host, delayed) except -1:
-        cdef GroupsEnd groups = self._current(joining.group_id)
-        cdef ClassicGroupEnd group = self._group_in(groups, joining.group_id)
+        cdef GroupsBase groups = self._current(joining.group_id)
+        cdef ClassicGroupBase group = self._group_in(groups, joining.group_id)
         cdef ClassicMember member
         cdef bint waits
         if group is None or not group.expects(joining.member_id) or not self._has_session(joining):
@@ -141,13 +141,13 @@ cdef class ClassicRequestsEnd:
         groups.is_current = True
         return waits
 
-    cpdef has_joined(self, ClassicGroupEnd group, str group_id, str member_id):
+    cpdef has_joined(self, ClassicGroupBase group, str group_id, str member_id):
         self._timers.schedule((group_id, self._session, member_id), self._limits["NEW_MEMBER_JOIN_TIMEOUT_MS"])
         if group.is_gathered() and self._config.group_initial_rebalance_delay_ms == 0:
             self._timers.schedule((group_id, self._join, ""), 0)
 
     cpdef bint wait_to_sync(self, Syncing syncing, delayed) except -1:
-        cdef ClassicGroupEnd group = self._group_in(self._current(syncing.group_id), syncing.group_id)
+        cdef ClassicGroupBase group = self._group_in(self._current(syncing.group_id), syncing.group_id)
         cdef bint waits = False
         if group is None:
             return False
@@ -163,7 +163,7 @@ cdef class ClassicRequestsEnd:
         return waits
 
     cpdef bint keep(self, str group_id, str member_id, str instance_id, int32_t generation_id) except -1:
-        cdef ClassicGroupEnd group = self._group_in(self._current(group_id), group_id)
+        cdef ClassicGroupBase group = self._group_in(self._current(group_id), group_id)
         cdef ClassicMember member = None
         if group is not None:
             member = group.kept_member(member_id, instance_id, generation_id)
@@ -173,8 +173,8 @@ cdef class ClassicRequestsEnd:
         return True
 
     cpdef bint assigned(self, Syncing syncing) except -1:
-        cdef GroupsEnd groups = self._current(syncing.group_id)
-        cdef ClassicGroupEnd group = self._group_in(groups, syncing.group_id)
+        cdef GroupsBase groups = self._current(syncing.group_id)
+        cdef ClassicGroupBase group = self._group_in(groups, syncing.group_id)
         cdef ClassicMember member
         if group is None:
             return False

@@ -15,7 +15,7 @@ Nothing is held with a virtual clock, which counts the turns until nothing is un
 from typing import Any
 
 class Answering:
-    """The base of `cext.request_end.FrameEnd`: a connection whose answers may be held."""
+    """The base of `cext.frame_base.FrameBase`: a connection whose answers may be held."""
 
 class HeldAnswers:
     """Owned by the dispatcher, for all of its connections. Event-loop thread only."""

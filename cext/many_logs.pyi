@@ -1,7 +1,7 @@
 """One request's appends to the logs of many partitions, in one pass: the batches of a Produce, the commit markers of a
 transaction.
 
-Each partition is served as by `cext.log_end`, with one write. Partitions about which a rule has to decide are left to
+Each partition is served as by `cext.log_base`, with one write. Partitions about which a rule has to decide are left to
 the caller, unchanged. An error of one log does not affect the others.
 """
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from typing_extensions import Buffer
 
-from kafka_shim.cext.log_end import Verification
+from kafka_shim.cext.log_base import Verification
 
 class PartitionBatch:
     """One partition's part of a Produce: what came, the target log and the result. `answer` is its row of the response.
@@ -65,9 +65,9 @@ class Produced:
         now_ms: int,
         cached_batches: int,
     ) -> tuple[list[PartitionBatch], int]:
-        """Append by `LogEnd.append_data` each batch that has no error, was not checked before and is not internal, and
+        """Append by `LogBase.append_data` each batch that has no error, was not checked before and is not internal, and
         fill in its answer. Returns the others, and the bytes that were appended. Of those an append failed for, `error`
-        is set: what `LogEnd.not_appended` made of it, or the exception itself, which is a bug."""
+        is set: what `LogBase.not_appended` made of it, or the exception itself, which is a bug."""
 
 def in_order(answers: dict[Any, list[Any]], found: dict[tuple[Any, int], PartitionBatch]) -> list[PartitionBatch]:
     """Put the batches' answers into the lists of `answers`, by the first of what `found` has them by. Returns the
@@ -91,8 +91,8 @@ def logs_and_sequences(batches: list[PartitionBatch]) -> list[tuple[Any, int]]:
 def verify_each(
     asked: list[tuple[Any, int]], producer_id: int, producer_epoch: int, adds: bool, now_ms: int
 ) -> tuple[list[Any], list[tuple[str, int]], list[Any]]:
-    """`ProducersEnd.verify` for each (log, base sequence) of one producer. Returns the guards, None or refusals of all;
-    (topic, partition) of those with a guard; and the refusals."""
+    """`ProducersBase.verify` for each (log, base sequence) of one producer. Returns the guards, None or refusals of
+    all; (topic, partition) of those with a guard; and the refusals."""
 
 def take_guards(batches: list[PartitionBatch], outcomes: list[Any]) -> list[tuple[PartitionBatch, Any]]:
     """Give each batch its guard. Returns those that have a refusal in its place. Raises ValueError if there are not as
@@ -110,6 +110,6 @@ def commit_each(
     now_ms: int,
     hooks: list[tuple[str | None, Callable[[Any, int, int, bool, int], None]]],
 ) -> dict[tuple[str, int], Any]:
-    """Append the commit marker by `LogEnd.commit_plain` to each log of `unmarked`, call the `hooks` of its topic and of
-    any (None), and take the partition out. Returns those whose append failed, with what `LogEnd.not_appended` made of
-    it; they stay. What a hook raises is raised: the partition stays then too, and so do those after it."""
+    """Append the commit marker by `LogBase.commit_plain` to each log of `unmarked`, call the `hooks` of its topic and
+    of any (None), and take the partition out. Returns those whose append failed, with what `LogBase.not_appended` made
+    of it; they stay. What a hook raises is raised: the partition stays then too, and so do those after it."""

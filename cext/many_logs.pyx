@@ -15,7 +15,7 @@ from kafka_shim.cext.batch cimport (
     TRANSACTIONAL_FLAG,
 )
 from kafka_shim.cext.bigendian cimport load_i16, load_i32, load_i64
-from kafka_shim.cext.log_end cimport Appended, LogEnd, ProducersEnd
+from kafka_shim.cext.log_base cimport Appended, LogBase, ProducersBase
 from kafka_shim.cext.plans cimport get_field, set_field, slot_of
 
 from kafka_shim.cext.records import decompressed_bytes
@@ -26,7 +26,7 @@ from kafka_shim.cext.records import decompressed_bytes
 cdef class PartitionBatch:
     cdef public object answer
     cdef public object records
-    cdef public LogEnd log
+    cdef public LogBase log
     cdef public object error
     cdef public object verification
     cdef public object checked
@@ -82,7 +82,7 @@ cdef class Produced:
     def locate(self, rows, key, dict logs not None, str name, dict found not None):
         cdef list left = []
         cdef PartitionBatch batch
-        cdef LogEnd log
+        cdef LogBase log
         cdef bint is_keyed = key is name
         for row in rows:
             if type(row) is not self._row_class:
@@ -147,7 +147,7 @@ def in_order(dict answers not None, dict found not None):
 
 def are_plain(list batches not None):
     cdef PartitionBatch batch
-    cdef LogEnd log
+    cdef LogBase log
     for one in batches:
         batch = <PartitionBatch?>one
         log = batch.log
@@ -187,10 +187,10 @@ def verify_each(list asked not None, producer_id, int32_t producer_epoch, bint a
     cdef list outcomes = []
     cdef list unknown = []
     cdef list refusals = []
-    cdef LogEnd log
+    cdef LogBase log
     for one, base_sequence in asked:
-        log = <LogEnd?>one
-        outcome = (<ProducersEnd?>log.producers).guard(producer_id, base_sequence, producer_epoch, adds, now_ms)
+        log = <LogBase?>one
+        outcome = (<ProducersBase?>log.producers).guard(producer_id, base_sequence, producer_epoch, adds, now_ms)
         outcomes.append(outcome)
         if isinstance(outcome, Exception):
             refusals.append(outcome)
@@ -231,7 +231,7 @@ cdef dict mark_each(
     cdef Py_ssize_t count = len(partitions)
     cdef Py_ssize_t at = 0
     cdef bint is_left = False
-    cdef LogEnd log
+    cdef LogBase log
     cdef object base_offset
     cdef int64_t offset
     try:

@@ -27,7 +27,7 @@ cdef enum:
 
 
 # The fields that each request reads of the broker and of its faults. Tests pass other brokers: check the class first.
-cdef class BrokerEnd:
+cdef class BrokerBase:
     cdef public object authorizer
     cdef public object clock
     cdef public object faults
@@ -35,24 +35,24 @@ cdef class BrokerEnd:
     cdef public object quotas
 
 
-cdef class FaultsEnd:
+cdef class FaultsBase:
     cdef public bint armed
 
 
 cdef inline bint is_armed(object faults) except -1:
-    return (<FaultsEnd>faults).armed if isinstance(faults, FaultsEnd) else <bint>faults.armed
+    return (<FaultsBase>faults).armed if isinstance(faults, FaultsBase) else <bint>faults.armed
 
 
 cdef inline object authorizer_of(object broker):
-    return (<BrokerEnd>broker).authorizer if isinstance(broker, BrokerEnd) else broker.authorizer
+    return (<BrokerBase>broker).authorizer if isinstance(broker, BrokerBase) else broker.authorizer
 
 
 cdef inline object clock_of(object broker):
-    return (<BrokerEnd>broker).clock if isinstance(broker, BrokerEnd) else broker.clock
+    return (<BrokerBase>broker).clock if isinstance(broker, BrokerBase) else broker.clock
 
 
 cdef inline object groups_of(object broker):
-    return (<BrokerEnd>broker).groups if isinstance(broker, BrokerEnd) else broker.groups
+    return (<BrokerBase>broker).groups if isinstance(broker, BrokerBase) else broker.groups
 
 
 # An answer, with what is done after it is sent: a call of this object.

@@ -10,7 +10,7 @@ for requests that append, that only read, and that come from members of groups."
 
 from typing import Any
 
-class BrokerEnd:
+class BrokerBase:
     """The base of `broker.Broker`: the fields that each request reads. `Broker` documents them. None until they are
     set."""
 
@@ -20,7 +20,7 @@ class BrokerEnd:
     groups: Any
     quotas: Any
 
-class FaultsEnd:
+class FaultsBase:
     """The base of `faults.Faults`, which documents the field."""
 
     armed: bool

@@ -8,11 +8,11 @@ from kafka_shim.cext.machine_time cimport now_ms as now_ms_of
 from kafka_shim.cext.wire cimport Out, out_free, out_init
 
 
-cdef class BrokerEnd:
+cdef class BrokerBase:
     pass
 
 
-cdef class FaultsEnd:
+cdef class FaultsBase:
     pass
 
 
@@ -26,7 +26,7 @@ cdef class PlainApi:
 
         - bytes: the whole frame of the answer;
         - None: nothing was changed, and the handler serves the request;
-        - a DelayedEnd: it has the answer later;
+        - a DelayedBase: it has the answer later;
         - a FollowUp: it has the answer, and is called after the answer is sent;
         - anything else: what was changed, for `Context.done`, from which the handler does the rest."""
         raise NotImplementedError("abstract: a fast path serves here")
@@ -35,10 +35,10 @@ cdef class PlainApi:
 cdef class PlainMember(PlainApi):
     cdef object serve(self, object broker, object session, RequestHeader* header, object client_id, Frame* frame):
         cdef Reader c
-        cdef BrokerEnd known
+        cdef BrokerBase known
         cdef object clock
-        if isinstance(broker, BrokerEnd):
-            known = <BrokerEnd>broker
+        if isinstance(broker, BrokerBase):
+            known = <BrokerBase>broker
             authorizer, clock = known.authorizer, known.clock
         else:
             authorizer, clock = broker.authorizer, broker.clock

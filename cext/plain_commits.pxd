@@ -1,7 +1,7 @@
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 
 from kafka_shim.cext.headers cimport RequestHeader
-from kafka_shim.cext.log_end cimport LogEnd
+from kafka_shim.cext.log_base cimport LogBase
 from kafka_shim.cext.plain_api cimport PlainAppend, Reader
 
 cdef enum:
@@ -60,6 +60,6 @@ cdef class OffsetsApi(PlainAppend):
     # Append the batch of these changes and apply them, to the transaction of `producer_id` or, if it is None, at once.
     # Returns the `Appended`; or None, and nothing has happened; or the error that has happened.
     cdef object _store(
-        self, object broker, object groups, LogEnd log, bytearray batch, str group_id, list changes, int64_t now_ms,
+        self, object broker, object groups, LogBase log, bytearray batch, str group_id, list changes, int64_t now_ms,
         object producer_id
     )

@@ -10,7 +10,7 @@ from kafka_shim.cext.batch cimport TRANSACTIONAL_FLAG, Header, write_batch
 from kafka_shim.cext.bigendian cimport load_i64
 from kafka_shim.cext.headers cimport RequestHeader
 from kafka_shim.cext.java_hash cimport partition_of
-from kafka_shim.cext.log_end cimport Appended, LogEnd
+from kafka_shim.cext.log_base cimport Appended, LogBase
 from kafka_shim.cext.offset_records cimport Committed, write_offset_key, write_offset_value
 from kafka_shim.cext.plain_api cimport (
     IN_STEPS_BYTES,
@@ -149,7 +149,7 @@ cdef class OffsetsApi(PlainAppend):
         self._fail = fail
 
     cdef object _store(
-        self, object broker, object groups, LogEnd log, bytearray batch, str group_id, list changes, int64_t now_ms,
+        self, object broker, object groups, LogBase log, bytearray batch, str group_id, list changes, int64_t now_ms,
         object producer_id
     ):
         cdef Appended appended = None
@@ -185,7 +185,7 @@ cdef class PlainCommit(OffsetsApi):
     cdef object _serve(self, object broker, OffsetsRequest* request, RequestHeader* header, int64_t now_ms):
         cdef list changes
         cdef bytearray batch
-        cdef LogEnd log
+        cdef LogBase log
         cdef Py_ssize_t partition_count
         cdef Commit commit
         cdef dict topics
@@ -202,7 +202,7 @@ cdef class PlainCommit(OffsetsApi):
             if prepared is None:
                 return None
             groups, end, moves, metadata_limit = <tuple?>prepared
-            log = <LogEnd?>end
+            log = <LogBase?>end
             if header.api_version >= TOPIC_IDS:
                 topics = image.topics_by_id
             changes = changes_of(topics, request, header.api_version, metadata_limit, now_ms)

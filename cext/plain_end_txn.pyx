@@ -6,7 +6,7 @@ from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 from kafka_shim.cext.bigendian cimport load_i16, load_i64
 from kafka_shim.cext.builder cimport marker_batch
 from kafka_shim.cext.headers cimport RequestHeader
-from kafka_shim.cext.log_end cimport LogEnd
+from kafka_shim.cext.log_base cimport LogBase
 from kafka_shim.cext.machine_time cimport now_ms as now_ms_of
 from kafka_shim.cext.many_logs cimport mark_each
 from kafka_shim.cext.plain_api cimport (
@@ -27,10 +27,10 @@ from kafka_shim.cext.transaction_log cimport (
     ONGOING,
     PREPARE_COMMIT,
     TV2,
-    SlotEnd,
-    TransactionLogEnd,
+    SlotBase,
+    TransactionLogBase,
 )
-from kafka_shim.cext.transaction_records cimport TransactionEnd
+from kafka_shim.cext.transaction_records cimport TransactionBase
 from kafka_shim.cext.wire cimport Out, out_free, out_init, write_i8, write_i16, write_i32, write_i64
 
 cdef enum:
@@ -84,16 +84,16 @@ cdef class PlainEndTxn(PlainAppend):
         return self._serve(broker, &request, header, now_ms)
 
     cdef object _serve(self, object broker, Request* request, RequestHeader* header, int64_t now_ms):
-        cdef TransactionLogEnd log
-        cdef SlotEnd slot
-        cdef TransactionEnd prepared
+        cdef TransactionLogBase log
+        cdef SlotBase slot
+        cdef TransactionBase prepared
         cdef Markers markers
         cdef object failure = None
         cdef bint is_written = False
         try:
             coordinator = broker.transactions
             completion = coordinator.completion
-            log = <TransactionLogEnd?>coordinator._log
+            log = <TransactionLogBase?>coordinator._log
             slot = log.slot_of(text_of(request.transactional_id, request.transactional_id_bytes))
             if slot is None:
                 return None
@@ -121,13 +121,13 @@ cdef class PlainEndTxn(PlainAppend):
         self.answered = 1
         return markers
 
-    cdef TransactionEnd _prepared(
-        self, TransactionLogEnd log, SlotEnd slot, Request* request, bint bumps, int64_t now_ms
+    cdef TransactionBase _prepared(
+        self, TransactionLogBase log, SlotBase slot, Request* request, bint bumps, int64_t now_ms
     ):
         """What `state.end` returns for a transaction that is open for this very producer; None if there is anything
         else to decide."""
-        cdef TransactionEnd txn = <TransactionEnd>slot.transaction
-        cdef TransactionEnd prepared
+        cdef TransactionBase txn = <TransactionBase>slot.transaction
+        cdef TransactionBase prepared
         if (
             <int>txn.state != ONGOING
             or txn.producer_id != request.producer_id
@@ -146,7 +146,7 @@ cdef class PlainEndTxn(PlainAppend):
         return prepared
 
 
-cdef bytes _response(TransactionEnd prepared, RequestHeader* header):
+cdef bytes _response(TransactionBase prepared, RequestHeader* header):
     cdef bint is_flexible = header.api_version >= FLEXIBLE
     cdef Out out
     out_init(&out)
@@ -173,9 +173,9 @@ cdef class Markers(FollowUp):
     cdef object clock
     cdef object services
     cdef object put
-    cdef TransactionLogEnd log
-    cdef SlotEnd slot
-    cdef TransactionEnd prepared
+    cdef TransactionLogBase log
+    cdef SlotBase slot
+    cdef TransactionBase prepared
     cdef Py_ssize_t cached_batches
     cdef int64_t producer_id
     cdef int32_t producer_epoch
@@ -183,8 +183,8 @@ cdef class Markers(FollowUp):
     cdef bint is_due
 
     cdef int fill(
-        self, PlainEndTxn api, object broker, object completion, TransactionLogEnd log, SlotEnd slot,
-        TransactionEnd prepared, Request* request
+        self, PlainEndTxn api, object broker, object completion, TransactionLogBase log, SlotBase slot,
+        TransactionBase prepared, Request* request
     ) except -1:
         self.completion = completion
         self.faults = broker.faults
@@ -238,8 +238,8 @@ cdef class Markers(FollowUp):
     cdef dict _mark(self):
         """Write the markers about which there is nothing to decide. Returns those that failed, or None if there is
         something to decide about all."""
-        cdef LogEnd log = self.log.log_of(self.slot)
-        cdef TransactionEnd prepared = self.prepared
+        cdef LogBase log = self.log.log_of(self.slot)
+        cdef TransactionBase prepared = self.prepared
         if log is None or is_armed(self.faults) or not self.log.is_current(self.slot, prepared):
             return None
         marker = marker_batch(
@@ -253,9 +253,9 @@ cdef class Markers(FollowUp):
 
     cdef bint _complete(self) except -1:
         """Write COMPLETE. Returns whether that is done, or nothing has happened."""
-        cdef TransactionLogEnd log = self.log
-        cdef SlotEnd slot = self.slot
-        cdef TransactionEnd completed
+        cdef TransactionLogBase log = self.log
+        cdef SlotBase slot = self.slot
+        cdef TransactionBase completed
         if not log.is_current(slot, self.prepared):
             return False
         completed = self.prepared.moved_to(
@@ -263,6 +263,6 @@ cdef class Markers(FollowUp):
         )
         if not log.write_plain(slot, completed, self.put, self.cached_batches):
             return False
-        # It counts: what a troubled transaction leaves is not there (`SlotEnd.is_untroubled`).
+        # It counts: what a troubled transaction leaves is not there (`SlotBase.is_untroubled`).
         slot.pending = slot.is_ending = False
         return True

@@ -20,10 +20,10 @@ from kafka_shim.cext.fetch_frames cimport (
     write_answer,
 )
 from kafka_shim.cext.headers cimport RequestHeader
-from kafka_shim.cext.log_end cimport LogEnd, ProducersEnd
+from kafka_shim.cext.log_base cimport LogBase, ProducersBase
 from kafka_shim.cext.plain_api cimport Frame, PlainApi, Reader, authorizer_of, read_body, text_of
-from kafka_shim.cext.segment cimport Found, SegmentEnd
-from kafka_shim.cext.session_end cimport CachedEnd, SessionEnd
+from kafka_shim.cext.segment cimport Found, SegmentBase
+from kafka_shim.cext.session_base cimport CachedBase, SessionBase
 from kafka_shim.cext.wire cimport Out, out_free, out_init, reserve
 
 cdef enum:
@@ -78,7 +78,7 @@ cdef class PlainFetch(PlainApi):
             if name is None:
                 return None
             log = _log_of(broker, name, asked.partition)
-            if log is None or not _read_log(<LogEnd>log, asked, request, &reads, records, self._copy_bytes):
+            if log is None or not _read_log(<LogBase>log, asked, request, &reads, records, self._copy_bytes):
                 return None
             reads.reads[at].is_shown = True
             logs.append(log)
@@ -92,7 +92,7 @@ cdef class PlainFetch(PlainApi):
 
     cdef object _continue(self, object broker, RequestHeader* header, Request* request, Out* records):
         """The next one of a session."""
-        cdef SessionEnd session
+        cdef SessionBase session
         cdef dict sessions = broker.fetch_sessions.sessions
         cdef Reads reads
         cdef list named = []
@@ -101,7 +101,7 @@ cdef class PlainFetch(PlainApi):
         found = sessions.get(request.session_id)
         if found is None:
             return None
-        session = <SessionEnd?>found
+        session = <SessionBase?>found
         if (
             session.epoch != request.session_epoch
             or session.by_id != by_id
@@ -150,15 +150,15 @@ cdef object _topic_of(object broker, object topic_id):
 
 cdef object _log_of(object broker, object name, int32_t partition):
     """The log, or None if it is not loaded or nothing can be read of it."""
-    cdef LogEnd log
+    cdef LogBase log
     found = (<dict?>broker.logs.partitions.loaded).get((name, partition))
     if found is None:
         return None
-    log = <LogEnd?>found
+    log = <LogBase?>found
     return None if log.is_offline or log.is_closed or log.sync_error is not None else log
 
 
-cdef bint _find_named(SessionEnd session, Request* request, list named) except -1:
+cdef bint _find_named(SessionBase session, Request* request, list named) except -1:
     """Whether the session has each partition that the request names."""
     cdef Asked* asked
     cdef object name = None
@@ -172,22 +172,22 @@ cdef bint _find_named(SessionEnd session, Request* request, list named) except -
         found = session.partitions.get((name, asked.partition))
         if found is None:
             return False
-        named.append(<CachedEnd?>found)
+        named.append(<CachedBase?>found)
     return len(session.partitions) > 0
 
 
-cdef list _in_order(SessionEnd session, list named):
+cdef list _in_order(SessionBase session, list named):
     """The partitions to read: `FetchSession.in_order` once those that are named have moved."""
     cdef list ordered = list(session.changed)
-    cdef CachedEnd one
+    cdef CachedBase one
     cdef int at, before
     for one in named:
         if one not in session.changed:
             ordered.append(one)
     for at in range(1, len(ordered)):
-        one = <CachedEnd>ordered[at]
+        one = <CachedBase>ordered[at]
         before = at
-        while before > 0 and (<CachedEnd>ordered[before - 1]).turn > one.turn:
+        while before > 0 and (<CachedBase>ordered[before - 1]).turn > one.turn:
             ordered[before] = ordered[before - 1]
             before -= 1
         ordered[before] = one
@@ -200,7 +200,7 @@ cdef bint _read_changed(
 ) except -1:
     """Read each of these partitions. Returns False if one is not plain."""
     cdef Asked asked
-    cdef CachedEnd cached
+    cdef CachedBase cached
     cdef Py_ssize_t size_bytes = 0
     cdef int at
     for cached in changed:
@@ -224,7 +224,7 @@ cdef bint _read_changed(
             asked.topic = <const uint8_t*>PyUnicode_AsUTF8AndSize(name, &size_bytes)
             asked.topic_bytes = <int32_t>size_bytes
         log = _log_of(broker, name, cached.partition)
-        if log is None or not _read_log(<LogEnd>log, &asked, request, reads, records, copy_bytes):
+        if log is None or not _read_log(<LogBase>log, &asked, request, reads, records, copy_bytes):
             return False
         logs.append(log)
         names.append(name)
@@ -232,13 +232,13 @@ cdef bint _read_changed(
 
 
 cdef bint _read_log(
-    LogEnd log, Asked* asked, Request* request, Reads* reads, Out* records, int64_t copy_bytes
+    LogBase log, Asked* asked, Request* request, Reads* reads, Out* records, int64_t copy_bytes
 ) except -1:
     """Read one partition: the stored bytes go behind `records`. Returns False if there is something to decide."""
     cdef Read* read = &reads.reads[reads.count]
     cdef int64_t left_bytes = min(<int64_t>request.max_bytes, reads.limit_bytes) - reads.size_bytes
-    cdef dict open_transactions = (<ProducersEnd?>log.producers)._open
-    cdef SegmentEnd segment
+    cdef dict open_transactions = (<ProducersBase?>log.producers)._open
+    cdef SegmentBase segment
     cdef int64_t bound
     if (
         asked.current_leader_epoch >= 0 and asked.current_leader_epoch != log.leader_epoch
@@ -246,7 +246,7 @@ cdef bint _read_log(
         return False
     if not log.log_start_offset <= asked.fetch_offset <= log.log_end_offset or not log.segments:
         return False
-    segment = <SegmentEnd?>log.segments[len(log.segments) - 1]
+    segment = <SegmentBase?>log.segments[len(log.segments) - 1]
     if asked.fetch_offset < segment.base_offset:
         return False
     read.topic, read.topic_bytes, read.partition = asked.topic, asked.topic_bytes, asked.partition
@@ -266,7 +266,7 @@ cdef bint _read_log(
 
 
 cdef bint _copy_records(
-    LogEnd log, SegmentEnd segment, Read* read, Out* records, int64_t most_bytes, Reads* reads, int64_t copy_bytes,
+    LogBase log, SegmentBase segment, Read* read, Out* records, int64_t most_bytes, Reads* reads, int64_t copy_bytes,
     bint is_committed
 ) except -1:
     """There is something to read in the last segment: `lookup._fill`."""
@@ -310,11 +310,11 @@ cdef bint _is_enough(Request* request, Reads* reads) noexcept:
 
 cdef int _decide_shown(list changed, Reads* reads) except -1:
     """`CachedPartition.must_respond` of each partition."""
-    cdef CachedEnd cached
+    cdef CachedBase cached
     cdef Read* read
     cdef int at
     for at in range(reads.count):
-        read, cached = &reads.reads[at], <CachedEnd>changed[at]
+        read, cached = &reads.reads[at], <CachedBase>changed[at]
         read.is_shown = (
             read.size_bytes > 0
             or cached.high_watermark != read.end_offset
@@ -323,13 +323,13 @@ cdef int _decide_shown(list changed, Reads* reads) except -1:
     return 0
 
 
-cdef int _move(SessionEnd session, Request* request, list named) except -1:
+cdef int _move(SessionBase session, Request* request, list named) except -1:
     """`FetchSession.update`."""
-    cdef CachedEnd cached
+    cdef CachedBase cached
     cdef Asked* asked
     cdef int at
     for at in range(request.count):
-        asked, cached = &request.asked[at], <CachedEnd>named[at]
+        asked, cached = &request.asked[at], <CachedBase>named[at]
         cached.fetch_offset, cached.max_bytes = asked.fetch_offset, asked.max_bytes
         cached.current_leader_epoch, cached.last_fetched_epoch = asked.current_leader_epoch, asked.last_fetched_epoch
         session.changed[cached] = None
@@ -343,10 +343,10 @@ cdef bint _is_at_end(Read* read, bint is_committed) noexcept nogil:
 
 cdef int _follow(Request* request, list changed, list logs, list names, Reads* reads) except -1:
     """Have the session hear of the logs of which it has read all."""
-    cdef CachedEnd cached
+    cdef CachedBase cached
     cdef int at
     for at in range(reads.count):
-        cached = <CachedEnd>changed[at]
+        cached = <CachedBase>changed[at]
         if type(cached.topic) is bytes:
             cached.name = names[at]
         if cached.log is not logs[at] and _is_at_end(&reads.reads[at], request.isolation_level == READ_COMMITTED):
@@ -354,14 +354,14 @@ cdef int _follow(Request* request, list changed, list logs, list names, Reads* r
     return 0
 
 
-cdef int _remember(SessionEnd session, Request* request, list changed, Reads* reads) except -1:
+cdef int _remember(SessionBase session, Request* request, list changed, Reads* reads) except -1:
     """`FetchSession.mark_read` and `rotate`, and what the response has said. Returns how many partitions it shows."""
-    cdef CachedEnd cached
+    cdef CachedBase cached
     cdef Read* read
     cdef int shown = 0
     cdef int at
     for at in range(reads.count):
-        read, cached = &reads.reads[at], <CachedEnd>changed[at]
+        read, cached = &reads.reads[at], <CachedBase>changed[at]
         shown += read.is_shown
         cached.high_watermark, cached.log_start_offset = read.end_offset, read.log_start_offset
         if read.size_bytes:
@@ -377,5 +377,5 @@ cdef int _remember(SessionEnd session, Request* request, list changed, Reads* re
 cdef int _count(list logs, Reads* reads) except -1:
     cdef int at
     for at in range(reads.count):
-        (<LogEnd>logs[at]).fetched_bytes += reads.reads[at].size_bytes
+        (<LogBase>logs[at]).fetched_bytes += reads.reads[at].size_bytes
     return 0

@@ -20,7 +20,7 @@ class Beat:
 class PlainHeartbeat(PlainMember):
     """`stays(broker, Beat)` keeps the member alive and returns whether the answer is one without an error; if not, it
     has done nothing. Members of classic groups are kept without it, by `broker.groups.classic`, a
-    `ClassicRequestsEnd`."""
+    `ClassicRequestsBase`."""
 
     def __init__(self, stays: Callable[[Any, Any], bool]) -> None: ...
 

@@ -3,7 +3,7 @@
 cimport cython
 from libc.stdint cimport int32_t, uint8_t
 
-from kafka_shim.cext.classic_requests cimport ClassicRequestsEnd
+from kafka_shim.cext.classic_requests cimport ClassicRequestsBase
 from kafka_shim.cext.headers cimport RequestHeader
 from kafka_shim.cext.plain_api cimport (
     PlainMember,
@@ -103,10 +103,10 @@ cdef class PlainHeartbeat(_PlainHeartbeat):
     cdef object _answer(self, object broker, object session, RequestHeader* header, object client_id, Reader* c):
         cdef Member member
         cdef Beat beat
-        cdef ClassicRequestsEnd requests
+        cdef ClassicRequestsBase requests
         if not _read_classic(c, &member, header.api_version):
             return None
-        requests = <ClassicRequestsEnd?>groups_of(broker).classic
+        requests = <ClassicRequestsBase?>groups_of(broker).classic
         beat = Beat.__new__(Beat)
         beat.group_id = known_text(requests.last_id, member.group_id, member.group_id_bytes)
         beat.generation_id = member.epoch
@@ -114,7 +114,7 @@ cdef class PlainHeartbeat(_PlainHeartbeat):
         beat.group_instance_id = text_of(member.instance_id, member.instance_id_bytes)
         return _classic_answer(header) if self._keeps(broker, requests, beat) else None
 
-    cdef bint _keeps(self, object broker, ClassicRequestsEnd requests, Beat beat) except -1:
+    cdef bint _keeps(self, object broker, ClassicRequestsBase requests, Beat beat) except -1:
         """Of a classic group it is done here, of others by their rules."""
         if requests.keep(beat.group_id, beat.member_id, beat.group_instance_id, beat.generation_id):
             return True

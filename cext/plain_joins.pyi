@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from kafka_shim.cext.plain_api import PlainMember
-from kafka_shim.cext.request_end import DelayedEnd
+from kafka_shim.cext.replies import DelayedBase
 
 T = TypeVar("T")
 
@@ -18,11 +18,11 @@ def with_protocol(outcome: T) -> T:
 
 class PlainJoin(PlainMember):
     """`delayed(failure)` makes a response that waits, `edit` is what the handler does to the outcome for a version
-    whose protocol may not be null. The groups are `broker.groups.classic`, a `ClassicRequestsEnd`."""
+    whose protocol may not be null. The groups are `broker.groups.classic`, a `ClassicRequestsBase`."""
 
     def __init__(
         self,
-        delayed: Callable[[Callable[[Any], Any]], DelayedEnd],
+        delayed: Callable[[Callable[[Any], Any]], DelayedBase],
         failure: Callable[[Any], Any],
         edit: Callable[[Any], Any],
     ) -> None: ...

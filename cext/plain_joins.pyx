@@ -5,7 +5,7 @@ cimport cython
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int32_t, uint8_t
 
-from kafka_shim.cext.classic_requests cimport ClassicRequestsEnd, Joining
+from kafka_shim.cext.classic_requests cimport ClassicRequestsBase, Joining
 from kafka_shim.cext.headers cimport RequestHeader
 from kafka_shim.cext.plain_api cimport (
     LONG,
@@ -111,7 +111,7 @@ cdef class PlainJoin(PlainMember):
         self.answered_code = MEMBER_ID_REQUIRED
 
     cdef object _answer(self, object broker, object session, RequestHeader* header, object client_id, Reader* c):
-        cdef ClassicRequestsEnd requests = <ClassicRequestsEnd?>groups_of(broker).classic
+        cdef ClassicRequestsBase requests = <ClassicRequestsBase?>groups_of(broker).classic
         cdef Joining joining = None
         cdef str member_id
         cdef bytes answer
@@ -130,7 +130,7 @@ cdef class PlainJoin(PlainMember):
         return answer
 
     cdef object _wait(
-        self, ClassicRequestsEnd requests, Joining joining, object session, int version, object client_id
+        self, ClassicRequestsBase requests, Joining joining, object session, int version, object client_id
     ):
         cdef object delayed = self._delayed(self._failure)
         cdef str host = "/" + <str?>session.peer_host

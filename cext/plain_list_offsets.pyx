@@ -4,7 +4,7 @@ from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t
 
 from kafka_shim.cext.bigendian cimport load_i64
 from kafka_shim.cext.headers cimport RequestHeader
-from kafka_shim.cext.log_end cimport LogEnd, ProducersEnd
+from kafka_shim.cext.log_base cimport LogBase, ProducersBase
 from kafka_shim.cext.plain_api cimport (
     LONG,
     PlainLookup,
@@ -140,7 +140,7 @@ cdef Py_ssize_t _write_topic(Out* out, Reader* c, int version, str name, dict lo
         if seen is not None:
             seen.add(asked.partition)
         found = loaded.get((name, asked.partition))
-        if found is None or not _write_partition(out, &asked, <LogEnd?>found, version, is_committed):
+        if found is None or not _write_partition(out, &asked, <LogBase?>found, version, is_committed):
             return -1
         if is_flexible:
             write_i8(out, 0)
@@ -152,7 +152,7 @@ cdef Py_ssize_t _write_topic(Out* out, Reader* c, int version, str name, dict lo
     return partitions
 
 
-cdef bint _write_partition(Out* out, Asked* asked, LogEnd log, int version, bint is_committed) except -1:
+cdef bint _write_partition(Out* out, Asked* asked, LogBase log, int version, bint is_committed) except -1:
     cdef int32_t leader_epoch = log.leader_epoch
     cdef int64_t offset = log.log_end_offset
     if log.is_offline or (asked.leader_epoch != NONE and asked.leader_epoch != leader_epoch):
@@ -160,7 +160,7 @@ cdef bint _write_partition(Out* out, Asked* asked, LogEnd log, int version, bint
     if asked.timestamp == EARLIEST:
         found = log.earliest()
         offset, leader_epoch = found.offset, found.leader_epoch
-    elif is_committed and (<ProducersEnd?>log.producers)._open:
+    elif is_committed and (<ProducersBase?>log.producers)._open:
         offset = log.last_stable_offset
     write_i32(out, asked.partition)
     write_i16(out, 0)           # no error

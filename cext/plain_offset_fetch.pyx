@@ -3,8 +3,8 @@
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport int32_t, uint8_t
 
-from kafka_shim.cext.classic_members cimport ClassicGroupEnd
-from kafka_shim.cext.classic_requests cimport ClassicRequestsEnd, GroupsEnd
+from kafka_shim.cext.classic_members cimport ClassicGroupBase
+from kafka_shim.cext.classic_requests cimport ClassicRequestsBase, GroupsBase
 from kafka_shim.cext.headers cimport RequestHeader
 from kafka_shim.cext.offset_records cimport Committed
 from kafka_shim.cext.plain_api cimport (
@@ -95,7 +95,7 @@ cdef class PlainOffsetFetch(PlainLookup):
         if groups.offsets.deleted.are_left:
             return None
         for _ in range(group_count):
-            if not self._write_group(<ClassicRequestsEnd?>groups.classic, image, c, out, &asking):
+            if not self._write_group(<ClassicRequestsBase?>groups.classic, image, c, out, &asking):
                 return None
         if version >= REQUIRE_STABLE and not (take(c, 1) and ((c.at - 1)[0] != 0) == asking.requires_stable):
             return None
@@ -110,7 +110,7 @@ cdef class PlainOffsetFetch(PlainLookup):
         return end_answer(out)
 
     cdef bint _write_group(
-        self, ClassicRequestsEnd requests, object image, Reader* c, Out* out, Asking* asking
+        self, ClassicRequestsBase requests, object image, Reader* c, Out* out, Asking* asking
     ) except -1:
         """Returns False if there is something to decide."""
         cdef Asker asker
@@ -146,16 +146,16 @@ cdef class PlainOffsetFetch(PlainLookup):
             write_i8(out, 0)
         return True
 
-    cdef dict _offsets_of(self, ClassicRequestsEnd requests, str group_id, Asker* asker, bint requires_stable):
+    cdef dict _offsets_of(self, ClassicRequestsBase requests, str group_id, Asker* asker, bint requires_stable):
         """Topic -> partition -> offset; or None if the handler must decide."""
-        cdef GroupsEnd groups = requests._current(group_id)
+        cdef GroupsBase groups = requests._current(group_id)
         if groups is None:
             return None
         group = groups.by_id.get(group_id)
         if group is None:
             return {}
-        if isinstance(group, ClassicGroupEnd):
-            if (<ClassicGroupEnd>group).state is self._dead:
+        if isinstance(group, ClassicGroupBase):
+            if (<ClassicGroupBase>group).state is self._dead:
                 return None
         elif type(group) is not self._consumer_group or not _may_read(<dict?>group.members, asker):
             return None

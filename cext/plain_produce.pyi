@@ -1,6 +1,6 @@
 """The fast path of Produce: acks 1 or all, plain batches, loaded partitions, no authorizer.
 
-A batch is plain if `LogEnd.append_data` may append it. A compressed batch is plain if it decompresses to such a batch,
+A batch is plain if `LogBase.append_data` may append it. A compressed batch is plain if it decompresses to such a batch,
 to at most `max.message.bytes`, and to so little that no thread is needed (`validation.takes_long`).
 `shim/tests/api/test_plain_produce.py` compares answers, states and files with those of the handler.
 """

@@ -19,7 +19,7 @@ from kafka_shim.cext.batch cimport (
 )
 from kafka_shim.cext.bigendian cimport load_i16, load_i32, load_i64
 from kafka_shim.cext.headers cimport RequestHeader
-from kafka_shim.cext.log_end cimport LogEnd, ProducerEnd, ProducersEnd
+from kafka_shim.cext.log_base cimport LogBase, ProducerBase, ProducersBase
 from kafka_shim.cext.plain_api cimport (
     LONG,
     Frame,
@@ -34,7 +34,7 @@ from kafka_shim.cext.plain_api cimport (
     take_text,
 )
 from kafka_shim.cext.records cimport may_unpack
-from kafka_shim.cext.transaction_log cimport TransactionLogEnd
+from kafka_shim.cext.transaction_log cimport TransactionLogBase
 from kafka_shim.cext.wire cimport (
     Out,
     out_free,
@@ -211,7 +211,7 @@ cdef class PlainProduce(PlainAppend):
             <const char*>request.transactional_id, request.transactional_id_bytes, NULL
         )
         if version >= TRANSACTIONS_2:
-            admitted = (<TransactionLogEnd?>broker.transactions._log).admit_plain(
+            admitted = (<TransactionLogBase?>broker.transactions._log).admit_plain(
                 transactional_id, request.producer_id, request.producer_epoch, asked, now_ms, self._segment.append,
                 self._cached_batches, "Produce",
             )
@@ -242,7 +242,7 @@ cdef class PlainProduce(PlainAppend):
                 log = loaded.get((name, entry.index))
                 if log is None:
                     return None
-                logs.append(<LogEnd?>log)
+                logs.append(<LogBase?>log)
                 entry += 1
         return logs
 
@@ -255,13 +255,13 @@ cdef class PlainProduce(PlainAppend):
         cdef int64_t size_bytes = 0
         cdef object base_offset
         cdef Entry* entry
-        cdef LogEnd log
+        cdef LogBase log
         cdef list done = None
         cdef int at
         cdef int next_guard = 0
         for at in range(request.count):
             entry = &request.entries[at]
-            log = <LogEnd>logs[at]
+            log = <LogBase>logs[at]
             guard = None
             if guards is not None and load_i16(entry.records + AT_ATTRIBUTES) & TRANSACTIONAL_FLAG:
                 guard = guards[next_guard]
@@ -303,8 +303,8 @@ cdef bint _are_plain(Request* request, list logs, int version) except -1:
     """Whether each batch may be appended without a thread or an fsync. Says of the transactional ones who sent them,
     and whether the coordinator must be asked."""
     cdef Entry* entry
-    cdef LogEnd log
-    cdef ProducerEnd producer
+    cdef LogBase log
+    cdef ProducerBase producer
     cdef const uint8_t* p
     cdef int64_t producer_id
     cdef int32_t producer_epoch
@@ -314,7 +314,7 @@ cdef bint _are_plain(Request* request, list logs, int version) except -1:
     request.is_transactional = request.asks_coordinator = False
     for at in range(request.count):
         entry = &request.entries[at]
-        log = <LogEnd>logs[at]
+        log = <LogBase>logs[at]
         p = entry.records
         attributes = load_i16(p + AT_ATTRIBUTES)
         if p[AT_MAGIC] != 2 or not log._is_plain or not log._is_ready():
@@ -338,7 +338,7 @@ cdef bint _are_plain(Request* request, list logs, int version) except -1:
             request.producer_id, request.producer_epoch = producer_id, producer_epoch
         elif producer_id != request.producer_id or producer_epoch != request.producer_epoch:
             return False
-        producer = (<ProducersEnd?>log.producers).entries.get(producer_id)
+        producer = (<ProducersBase?>log.producers).entries.get(producer_id)
         if producer is None or producer.epoch != producer_epoch or producer.txn_first_offset < 0:
             request.asks_coordinator = True
     return True

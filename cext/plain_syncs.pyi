@@ -8,12 +8,12 @@ from collections.abc import Callable
 from typing import Any
 
 from kafka_shim.cext.plain_api import PlainMember
-from kafka_shim.cext.request_end import DelayedEnd
+from kafka_shim.cext.replies import DelayedBase
 
 class PlainSync(PlainMember):
     """`delayed(failure)` makes a response that waits. The groups are `broker.groups.classic`, a
-    `ClassicRequestsEnd`."""
+    `ClassicRequestsBase`."""
 
     def __init__(
-        self, delayed: Callable[[Callable[[Any], Any]], DelayedEnd], failure: Callable[[Any], Any]
+        self, delayed: Callable[[Callable[[Any], Any]], DelayedBase], failure: Callable[[Any], Any]
     ) -> None: ...

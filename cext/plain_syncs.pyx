@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int32_t, uint8_t
 
-from kafka_shim.cext.classic_requests cimport ClassicRequestsEnd, Syncing
+from kafka_shim.cext.classic_requests cimport ClassicRequestsBase, Syncing
 from kafka_shim.cext.headers cimport RequestHeader
 from kafka_shim.cext.late_answers cimport write_assignment
 from kafka_shim.cext.plain_api cimport (
@@ -64,7 +64,7 @@ cdef class PlainSync(PlainMember):
         self.answered = 1
 
     cdef object _answer(self, object broker, object session, RequestHeader* header, object client_id, Reader* c):
-        cdef ClassicRequestsEnd requests = <ClassicRequestsEnd?>groups_of(broker).classic
+        cdef ClassicRequestsBase requests = <ClassicRequestsBase?>groups_of(broker).classic
         cdef Syncing syncing = _read(c, header.api_version, requests.last_id)
         cdef object delayed
         if syncing is None:

@@ -1,8 +1,8 @@
 """The fast path of TxnOffsetCommit, from version 5 on, which adds its partition to the transaction.
 
 Served if all of this holds: no authorizer; the group accepts the commit; each topic and partition exists; the metadata
-are at most half of the limit; the transaction coordinator has nothing to decide (`TransactionLogEnd.admit_plain`); and
-`LogEnd.put_own` can append the records.
+are at most half of the limit; the transaction coordinator has nothing to decide (`TransactionLogBase.admit_plain`); and
+`LogBase.put_own` can append the records.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ class TxnCommit:
 class PlainTxnCommit(OffsetsApi):
     """
     - `segment`: the module whose `append` writes batches (`cext.segment`; a test may pass another).
-    - `cached_batches`: as for `LogEnd.put_own`.
+    - `cached_batches`: as for `LogBase.put_own`.
     - `prepare(broker, partition of __consumer_offsets, TxnCommit)`: returns (the groups of the partition, its log,
       `offset.metadata.max.bytes`). None means that the group may refuse the commit; nothing was changed.
     - `fail`: as for `PlainCommit`.

@@ -6,7 +6,7 @@ from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 from kafka_shim.cext.bigendian cimport load_i16, load_i64
 from kafka_shim.cext.headers cimport RequestHeader
 from kafka_shim.cext.java_hash cimport partition_of
-from kafka_shim.cext.log_end cimport Appended, LogEnd
+from kafka_shim.cext.log_base cimport Appended, LogBase
 from kafka_shim.cext.plain_api cimport IN_STEPS_BYTES, Frame, Reader, take, take_i32, take_text, text_of
 from kafka_shim.cext.plain_commits cimport (
     NO_RETENTION,
@@ -17,7 +17,7 @@ from kafka_shim.cext.plain_commits cimport (
     changes_of,
     read_topics,
 )
-from kafka_shim.cext.transaction_log cimport TransactionLogEnd
+from kafka_shim.cext.transaction_log cimport TransactionLogBase
 
 cdef enum:
     NO_SEQUENCE = -1
@@ -76,16 +76,16 @@ cdef class PlainTxnCommit(OffsetsApi):
     cdef object _serve(
         self, object broker, Transaction* transaction, OffsetsRequest* request, RequestHeader* header, int64_t now_ms
     ):
-        cdef TransactionLogEnd transactions
+        cdef TransactionLogBase transactions
         cdef list admitted
         cdef list changes
         cdef bytearray batch
-        cdef LogEnd log
+        cdef LogBase log
         cdef Py_ssize_t partition_count
         cdef TxnCommit commit
         cdef object producer_id = transaction.producer_id
         try:
-            transactions = <TransactionLogEnd?>broker.transactions._log
+            transactions = <TransactionLogBase?>broker.transactions._log
             partition_count = broker.groups.partitions.known
             if partition_count == 0:
                 return None
@@ -94,7 +94,7 @@ cdef class PlainTxnCommit(OffsetsApi):
             if prepared is None:
                 return None
             groups, end, metadata_limit = <tuple?>prepared
-            log = <LogEnd?>end
+            log = <LogBase?>end
             if not log._is_ready():
                 return None
             changes = changes_of(

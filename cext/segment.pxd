@@ -9,12 +9,12 @@ cdef struct Found:
     int64_t last_offset
 
 
-cdef class IndexEnd:
+cdef class IndexBase:
     cdef public bytearray tail
     cdef public int64_t stored_bytes
 
 
-cdef class SegmentEnd:
+cdef class SegmentBase:
     cdef public int64_t base_offset
     cdef public int64_t size_bytes
     cdef public int64_t bytes_since_index
@@ -30,8 +30,8 @@ cdef class SegmentEnd:
     cdef public int64_t _most_index_bytes
     cdef public bint _is_index_full
     # None: not loaded.
-    cdef public IndexEnd _offset_index
-    cdef public IndexEnd _time_index
+    cdef public IndexBase _offset_index
+    cdef public IndexBase _time_index
 
     # What `append_plain` asks, and what it does then.
     # Whether a batch of this size may go here without a new segment. `takes` asks the rest too, and sees to what an

@@ -17,7 +17,7 @@ def append(fd: int, buffers: Sequence[Buffer]) -> int:
     must truncate it.
     """
 
-class IndexEnd:
+class IndexBase:
     """The base of `storage.index.IndexFile`: the end of an index, where entries are added."""
 
     tail: bytearray
@@ -25,7 +25,7 @@ class IndexEnd:
     stored_bytes: int
     """The size of the entries in the file."""
 
-class SegmentEnd:
+class SegmentBase:
     """The base of `storage.segments.Segment`: the end of a segment, where batches are appended."""
 
     base_offset: int

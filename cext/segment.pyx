@@ -180,7 +180,7 @@ def append(int fd, buffers):
 cdef object _append = append
 
 
-cdef class IndexEnd:
+cdef class IndexBase:
     pass
 
 
@@ -191,7 +191,7 @@ cdef uint8_t* _grown(bytearray tail, Py_ssize_t entry_bytes) except NULL:
     return <uint8_t*>PyByteArray_AS_STRING(tail) + at
 
 
-cdef class SegmentEnd:
+cdef class SegmentBase:
     cdef bint has_room(self, int64_t size_bytes, object config) except -1:
         cdef int64_t position = self.size_bytes
         if position == 0:
@@ -243,8 +243,8 @@ cdef class SegmentEnd:
         return 0
 
     cdef bint _has_index_tails(self) except -1:
-        cdef IndexEnd offsets = self._offset_index
-        cdef IndexEnd times = self._time_index
+        cdef IndexBase offsets = self._offset_index
+        cdef IndexBase times = self._time_index
         return (
             offsets is not None
             and times is not None
@@ -281,7 +281,7 @@ cdef class SegmentEnd:
         return 0
 
     cdef bint find_at(self, int64_t offset, Found* found) except -1:
-        cdef IndexEnd index
+        cdef IndexBase index
         cdef int64_t position = 0
         cdef const uint8_t* entries
         cdef Py_ssize_t count
@@ -289,7 +289,7 @@ cdef class SegmentEnd:
         if offset > self.base_offset:
             index = self._offset_index
             if index is None:
-                index = <IndexEnd?>self.offset_index    # loads it
+                index = <IndexBase?>self.offset_index    # loads it
             entries = <const uint8_t*>PyByteArray_AS_STRING(index.tail)
             count = PyByteArray_GET_SIZE(index.tail) // OFFSET_ENTRY_SIZE
             count = _count_to(entries, count, OFFSET_ENTRY_SIZE, offset - self.base_offset)

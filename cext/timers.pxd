@@ -9,7 +9,7 @@ cdef class TimerEntry:
     cdef public object key
 
 
-cdef class TimersEnd:
+cdef class TimersBase:
     cdef public object _clock
     cdef public dict _entries
     cdef public dict _deferred

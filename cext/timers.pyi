@@ -14,7 +14,7 @@ class TimerEntry:
     timer: Any
     key: tuple[str, str, str] | None
 
-class TimersEnd:
+class TimersBase:
     """The base of `group.timers.Timers`, which explains the fields."""
 
     _clock: Any

@@ -14,7 +14,7 @@ cdef class TimerEntry:
     pass
 
 
-cdef class TimersEnd:
+cdef class TimersBase:
     def move(self, moves):
         cdef double now_ms = monotonic_ms(self._clock)
         cdef double delay_ms

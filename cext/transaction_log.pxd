@@ -1,7 +1,7 @@
 from libc.stdint cimport int32_t, int64_t
 
-from kafka_shim.cext.log_end cimport LogEnd
-from kafka_shim.cext.transaction_records cimport Batches, TransactionEnd
+from kafka_shim.cext.log_base cimport LogBase
+from kafka_shim.cext.transaction_records cimport Batches, TransactionBase
 
 cdef enum:
     # State ids, as in `TransactionLogValue.TransactionStatus`.
@@ -15,7 +15,7 @@ cdef enum:
     TV2 = 2
 
 
-cdef class SlotEnd:
+cdef class SlotBase:
     cdef public bytes key
     cdef public int32_t partition
     cdef public object transaction
@@ -32,7 +32,7 @@ cdef class SlotEnd:
     cdef bint is_untroubled(self) noexcept
 
 
-cdef class TransactionLogEnd:
+cdef class TransactionLogBase:
     cdef public dict slots
     cdef public dict unloaded
     cdef public dict _loaded
@@ -48,13 +48,13 @@ cdef class TransactionLogEnd:
     cdef object _union
 
     # The slot of an id that is served and at rest in memory, or None.
-    cdef SlotEnd slot_of(self, object transactional_id)
+    cdef SlotBase slot_of(self, object transactional_id)
     # The log of the slot's partition, or None if it is not to be had without a look at why.
-    cdef LogEnd log_of(self, SlotEnd slot)
-    cdef bint is_current(self, SlotEnd slot, TransactionEnd txn) except -1
+    cdef LogBase log_of(self, SlotBase slot)
+    cdef bint is_current(self, SlotBase slot, TransactionBase txn) except -1
     # `TransactionLog.write` of a transition about which there is nothing to decide. Returns whether it is written;
     # if not, nothing has happened. Raises what `write` does.
-    cdef bint write_plain(self, SlotEnd slot, TransactionEnd txn, object put, Py_ssize_t cached_batches) except -1
+    cdef bint write_plain(self, SlotBase slot, TransactionBase txn, object put, Py_ssize_t cached_batches) except -1
     # `admission.admit` for requests of version 2 of transactions, which add their partitions. Returns the outcomes, or
     # None if there is something else to decide: `admit` does the same again. No outcome waits for the disk.
     cdef list admit_plain(

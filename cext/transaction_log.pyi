@@ -10,7 +10,7 @@ from typing import Any
 
 from kafka_shim.cext.transaction_records import Batches
 
-class SlotEnd:
+class SlotBase:
     """The fields are explained in `Slot`."""
 
     key: bytes
@@ -25,7 +25,7 @@ class SlotEnd:
     said: dict[Any, str]
     flush: Any
 
-class TransactionLogEnd:
+class TransactionLogBase:
     """`loaded`: the open logs by (topic, partition); of `topic` are those of the coordinator. `metadata` has the level
     of `feature` in `image.features`. `explanations` has the histories by id in `events`, and `moved(txn)` for what
     `note_plain` leaves of transactions with at most `most_shown` partitions. `states`: each by its number.

@@ -2,16 +2,16 @@
 
 from libc.stdint cimport int32_t, int64_t
 
-from kafka_shim.cext.log_end cimport Appended, LogEnd, ProducersEnd
-from kafka_shim.cext.transaction_records cimport Batches, TransactionEnd, note_transition
+from kafka_shim.cext.log_base cimport Appended, LogBase, ProducersBase
+from kafka_shim.cext.transaction_records cimport Batches, TransactionBase, note_transition
 
 
-cdef class SlotEnd:
+cdef class SlotBase:
     cdef bint is_untroubled(self) noexcept:
         return not self.stuck and not self.refused and not self.said
 
 
-cdef class TransactionLogEnd:
+cdef class TransactionLogBase:
     def __init__(
         self, dict loaded not None, metadata, explanations, Batches batches not None, str topic not None,
         str feature not None, tuple states not None, Py_ssize_t most_shown, set_of not None, union not None
@@ -30,24 +30,24 @@ cdef class TransactionLogEnd:
         self._set_of = set_of
         self._union = union
 
-    cdef SlotEnd slot_of(self, object transactional_id):
-        cdef SlotEnd slot = self.slots.get(transactional_id)
-        if slot is None or self.unloaded or slot.pending or not isinstance(slot.transaction, TransactionEnd):
+    cdef SlotBase slot_of(self, object transactional_id):
+        cdef SlotBase slot = self.slots.get(transactional_id)
+        if slot is None or self.unloaded or slot.pending or not isinstance(slot.transaction, TransactionBase):
             return None
         return slot
 
-    cdef LogEnd log_of(self, SlotEnd slot):
-        cdef LogEnd log
+    cdef LogBase log_of(self, SlotBase slot):
+        cdef LogBase log
         if self.unloaded:
             return None
         log = self._loaded.get((self._topic, slot.partition))
         return None if log is None or log.is_offline else log
 
-    cdef bint is_current(self, SlotEnd slot, TransactionEnd txn) except -1:
+    cdef bint is_current(self, SlotBase slot, TransactionBase txn) except -1:
         return slot.transaction is txn and self.slots.get(txn.transactional_id) is slot
 
-    cdef bint write_plain(self, SlotEnd slot, TransactionEnd txn, object put, Py_ssize_t cached_batches) except -1:
-        cdef LogEnd log = self.log_of(slot)
+    cdef bint write_plain(self, SlotBase slot, TransactionBase txn, object put, Py_ssize_t cached_batches) except -1:
+        cdef LogBase log = self.log_of(slot)
         cdef Appended appended = None
         cdef bytearray batch
         cdef object base_offset
@@ -81,24 +81,24 @@ cdef class TransactionLogEnd:
     ):
         cdef list outcomes = []
         cdef list added = []
-        cdef SlotEnd slot = self.slot_of(transactional_id)
-        cdef TransactionEnd txn
-        cdef TransactionEnd begun
-        cdef LogEnd log
+        cdef SlotBase slot = self.slot_of(transactional_id)
+        cdef TransactionBase txn
+        cdef TransactionBase begun
+        cdef LogBase log
         cdef int state
         cdef bint is_written = False
         cdef object failure = None
         if slot is None:
             return None
-        txn = <TransactionEnd>slot.transaction
+        txn = <TransactionBase>slot.transaction
         state = txn.state
         if txn.producer_id != producer_id or txn.producer_epoch != producer_epoch or not (
             state == ONGOING or state == EMPTY or state == COMPLETE_COMMIT or state == COMPLETE_ABORT
         ):
             return None
         for one, base_sequence in asked:
-            log = <LogEnd?>one
-            outcome = (<ProducersEnd?>log.producers).guard(producer_id, base_sequence, producer_epoch, True, now_ms)
+            log = <LogBase?>one
+            outcome = (<ProducersBase?>log.producers).guard(producer_id, base_sequence, producer_epoch, True, now_ms)
             if isinstance(outcome, Exception):
                 return None
             outcomes.append(outcome)

@@ -1,7 +1,7 @@
 from libc.stdint cimport int16_t, int32_t, int64_t
 
 
-cdef class TransactionEnd:
+cdef class TransactionBase:
     cdef public str transactional_id
     cdef public int64_t producer_id
     cdef public int64_t previous_producer_id
@@ -16,7 +16,7 @@ cdef class TransactionEnd:
     cdef public int32_t client_version
 
     # `moved`.
-    cdef TransactionEnd moved_to(self, object state, frozenset partitions, int64_t now_ms, int32_t client_version)
+    cdef TransactionBase moved_to(self, object state, frozenset partitions, int64_t now_ms, int32_t client_version)
 
 
 cdef class Batches:
@@ -26,8 +26,8 @@ cdef class Batches:
     cdef dict _forms
 
     # `encode`.
-    cdef bytearray batch_of(self, bytes key, TransactionEnd txn, int16_t version)
+    cdef bytearray batch_of(self, bytes key, TransactionBase txn, int16_t version)
 
 
 # `note_plain`.
-cdef bint note_transition(object events_by_id, TransactionEnd txn, Py_ssize_t most_partitions) except -1
+cdef bint note_transition(object events_by_id, TransactionBase txn, Py_ssize_t most_partitions) except -1

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Self
 
-class TransactionEnd:
+class TransactionBase:
     """The fields of a transactional id; the base of `txn.transaction.Transaction`, which says what they are. `state` is
     an IntEnum, `partitions` holds (topic, partition). Raises OverflowError for a number beyond its field."""
 
@@ -39,11 +39,11 @@ class TransactionEnd:
         """Return another value with these, updated at `now_ms`, of the same producer, which is its previous one, too.
         What else the transition changes the rule sets before it returns it."""
 
-def encode_value(txn: TransactionEnd, version: int, partitions: bytes) -> bytes:
+def encode_value(txn: TransactionBase, version: int, partitions: bytes) -> bytes:
     """Return the record value of a version (Kafka: TransactionLogValue). Version 0 has no tagged fields. `partitions`
     is the array of partitions in the form of that version. Raises ValueError for what no record can hold."""
 
-def encode_batch(txn: TransactionEnd, version: int, partitions: bytes, key: bytes) -> bytearray:
+def encode_batch(txn: TransactionBase, version: int, partitions: bytes, key: bytes) -> bytearray:
     """Return the batch that `records.build` makes of one record: this key, and the value of `encode_value`, at the time
     of the last update."""
 
@@ -52,10 +52,10 @@ class Batches:
     asked once of a set of at most `most_partitions`."""
 
     def __init__(self, form_of: Callable[[Any, int], bytes], most_partitions: int) -> None: ...
-    def encode(self, key: bytes, txn: TransactionEnd, version: int) -> bytearray:
+    def encode(self, key: bytes, txn: TransactionBase, version: int) -> bytearray:
         """Return what `encode_batch` does."""
 
-def note_plain(events_by_id: Any, txn: TransactionEnd, most_partitions: int) -> bool:
+def note_plain(events_by_id: Any, txn: TransactionBase, most_partitions: int) -> bool:
     """Add a transition to the history of its id, which becomes the last of `events_by_id`; one of a transaction that
     grows takes the place of the one before. Returns False, and has done nothing, if the id has no history or the
     transaction more than `most_partitions`."""

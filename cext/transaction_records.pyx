@@ -28,7 +28,7 @@ cdef enum:
     MOST_FORMS = 1024
 
 
-cdef class TransactionEnd:
+cdef class TransactionBase:
     def __init__(
         self, str transactional_id not None, int64_t producer_id, int64_t previous_producer_id,
         int64_t next_producer_id, int32_t producer_epoch, int32_t last_producer_epoch, int32_t timeout_ms, state,
@@ -50,9 +50,9 @@ cdef class TransactionEnd:
     def moved(self, state not None, frozenset partitions not None, int64_t now_ms, int32_t client_version):
         return self.moved_to(state, partitions, now_ms, client_version)
 
-    cdef TransactionEnd moved_to(self, object state, frozenset partitions, int64_t now_ms, int32_t client_version):
+    cdef TransactionBase moved_to(self, object state, frozenset partitions, int64_t now_ms, int32_t client_version):
         cdef type kind = type(self)
-        cdef TransactionEnd txn = kind.__new__(kind)
+        cdef TransactionBase txn = kind.__new__(kind)
         txn.transactional_id = self.transactional_id
         txn.producer_id = txn.previous_producer_id = self.producer_id
         txn.next_producer_id = self.next_producer_id
@@ -73,7 +73,7 @@ cdef uint8_t* _put_long_tag(uint8_t* p, uint8_t tag, int64_t value) noexcept nog
     return p + LONG_TAG_BYTES
 
 
-def encode_value(TransactionEnd txn not None, int16_t version, bytes partitions not None):
+def encode_value(TransactionBase txn not None, int16_t version, bytes partitions not None):
     cdef Py_ssize_t partitions_bytes = PyBytes_GET_SIZE(partitions)
     cdef int16_t status = txn.state
     cdef uint8_t tag_count = 0
@@ -116,11 +116,11 @@ def encode_value(TransactionEnd txn not None, int16_t version, bytes partitions 
     return value
 
 
-def encode_batch(TransactionEnd txn not None, int16_t version, bytes partitions not None, bytes key not None):
+def encode_batch(TransactionBase txn not None, int16_t version, bytes partitions not None, bytes key not None):
     return _batch(txn, version, partitions, key)
 
 
-cdef bytearray _batch(TransactionEnd txn, int16_t version, bytes partitions, bytes key):
+cdef bytearray _batch(TransactionBase txn, int16_t version, bytes partitions, bytes key):
     cdef bytes value = encode_value(txn, version, partitions)
     cdef int64_t now_ms = txn.last_update_ms
     cdef int32_t key_bytes = <int32_t>PyBytes_GET_SIZE(key)
@@ -152,10 +152,10 @@ cdef class Batches:
         self._most_partitions = most_partitions
         self._forms = {}
 
-    def encode(self, bytes key not None, TransactionEnd txn not None, int16_t version):
+    def encode(self, bytes key not None, TransactionBase txn not None, int16_t version):
         return self.batch_of(key, txn, version)
 
-    cdef bytearray batch_of(self, bytes key, TransactionEnd txn, int16_t version):
+    cdef bytearray batch_of(self, bytes key, TransactionBase txn, int16_t version):
         # Of an empty state no partitions are recorded.
         if version == 0 or not 0 < len(txn.partitions) <= self._most_partitions or <int>txn.state == EMPTY:
             return _batch(txn, version, <bytes?>self._form_of(txn, version), key)
@@ -167,12 +167,12 @@ cdef class Batches:
         return _batch(txn, version, <bytes?>form, key)
 
 
-def note_plain(events_by_id not None, TransactionEnd txn not None, Py_ssize_t most_partitions):
+def note_plain(events_by_id not None, TransactionBase txn not None, Py_ssize_t most_partitions):
     return note_transition(events_by_id, txn, most_partitions)
 
 
-cdef bint note_transition(object events_by_id, TransactionEnd txn, Py_ssize_t most_partitions) except -1:
-    cdef TransactionEnd last
+cdef bint note_transition(object events_by_id, TransactionBase txn, Py_ssize_t most_partitions) except -1:
+    cdef TransactionBase last
     cdef Py_ssize_t count
     events = events_by_id.get(txn.transactional_id)
     if events is None or len(txn.partitions) > most_partitions:
@@ -183,15 +183,15 @@ cdef bint note_transition(object events_by_id, TransactionEnd txn, Py_ssize_t mo
     events_by_id.move_to_end(txn.transactional_id)
     if <int>txn.state == ONGOING:
         newest = events[count - 1]
-        if isinstance(newest, TransactionEnd):
-            last = <TransactionEnd>newest
+        if isinstance(newest, TransactionBase):
+            last = <TransactionBase>newest
             if <int>last.state == ONGOING:
                 events.pop()
     events.append(txn)
     return True
 
 
-cdef Py_ssize_t _tags_bytes(TransactionEnd txn) noexcept:
+cdef Py_ssize_t _tags_bytes(TransactionBase txn) noexcept:
     return (
         LONG_TAG_BYTES * (txn.previous_producer_id != NO_PRODUCER_ID)
         + LONG_TAG_BYTES * (txn.next_producer_id != NO_PRODUCER_ID)

@@ -3,7 +3,7 @@
 from libc.stdint cimport int64_t
 
 
-cdef class SliceEnd:
+cdef class SliceBase:
     cdef public object _clock
     cdef public int64_t _ends_us
     cdef public int64_t _left

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-class SliceEnd:
+class SliceBase:
     """The base of `scheduler.Slice`, which explains the fields."""
 
     _clock: Any

@@ -4,7 +4,7 @@ cdef enum:
     NOT_OVER = -1
 
 
-cdef class PauseEnd:
+cdef class PauseBase:
     cdef public bint _asyncio_future_blocking
     cdef object _call
     cdef object _context

@@ -4,7 +4,7 @@ from collections.abc import Callable, Generator
 from contextvars import Context
 from typing import Any, Self
 
-class PauseEnd:
+class PauseBase:
     """The base of `waiters.Pause`: as much of a future as a task asks for. A future that finds no memory to have its
     task called has forgotten it, and the task can be neither woken nor cancelled any more. This one remembers it until
     the event loop has the call."""

@@ -1,7 +1,7 @@
 """What the task of a request awaits. Contracts are in waits.pyi."""
 
 
-cdef class PauseEnd:
+cdef class PauseBase:
     def __init__(self, loop):
         self._loop = loop
         self._is_woken = NOT_OVER

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_shim.cext.plain_api import BrokerEnd
+from kafka_shim.cext.plain_api import BrokerBase
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from kafka_shim.waiters import Waiter
 
 
-class Broker(BrokerEnd):
+class Broker(BrokerBase):
     """Everything that handlers reach through `context.broker`. `server` sets the attributes, in the order of
     start-up."""
 

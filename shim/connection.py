@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from kafka_shim.cext.request_end import DelayedEnd
+from kafka_shim.cext.replies import DelayedBase
 from kafka_shim.config import ConfigError
 from kafka_shim.errors import DisconnectError
 from kafka_shim.java_address import java_address, plain_host
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ssl import SSLObject
     from typing import Any
 
-    from kafka_shim.cext.request_end import Reply
+    from kafka_shim.cext.replies import Reply
     from kafka_shim.dispatch import Dispatcher
     from kafka_shim.memory_pool import ReceiveMemory
     from kafka_shim.registry import Registry
@@ -220,7 +220,7 @@ class Connection(ResponseSender):
     @property
     def task(self) -> asyncio.Task[None] | None:
         """The task of the request that waits, if it has one: one that is delayed until others have joined has none."""
-        return None if isinstance(self._task, DelayedEnd) else self._task
+        return None if isinstance(self._task, DelayedBase) else self._task
 
     def watch(self) -> asyncio.Future[None]:
         """Returns a future that completes when the connection is closed. There is one: a later call takes its place."""

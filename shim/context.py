@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_shim.cext import request_end
+from kafka_shim.cext import replies
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from kafka_shim.quota.request_throttle import RequestThrottle
     from kafka_shim.session import Listener, Session
 
-    class Context(request_end.Context):
+    class Context(replies.Context):
         """One request, valid from its decoding until its response. `node_id` is an attribute and not a constant, so
         that one process can hold several nodes later. `is_large`: the request has very many entries, and is served in
         steps; it holds nothing of the receive buffer. `size_bytes`: of its frame, without the length. `throttle` counts
@@ -36,4 +36,4 @@ if TYPE_CHECKING:
             """The client's address. Groups show it after a slash."""
 
 else:  # every request makes one
-    Context = request_end.Context
+    Context = replies.Context

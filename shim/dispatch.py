@@ -24,9 +24,10 @@ from kafka_shim.api import Api, ThrottleClass
 from kafka_shim.api.authentication import hold_back_failure
 from kafka_shim.api.failures import failure_in_steps, shorten_messages
 from kafka_shim.authorization import require_on_cluster
+from kafka_shim.cext.dispatcher_base import DispatcherBase
 from kafka_shim.cext.headers import RequestHeaderParser
 from kafka_shim.cext.messages import EncodeError, encode_response_frame
-from kafka_shim.cext.request_end import DispatcherEnd, Reply
+from kafka_shim.cext.replies import Reply
 from kafka_shim.errors import DisconnectError, ErrorCode, KafkaError
 from kafka_shim.large_requests import copied
 from kafka_shim.outcome import Outcome, run_follow_up, wait_for
@@ -62,7 +63,7 @@ RECEIVED, READY = "request.received", "response.ready"
 _headers = RequestHeaderParser({key: row[3] for key, row in API_KEYS.items()})
 
 
-class Dispatcher(DispatcherEnd):
+class Dispatcher(DispatcherBase):
     """All connections of a broker share one, those of its controller another. `table` has their APIs by key. The
     base serves an ordinary request, in C, and calls what is here for the others. A class with its own `handle` has it
     called for each request."""

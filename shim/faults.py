@@ -18,7 +18,7 @@ import os
 import signal
 import sys
 
-from kafka_shim.cext.plain_api import FaultsEnd
+from kafka_shim.cext.plain_api import FaultsBase
 from kafka_shim.errors import DisconnectError, ErrorCode, KafkaError
 
 TYPE_CHECKING = False
@@ -129,7 +129,7 @@ class _Armed:
         return self.nth is None or self.count == self.nth
 
 
-class Faults(FaultsEnd):
+class Faults(FaultsBase):
     """The armed points of one broker. Event-loop thread only, except `arm` before the start."""
 
     __slots__ = ("_holds_nobody", "_owns_process", "_points")

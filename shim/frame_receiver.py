@@ -17,12 +17,12 @@ from __future__ import annotations
 import asyncio
 from struct import Struct
 
-from kafka_shim.cext.request_end import PROBE_BYTES, WIDE_PROBE_BYTES, FrameEnd
+from kafka_shim.cext.frame_base import PROBE_BYTES, WIDE_PROBE_BYTES, FrameBase
 from kafka_shim.memory_pool import LARGE_BYTES, uncounted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_shim.cext.request_end import DelayedEnd
+    from kafka_shim.cext.replies import DelayedBase
     from kafka_shim.clock import Clock
     from kafka_shim.dispatch import Dispatcher
     from kafka_shim.memory_pool import ReceiveMemory
@@ -37,7 +37,7 @@ _read_length = _LENGTH.unpack_from
 NEXT_BYTES = 1
 
 
-class FrameReceiver(FrameEnd, asyncio.BufferedProtocol):
+class FrameReceiver(FrameBase, asyncio.BufferedProtocol):
     """The base of `Connection`: receives, and pauses while a request is being handled or a response is not sent.
     Event-loop thread only."""
 
@@ -79,7 +79,7 @@ class FrameReceiver(FrameEnd, asyncio.BufferedProtocol):
         self._must_log_in = False
         # Flow control: the request that is waiting, and whether a response is in progress or the transport has unsent
         # bytes.
-        self._task: asyncio.Task[None] | DelayedEnd | None = None
+        self._task: asyncio.Task[None] | DelayedBase | None = None
         # Whether that request may be cancelled when the client disconnects; whether its answer waits for other clients
         # or a deadline.
         self._is_abandonable = False

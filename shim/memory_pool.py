@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import mmap
 
-from kafka_shim.cext.request_end import PROBE_BYTES, WIDE_PROBE_BYTES
+from kafka_shim.cext.frame_base import PROBE_BYTES, WIDE_PROBE_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_shim.cext.request_end import RequestCounts
+from kafka_shim.cext.dispatcher_base import RequestCounts
 
 
 class Metrics:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 
-from kafka_shim.cext import request_end
+from kafka_shim.cext import replies
 from kafka_shim.errors import ErrorCode, KafkaError
 
 TYPE_CHECKING = False
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
         def __init__(self, response: T, flushes: Flushes = (), follow_up: Callable[[], None] | None = None) -> None: ...
 
 else:  # most requests make one
-    Outcome = request_end.Outcome
+    Outcome = replies.Outcome
 
 logger = logging.getLogger("kafka_shim.request")
 

@@ -5,7 +5,7 @@ Waits of one request or one group member are elsewhere: `waiters.Waiter`, `group
 
 from __future__ import annotations
 
-from kafka_shim.cext.turns import SliceEnd
+from kafka_shim.cext.turns import SliceBase
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def take_one(steps: Iterator[object]) -> bool:
     return next(steps, _NOTHING) is not _NOTHING
 
 
-class Slice(SliceEnd):
+class Slice(SliceBase):
     """A slice of a task with very many parts of unknown cost: the files of a new partition take 0.1 ms on one machine
     and 2 ms on another. `begin` a slice, and again after each pause. Event-loop thread only."""
 

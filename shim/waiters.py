@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from kafka_shim.cext.waits import PauseEnd
+from kafka_shim.cext.waits import PauseBase
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Waiter:
             self._pause = None
 
 
-class Pause(PauseEnd):
+class Pause(PauseBase):
     """What the task of a request awaits."""
 
     __slots__ = ()

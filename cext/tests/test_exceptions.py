@@ -18,14 +18,14 @@ import kafka_shim.cext
 SOURCES = sorted(Path(kafka_shim.cext.__path__[0]).glob("*.pyx"))
 CHILD = """
 import _testcapi
-from kafka_shim.cext.request_end import FrameEnd
+from kafka_shim.cext.frame_base import FrameBase
 
 class Dispatcher:
     def handle(self, session, frame):
         _testcapi.set_nomemory(0, 0)
         raise MemoryError
 
-class Receiver(FrameEnd):
+class Receiver(FrameBase):
     def _failed(self, error):
         _testcapi.remove_mem_hooks()
         print(type(error).__name__, error.__traceback__)

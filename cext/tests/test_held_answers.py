@@ -6,8 +6,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from kafka_shim.cext.held_answers import HeldAnswers
-from kafka_shim.cext.request_end import Reply
-from kafka_shim.cext.tests.test_frame_end import METADATA, PRODUCE, Receiver, frame, produces
+from kafka_shim.cext.replies import Reply
+from kafka_shim.cext.tests.test_frame_base import METADATA, PRODUCE, Receiver, frame, produces
 
 CROWD, MOST_HELD, CHANGES_PER_COUNT = 8, 16, 64
 # What a turn of CROWD requests may take.

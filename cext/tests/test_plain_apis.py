@@ -16,10 +16,11 @@ from typing import Any
 
 import pytest
 
-from kafka_shim.cext.classic_members import ClassicGroupEnd
-from kafka_shim.cext.classic_requests import ClassicRequestsEnd, GroupsEnd, Joining, PartitionCountEnd, Syncing
+from kafka_shim.cext.classic_members import ClassicGroupBase
+from kafka_shim.cext.classic_requests import ClassicRequestsBase, GroupsBase, Joining, PartitionCountBase, Syncing
+from kafka_shim.cext.dispatcher_base import ApiBase, DispatcherBase, RequestCounts
 from kafka_shim.cext.headers import RequestHeaderParser
-from kafka_shim.cext.log_end import EpochsEnd, LogEnd, ProducersEnd
+from kafka_shim.cext.log_base import EpochsBase, LogBase, ProducersBase
 from kafka_shim.cext.offset_records import Committed
 from kafka_shim.cext.plain_commits import PlainCommit
 from kafka_shim.cext.plain_end_txn import PlainEndTxn
@@ -32,13 +33,13 @@ from kafka_shim.cext.plain_produce import PlainProduce
 from kafka_shim.cext.plain_syncs import PlainSync
 from kafka_shim.cext.plain_txn_commits import PlainTxnCommit
 from kafka_shim.cext.plain_versions import PlainVersions
-from kafka_shim.cext.request_end import ApiEnd, DelayedEnd, DispatcherEnd, RequestCounts
-from kafka_shim.cext.segment import IndexEnd, SegmentEnd
-from kafka_shim.cext.session_end import CachedEnd, SessionEnd
+from kafka_shim.cext.replies import DelayedBase
+from kafka_shim.cext.segment import IndexBase, SegmentBase
+from kafka_shim.cext.session_base import CachedBase, SessionBase
 from kafka_shim.cext.tests import oracle
 from kafka_shim.cext.tests.exact import exact
-from kafka_shim.cext.transaction_log import SlotEnd, TransactionLogEnd
-from kafka_shim.cext.transaction_records import Batches, TransactionEnd
+from kafka_shim.cext.transaction_log import SlotBase, TransactionLogBase
+from kafka_shim.cext.transaction_records import Batches, TransactionBase
 from kafka_shim.protocol.headers import encode_request_frame, request_class
 from kafka_shim.protocol.messages.fetch_request import FetchPartition, FetchTopic
 from kafka_shim.protocol.messages.join_group_request import JoinGroupRequestProtocol
@@ -69,7 +70,7 @@ class NotServedError(Exception):
     """It was left to the handler, or cannot be read."""
 
 
-class Dispatcher(DispatcherEnd):
+class Dispatcher(DispatcherBase):
     def _no_header(self, error: ValueError) -> Exception:
         return NotServedError(str(error))
 
@@ -83,24 +84,24 @@ class Dispatcher(DispatcherEnd):
         raise error
 
 
-class Groups(GroupsEnd):
+class Groups(GroupsBase):
     offsets: Any
 
 
 def loaded() -> Groups:
     """One group, with offsets."""
-    groups, group = Groups(), ClassicGroupEnd()
+    groups, group = Groups(), ClassicGroupBase()
     groups.by_id, groups.is_current = {"group": group}, True
     offsets = {"topic": {index: Committed(5, 0, "m", 1, topic_id=TOPIC_ID) for index in range(3)}}
     groups.offsets = SimpleNamespace(has_any_pending=lambda group_id: False, of_group=lambda group_id: offsets)
     return groups
 
 
-class Requests(ClassicRequestsEnd):
+class Requests(ClassicRequestsBase):
     """A group in which everybody waits."""
 
     def __init__(self, seen: Counter[str]) -> None:
-        partitions = PartitionCountEnd()
+        partitions = PartitionCountBase()
         partitions.known = 1
         config = SimpleNamespace(group_min_session_timeout_ms=0, group_max_session_timeout_ms=1)
         runtime = SimpleNamespace(clock=None, config=config, partitions=partitions, timers=None, purgatory={})
@@ -114,12 +115,12 @@ class Requests(ClassicRequestsEnd):
     def expect(self, joining: Joining, member_id: str) -> None:
         self._seen["stays"] += 1
 
-    def wait_to_join(self, joining: Joining, client_id: str, client_host: str, delayed: DelayedEnd) -> bool:
+    def wait_to_join(self, joining: Joining, client_id: str, client_host: str, delayed: DelayedBase) -> bool:
         self._seen["stays"] += 1
         assert all(type(metadata) is bytes for _, metadata in joining.protocols)
         return True
 
-    def wait_to_sync(self, syncing: Syncing, delayed: DelayedEnd) -> bool:
+    def wait_to_sync(self, syncing: Syncing, delayed: DelayedBase) -> bool:
         self._seen["stays"] += 1
         return True
 
@@ -130,12 +131,12 @@ class Requests(ClassicRequestsEnd):
         return False
 
 
-class Segment(SegmentEnd):
+class Segment(SegmentBase):
     txn_index = SimpleNamespace(last_offsets=[])
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
-        self._offset_index = IndexEnd()
+        self._offset_index = IndexBase()
         self.store(STORED, [(1, len(BATCH))])
 
     def store(self, stored: bytes, entries: list[tuple[int, int]]) -> None:
@@ -149,19 +150,19 @@ class Segment(SegmentEnd):
 class Sessions:
     """The session of whoever asks, which has three partitions and has read nothing."""
 
-    def __init__(self, log: LogEnd) -> None:
+    def __init__(self, log: LogBase) -> None:
         self._log = log
 
-        self.sessions: dict[int, SessionEnd] = {}
+        self.sessions: dict[int, SessionBase] = {}
 
     def begin(self, version: int) -> None:
         """Start it over, and with it the next epoch."""
-        session = self.sessions[SESSION_ID] = SessionEnd()
+        session = self.sessions[SESSION_ID] = SessionBase()
         session.by_id = version >= FIRST_WITH_IDS
         session.epoch, session.reader = 1, (version, 0, -1, -1, None)
         session.partitions, session.changed = {}, {}
         for index in range(3):
-            cached = CachedEnd()
+            cached = CachedBase()
             cached.topic = TOPIC_ID if session.by_id else "topic"
             cached.partition, cached.session, cached.log, cached.max_bytes = index, session, self._log, 1
             session.partitions[cached.topic, index] = cached
@@ -179,16 +180,16 @@ def segment(tmp_path: Path) -> Iterator[Segment]:
     os.close(fd)
 
 
-def transaction_log() -> TransactionLogEnd:
+def transaction_log() -> TransactionLogBase:
     """One id, whose transaction is open. Its partition has no segment."""
-    log, slot = LogEnd(), SlotEnd()
-    log.segments, log.producers = [], ProducersEnd()
+    log, slot = LogBase(), SlotBase()
+    log.segments, log.producers = [], ProducersBase()
     partitions = frozenset({("topic", 0)})
-    slot.transaction = TransactionEnd("t", 7, -1, -1, 3, -1, 1, 1, partitions, 1, 1, 2)
+    slot.transaction = TransactionBase("t", 7, -1, -1, 3, -1, 1, 1, partitions, 1, 1, 2)
     slot.key, slot.partition, slot.stuck, slot.refused, slot.said = b"key", 0, "", frozenset(), {}
     metadata = SimpleNamespace(image=SimpleNamespace(features={"feature": 2}))
     batches = Batches(lambda txn, version: b"\1", 64)
-    made = TransactionLogEnd(
+    made = TransactionLogBase(
         {("transactions", 0): log},
         metadata,
         SimpleNamespace(events={}),
@@ -209,18 +210,18 @@ def dispatcher(seen: Counter[str], segment: Segment) -> Dispatcher:
         seen["stays"] += 1
         return True
 
-    def prepare(*arguments: Any) -> tuple[Any, LogEnd, list[Any], int]:
+    def prepare(*arguments: Any) -> tuple[Any, LogBase, list[Any], int]:
         """A log that has no segment: everything is made but the append."""
         seen["stays"] += 1
-        log = LogEnd()
-        log.segments, log.producers = [], ProducersEnd()
+        log = LogBase()
+        log.segments, log.producers = [], ProducersBase()
         return SimpleNamespace(is_current=True), log, [], 4096
 
-    def prepare_in_transaction(*arguments: Any) -> tuple[Any, LogEnd, int]:
+    def prepare_in_transaction(*arguments: Any) -> tuple[Any, LogBase, int]:
         """A log that may be appended to. The coordinator's may not: everything is made but the append."""
         seen["stays"] += 1
-        log = LogEnd()
-        log.segments, log.producers, log.epochs, log.key = [segment], ProducersEnd(), EpochsEnd(), ("offsets", 0)
+        log = LogBase()
+        log.segments, log.producers, log.epochs, log.key = [segment], ProducersBase(), EpochsBase(), ("offsets", 0)
         log.epochs.latest, log.producers.entries, log.producers._verifications = log.leader_epoch, {}, {}
         return SimpleNamespace(is_current=True), log, 4096
 
@@ -239,9 +240,9 @@ def dispatcher(seen: Counter[str], segment: Segment) -> Dispatcher:
         1: PlainFetch(1000),
         2: PlainListOffsets(),
         9: PlainOffsetFetch(object(), object),
-        11: PlainJoin(DelayedEnd, left, left),
+        11: PlainJoin(DelayedBase, left, left),
         12: PlainHeartbeat(stays),
-        14: PlainSync(DelayedEnd, left),
+        14: PlainSync(DelayedBase, left),
         18: PlainVersions(frame_of),
         28: PlainTxnCommit(SimpleNamespace(append=None), 5, prepare_in_transaction, left),
         26: PlainEndTxn(SimpleNamespace(append=None), 5, 64, unmarked_of),
@@ -249,12 +250,12 @@ def dispatcher(seen: Counter[str], segment: Segment) -> Dispatcher:
     }
     table = {}
     for key, plain in shorts.items():
-        api = table[key] = ApiEnd()
+        api = table[key] = ApiBase()
         api.key, api.first, api.last, api.is_loaded = key, 0, 18, True
         api.cluster_operations, api.handle, api.plain = (), left, plain
         api.request = request_class(key)
-    log = LogEnd()
-    log.segments, log.producers, log.log_end_offset = [segment], ProducersEnd(), 3
+    log = LogBase()
+    log.segments, log.producers, log.log_end_offset = [segment], ProducersBase(), 3
     topic = SimpleNamespace(name="topic", topic_id=TOPIC_ID, partitions=[None] * 3)
     topics = {"topic": topic, "__other": topic}
     broker = SimpleNamespace(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kafka_shim.cext.batch import Verdict, scan, stamp
 from kafka_shim.cext.records import build
-from kafka_shim.cext.segment import IndexEnd, SegmentEnd, Walk, append, find_batch, lookup_offset, lookup_time, read
+from kafka_shim.cext.segment import IndexBase, SegmentBase, Walk, append, find_batch, lookup_offset, lookup_time, read
 from kafka_shim.cext.tests.exact import exact
 
 
@@ -299,7 +299,7 @@ def test_scan_of_what_was_read_agrees_with_the_walk(log):
 CONFIG = object()
 
 
-class End(SegmentEnd):
+class End(SegmentBase):
     """An open segment from offset 100: 500 bytes, of which 60 are not indexed. Its first batch has the time 1,000."""
 
     def __init__(self, **changes):
@@ -356,7 +356,7 @@ def test_an_index_is_loaded_before_the_write_and_gets_its_entry_behind_it():
     assert end.bytes_since_index == 80
 
 
-class Index(IndexEnd):
+class Index(IndexBase):
     def __init__(self, tail=b"", stored_bytes=0):
         self.tail, self.stored_bytes = bytearray(tail), stored_bytes
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 from enum import Enum
 from importlib import import_module
 
-from kafka_shim.cext.request_end import ApiEnd
+from kafka_shim.cext.dispatcher_base import ApiBase
 from kafka_shim.security.acl import AclOperation
 
 TYPE_CHECKING = False
@@ -138,7 +138,7 @@ TELEMETRY = frozenset({71, 72})
 UNSTABLE = {22: 6}
 
 
-class Api(ApiEnd):
+class Api(ApiBase):
     """One row. The handler's module is imported on the first request for it, so that start-up does not pay for it."""
 
     __slots__ = (

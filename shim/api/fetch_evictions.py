@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from kafka_shim.cext.session_end import SessionEnd
+    from kafka_shim.cext.session_base import SessionBase
 
     Pair = tuple[int, int]
 
@@ -26,7 +26,7 @@ class Evictions:
 
     __slots__ = ("_by_size", "_by_use", "_most", "_sessions", "_young", "_youngest")
 
-    def __init__(self, sessions: Mapping[int, SessionEnd]) -> None:
+    def __init__(self, sessions: Mapping[int, SessionBase]) -> None:
         """`sessions`: those of the cache, in the order in which they began."""
         self._sessions = sessions
         # (last use, id), none later than it was; of two that were used in the same millisecond Kafka takes the one of
@@ -46,12 +46,12 @@ class Evictions:
         """Whether what it keeps of closed sessions is worth starting over."""
         return max(len(self._by_use), len(self._by_size), len(self._young)) >= self._most
 
-    def add(self, session: SessionEnd) -> None:
+    def add(self, session: SessionBase) -> None:
         """A session begins."""
         heappush(self._by_use, (session.used_ms, session.session_id))
         self._young.append((session.created_ms, session.session_id))
 
-    def shrunk(self, session: SessionEnd) -> None:
+    def shrunk(self, session: SessionBase) -> None:
         """A session has fewer partitions than before."""
         heappush(self._by_size, (len(session.partitions), session.session_id))
 
@@ -63,7 +63,7 @@ class Evictions:
         smallest = self._smallest(now_ms)
         return smallest.session_id if smallest is not None and len(smallest.partitions) < size else None
 
-    def _unused(self, now_ms: int) -> SessionEnd | None:
+    def _unused(self, now_ms: int) -> SessionBase | None:
         heap = self._by_use
         while heap and now_ms - heap[0][0] > EVICTABLE_AFTER_MS:
             used_ms, session_id = heap[0]
@@ -76,7 +76,7 @@ class Evictions:
                 return session
         return None
 
-    def _smallest(self, now_ms: int) -> SessionEnd | None:
+    def _smallest(self, now_ms: int) -> SessionBase | None:
         young, heap = self._young, self._by_size
         while self._youngest < len(young) and now_ms - young[self._youngest][0] > EVICTABLE_AFTER_MS:
             session = self._sessions.get(young[self._youngest][1])

@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 
 from kafka_shim.api.fetch_evictions import Evictions
-from kafka_shim.cext.session_end import CachedEnd, SessionEnd
+from kafka_shim.cext.session_base import CachedBase, SessionBase
 from kafka_shim.errors import ErrorCode
 
 TYPE_CHECKING = False
@@ -43,7 +43,7 @@ SHARDS = 8
 FEW = 64
 
 
-class CachedPartition(CachedEnd):
+class CachedPartition(CachedBase):
     """One partition of a fetch: the reader's position and, in a session, what the last response said, and the log that
     tells the session of its changes."""
 
@@ -119,7 +119,7 @@ class CachedPartition(CachedEnd):
         return must_respond
 
 
-class FetchSession(SessionEnd):
+class FetchSession(SessionBase):
     """What one consumer fetches. `epoch` is the session epoch that its next request must have. `changed` holds the
     partitions that a fetch has to read; of all others it is known that they have nothing to tell. `waiters` are those
     of requests that wait in purgatory; `is_closed` says that the session has ended."""

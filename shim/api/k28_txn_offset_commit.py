@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable
     from typing import Any
 
-    from kafka_shim.cext.log_end import Verification
+    from kafka_shim.cext.log_base import Verification
     from kafka_shim.context import Context
     from kafka_shim.group.large_offsets import PreparedTxnCommit
     from kafka_shim.outcome import Flushes

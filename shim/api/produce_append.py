@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Coroutine
     from typing import Any
 
-    from kafka_shim.cext.log_end import Appended, Verification
+    from kafka_shim.cext.log_base import Appended, Verification
     from kafka_shim.cext.many_logs import PartitionBatch
     from kafka_shim.context import Context
     from kafka_shim.outcome import Flush

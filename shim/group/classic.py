@@ -11,7 +11,7 @@ Source: KIP-62, KIP-345, KIP-394 and `org.apache.kafka.coordinator.group.classic
 
 from __future__ import annotations
 
-from kafka_shim.cext.classic_members import ClassicGroupEnd
+from kafka_shim.cext.classic_members import ClassicGroupBase
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group import consumer_protocol
 from kafka_shim.group.classic_member import ClassicMember
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 MAX_READ_BYTES = 2 * consumer_protocol.MAX_BYTES
 
 
-class ClassicGroup(ClassicGroupEnd):
+class ClassicGroup(ClassicGroupBase):
     """One group. Owned by `Groups` and changed only by the rules in `classic_*`. What happens once for each member is
     in the base, in C."""
 

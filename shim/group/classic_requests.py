@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_shim.cext.classic_requests import ClassicRequestsEnd
+from kafka_shim.cext.classic_requests import ClassicRequestsBase
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group import classic_join, classic_sync
 from kafka_shim.group.classic import ClassicGroup
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from kafka_shim.turns import Steps
 
 
-class ClassicRequests(ClassicRequestsEnd):
+class ClassicRequests(ClassicRequestsBase):
     """Owned by the coordinator. Methods are named after their API. Requests that only wait, and those whose answer is
     there, are served by the base, in C, where a fast path reads them (`cext.plain_joins`, `cext.plain_syncs`)."""
 

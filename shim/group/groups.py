@@ -6,7 +6,7 @@ accepts any order that compaction can leave: a tombstone without the record that
 
 from __future__ import annotations
 
-from kafka_shim.cext.classic_requests import GroupsEnd
+from kafka_shim.cext.classic_requests import GroupsBase
 from kafka_shim.errors import DisconnectError, ErrorCode, KafkaError
 from kafka_shim.group.classic import ClassicGroup
 from kafka_shim.group.kinds import KINDS
@@ -32,7 +32,7 @@ class NotAppliedError(KafkaError):
 UNAPPLIED = (MemoryError, NotAppliedError, OSError, DisconnectError)
 
 
-class Groups(GroupsEnd):
+class Groups(GroupsBase):
     """Owned by the coordinator. There is one per partition, because a marker affects only the offsets of its own
     partition."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from kafka_shim.cext.request_end import complete_all, wake_first
+from kafka_shim.cext.replies import complete_all, wake_first
 from kafka_shim.group.timers import NO_MEMORY_RETRY_MS
 
 TYPE_CHECKING = False

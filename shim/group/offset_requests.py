@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
     from types import ModuleType
 
-    from kafka_shim.cext.log_end import Verification
+    from kafka_shim.cext.log_base import Verification
     from kafka_shim.group.decision import Decision, TimerMoves
     from kafka_shim.group.groups import Groups
     from kafka_shim.group.kind import Group

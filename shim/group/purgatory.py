@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 
-from kafka_shim.cext.request_end import DelayedEnd
+from kafka_shim.cext.replies import DelayedBase
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kafka_shim.outcome import Outcome
 
 
-class DelayedResponse(DelayedEnd):
+class DelayedResponse(DelayedBase):
     """One delayed request. Rules hold it as a `Token`; its handler returns it, and its connection goes on with `then`.
     Only the first response counts. If the connection is closed nobody reads it, and the member stays in the group until
     its session expires, as if the response were in flight.

@@ -10,7 +10,7 @@ import logging
 from struct import error as StructError
 
 from kafka_shim.cext import records as cext_records
-from kafka_shim.cext.request_end import answer_all
+from kafka_shim.cext.replies import answer_all
 from kafka_shim.cext.wire import EncodeError
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.group.announcements import announce, announcements
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
     from typing import Any, NoReturn
 
-    from kafka_shim.cext.log_end import Appended, Verification
+    from kafka_shim.cext.log_base import Appended, Verification
     from kafka_shim.clock import Clock
     from kafka_shim.config import BrokerConfig
     from kafka_shim.faults import Faults

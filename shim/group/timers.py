@@ -10,7 +10,7 @@ from collections import deque
 from contextlib import suppress
 from itertools import islice
 
-from kafka_shim.cext.timers import TimerEntry, TimersEnd
+from kafka_shim.cext.timers import TimerEntry, TimersBase
 from kafka_shim.group.decision import SESSION
 from kafka_shim.scheduler import SLICE_US
 
@@ -38,7 +38,7 @@ MOST_SPARE = 128
 NO_MEMORY_RETRY_MS = 1000
 
 
-class Timers(TimersEnd):
+class Timers(TimersBase):
     """Owned by the coordinator, which is called with the key of each due timer. A key has one timer. If the call
     raises, the error is logged, `on_error` is called with the key, and the other timers are called all the same."""
 

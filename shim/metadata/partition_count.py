@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_shim.cext.classic_requests import PartitionCountEnd
+from kafka_shim.cext.classic_requests import PartitionCountBase
 from kafka_shim.java_hash import internal_partition
 
 TYPE_CHECKING = False
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from kafka_shim.metadata.store import MetadataStore
 
 
-class PartitionCount(PartitionCountEnd):
+class PartitionCount(PartitionCountBase):
     """The count is the topic's when it was first asked for. Partitions that are added hold nothing before the next
     start, as in Kafka, whose coordinators take the count once: all keys would be elsewhere at once, without what was
     stored of them. `default` is for a topic that does not exist yet."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from kafka_shim.api import Api
     from kafka_shim.broker import Broker
-    from kafka_shim.cext.request_end import DelayedEnd, Reply
+    from kafka_shim.cext.replies import DelayedBase, Reply
     from kafka_shim.context import Context
     from kafka_shim.session import Session
 
@@ -139,7 +139,7 @@ class MeasuringDispatcher(Dispatcher):
             times.total.observe(elapsed_ns)
         return reply
 
-    def completed(self, delayed: DelayedEnd) -> Reply:
+    def completed(self, delayed: DelayedBase) -> Reply:
         total, began_ns = delayed.measured
         waiting = None
         try:

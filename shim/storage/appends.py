@@ -10,7 +10,7 @@ import logging
 
 from kafka_shim.cext import segment as cext_segment
 from kafka_shim.cext.batch import scan, stamp
-from kafka_shim.cext.log_end import Appended
+from kafka_shim.cext.log_base import Appended
 from kafka_shim.storage import validation
 from kafka_shim.storage.abort_markers import add_aborted, take_back_aborted
 from kafka_shim.storage.plain_log import LOG_APPEND_TIME, PlainLog
@@ -19,7 +19,7 @@ from kafka_shim.storage.producers import ProducerRefusal
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_shim.cext.batch import Batch
-    from kafka_shim.cext.log_end import Verification
+    from kafka_shim.cext.log_base import Verification
     from kafka_shim.storage.producers import Marker
     from kafka_shim.storage.results import Buffer
     from kafka_shim.storage.txn_index import Aborted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from kafka_shim.cext.log_end import EpochsEnd
+from kafka_shim.cext.log_base import EpochsBase
 from kafka_shim.storage import checkpoint, names
 
 TYPE_CHECKING = False
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 UNKNOWN = (-1, -1)
 
 
-class LeaderEpochs(EpochsEnd):
+class LeaderEpochs(EpochsBase):
     """(epoch, start_offset) pairs, both ascending, stored in the file `leader-epoch-checkpoint`.
 
     A change replaces the file without an fsync, which survives a crash of the process. After a power failure, recovery

@@ -12,7 +12,7 @@ from contextlib import suppress
 from struct import Struct
 from struct import error as StructError
 
-from kafka_shim.cext.segment import IndexEnd, Mapping, lookup_offset, lookup_time
+from kafka_shim.cext.segment import IndexBase, Mapping, lookup_offset, lookup_time
 from kafka_shim.storage.checkpoint import replace_file
 from kafka_shim.storage.open_files import OpenFiles
 
@@ -27,7 +27,7 @@ WRITE_CHUNK_BYTES = 16 * 1024
 MAX_RELATIVE_OFFSET = 0x7FFFFFFF
 
 
-class IndexFile(IndexEnd):
+class IndexFile(IndexBase):
     """Entries of a fixed size: the first `stored_bytes` are in the file, which is mapped for a search; the tail is in
     memory."""
 

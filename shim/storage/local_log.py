@@ -8,7 +8,7 @@ import threading
 from bisect import bisect_right
 from functools import partial
 
-from kafka_shim.cext.log_end import LogEnd
+from kafka_shim.cext.log_base import LogBase
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.storage import names, producer_snapshot
 from kafka_shim.storage.epochs import LeaderEpochs
@@ -48,7 +48,7 @@ class UnprovenSyncError(OSError):
     """An fsync succeeded, but an earlier one had failed: the bytes may be lost all the same."""
 
 
-class LocalLog(LogEnd):
+class LocalLog(LogBase):
     """The state of one partition and what concerns its files alone. `log.PartitionLog` adds appends and reads.
     Event-loop thread only.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import logging
 
 from kafka_shim.cext.batch import stamp
-from kafka_shim.cext.log_end import Appended
+from kafka_shim.cext.log_base import Appended
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.storage import lookup, validation
 from kafka_shim.storage.appends import Appends
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from kafka_shim.cext.batch import Batch
-    from kafka_shim.cext.log_end import Verification
+    from kafka_shim.cext.log_base import Verification
     from kafka_shim.storage.services import LogStart
 
 logger = logging.getLogger(__name__)

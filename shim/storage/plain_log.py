@@ -1,5 +1,5 @@
 """The append of batches and markers about which there is nothing to decide, which are nearly all: one pass in
-`cext.log_end`. `log` and `appends` have the rules for the others."""
+`cext.log_base`. `log` and `appends` have the rules for the others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-    from kafka_shim.cext.log_end import Appended
+    from kafka_shim.cext.log_base import Appended
     from kafka_shim.cext.many_logs import PartitionBatch, Produced
     from kafka_shim.config import TopicConfig
     from kafka_shim.errors import KafkaError

@@ -9,7 +9,7 @@ import os
 from struct import Struct
 
 from kafka_shim.cext.crc32c import crc32c
-from kafka_shim.cext.log_end import ProducerEnd, encode_producers
+from kafka_shim.cext.log_base import ProducerBase, encode_producers
 from kafka_shim.storage.durable import fsync
 from kafka_shim.storage.producers import ProducerEntry
 from kafka_shim.storage.regular_files import open_regular, read_file
@@ -32,7 +32,7 @@ class SnapshotError(Exception):
 
 def encode(entries: Iterable[ProducerEntry]) -> bytearray:
     """Return the bytes of a snapshot."""
-    producers: list[ProducerEnd] = list(entries)
+    producers: list[ProducerBase] = list(entries)
     encoded = encode_producers(producers, HEADER.size)
     HEADER.pack_into(encoded, 0, VERSION, 0, len(producers))
     HEADER.pack_into(encoded, 0, VERSION, crc32c(memoryview(encoded)[CRC_FROM:]), len(producers))

@@ -1,12 +1,12 @@
 """The producer state of a partition: idempotence and transactions (Kafka: ProducerStateManager, ProducerAppendInfo).
 
 `check_*` validates a batch or marker before the write, raises on an error and changes nothing. `apply_*` updates the
-state after the write. `cext.log_end` does the same in one pass for nearly all batches and markers. Recovery calls
+state after the write. `cext.log_base` does the same in one pass for nearly all batches and markers. Recovery calls
 `replay`, which applies without checks because the batch was accepted before."""
 
 from __future__ import annotations
 
-from kafka_shim.cext.log_end import ProducerEnd, ProducersEnd, Verification
+from kafka_shim.cext.log_base import ProducerBase, ProducersBase, Verification
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.storage.results import ProducerStatus
 from kafka_shim.turns import at_once
@@ -34,7 +34,7 @@ UNKNOWN_VERSION = -1
 CachedBatch = tuple[int, int, int, int, int]
 
 
-class ProducerEntry(ProducerEnd):
+class ProducerEntry(ProducerBase):
     """The state of one producer id on one partition (A2). `batches` are the last five of this epoch; the list is empty
     after a marker with a new epoch."""
 
@@ -89,7 +89,7 @@ class Marker:
         self.timestamp_ms = timestamp_ms
 
 
-class Producers(ProducersEnd):
+class Producers(ProducersBase):
     """The state of all producers of one partition. Owned by its `PartitionLog`; event-loop thread only, after
     recovery."""
 

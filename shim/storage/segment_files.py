@@ -6,7 +6,7 @@ import errno
 import os
 from contextlib import suppress
 
-from kafka_shim.cext.segment import SegmentEnd
+from kafka_shim.cext.segment import SegmentBase
 from kafka_shim.storage import names
 from kafka_shim.storage.index import OffsetIndex, TimeIndex
 from kafka_shim.storage.regular_files import open_regular
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kafka_shim.storage.open_files import OpenFiles
 
 
-class SegmentFiles(SegmentEnd):
+class SegmentFiles(SegmentBase):
     """The base of `Segment`. Event-loop thread only. The descriptor and the indexes are opened at their first use."""
 
     __slots__ = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_shim.cext.log_end import Appended, Verification
+from kafka_shim.cext.log_base import Appended, Verification
 from kafka_shim.cext.many_logs import PartitionBatch
 from kafka_shim.protocol.messages.produce_response import PartitionProduceResponse
 from kafka_shim.storage.log import PartitionLog

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 import pytest
 
 from kafka_shim import turns
-from kafka_shim.cext.request_end import PROBE_BYTES, WIDE_PROBE_BYTES
+from kafka_shim.cext.frame_base import PROBE_BYTES, WIDE_PROBE_BYTES
 from kafka_shim.config import ConfigError
 from kafka_shim.embedded import Broker
 from kafka_shim.login_turns import LoginTurns

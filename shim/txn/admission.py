@@ -6,7 +6,7 @@ refused with one of two errors, or added.
 
 from __future__ import annotations
 
-from kafka_shim.cext.log_end import Verification
+from kafka_shim.cext.log_base import Verification
 from kafka_shim.cext.many_logs import verify_each
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.txn.transaction import TV2

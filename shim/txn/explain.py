@@ -78,7 +78,7 @@ class Explanations:
     __slots__ = ("_refusals", "events", "ids")
 
     def __init__(self) -> None:
-        # The one that was seen last is the last. `TransactionLogEnd` adds ordinary transitions.
+        # The one that was seen last is the last. `TransactionLogBase` adds ordinary transitions.
         self.events: OrderedDict[str, deque[Event]] = OrderedDict()
         self._refusals: OrderedDict[str, deque[Event]] = OrderedDict()
         self.ids: Container[str] = frozenset()

@@ -9,7 +9,7 @@ import logging
 from struct import error as StructError
 
 from kafka_shim.cext import records as cext_records
-from kafka_shim.cext.transaction_log import SlotEnd, TransactionLogEnd
+from kafka_shim.cext.transaction_log import SlotBase, TransactionLogBase
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.internal_topics import TRANSACTION_STATE_TOPIC
 from kafka_shim.java_hash import internal_partition
@@ -28,7 +28,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
 
-    from kafka_shim.cext.log_end import Appended, Verification
+    from kafka_shim.cext.log_base import Appended, Verification
     from kafka_shim.cext.records import Record
     from kafka_shim.config import BrokerConfig
     from kafka_shim.metadata.image import Topic
@@ -54,7 +54,7 @@ _OF_CLIENTS = frozenset({ONGOING, PREPARE_COMMIT, PREPARE_ABORT})
 NOTHING_SAID: dict[TopicPartition | None, str] = {}
 
 
-class Slot(SlotEnd):
+class Slot(SlotBase):
     """One transactional id (Kafka's TransactionMetadata): its value, and the state that is only in memory.
 
     `pending` (Kafka's pending state) is set while the end is being written, and stays set if a marker cannot be
@@ -87,7 +87,7 @@ class Slot(SlotEnd):
         self.flush = None
 
 
-class TransactionLog(TransactionLogEnd):
+class TransactionLog(TransactionLogBase):
     """Owned by the coordinator. `slots` is by transactional id; only this class adds to it or removes from it. No id
     whose partition is in `unloaded` is served: the start could not read it, for the reason that was last said.
     `unresumed` are slots that were read later, until they are looked at for a prepared transaction."""

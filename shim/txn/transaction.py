@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from kafka_shim.cext.transaction_records import TransactionEnd
+from kafka_shim.cext.transaction_records import TransactionBase
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ FIELDS = (
 )
 
 
-class Transaction(TransactionEnd):
+class Transaction(TransactionBase):
     """The coordinator's state of one transactional id. It is immutable; a transition creates a new one.
 
     `last_producer_epoch` is the epoch before the last bump, kept in memory only (KIP-360; B3). Everything else is in

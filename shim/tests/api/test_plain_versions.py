@@ -11,7 +11,7 @@ import pytest
 
 from kafka_shim.api import TABLE, k18_api_versions
 from kafka_shim.api.k18_api_versions import is_valid_name
-from kafka_shim.cext.request_end import PROBE_BYTES
+from kafka_shim.cext.frame_base import PROBE_BYTES
 from kafka_shim.embedded import Broker
 from kafka_shim.errors import ErrorCode
 from kafka_shim.protocol.headers import encode_request_frame

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kafka_shim.cext.request_end import Outcome
+from kafka_shim.cext.replies import Outcome
 from kafka_shim.clock import RealClock, VirtualClock
 from kafka_shim.connection import Connection as ServerConnection
 from kafka_shim.embedded import Broker

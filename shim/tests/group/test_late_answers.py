@@ -9,7 +9,7 @@ import pytest
 
 from kafka_shim.cext.late_answers import LateAnswer
 from kafka_shim.cext.messages import encode_response_frame
-from kafka_shim.cext.request_end import DelayedEnd, answer_all, wake_first
+from kafka_shim.cext.replies import DelayedBase, answer_all, wake_first
 from kafka_shim.group.classic import ClassicGroup
 from kafka_shim.group.classic_member import ClassicMember
 from kafka_shim.group.client import Client
@@ -98,8 +98,8 @@ def test_an_answer_has_the_attributes_of_its_message() -> None:
         answer.nothing  # noqa: B018
 
 
-def waiting(count: int, went_on: list[int], turns: list[Any]) -> list[DelayedEnd]:
-    tokens = [DelayedEnd(lambda code: code) for _ in range(count)]
+def waiting(count: int, went_on: list[int], turns: list[Any]) -> list[DelayedBase]:
+    tokens = [DelayedBase(lambda code: code) for _ in range(count)]
     for number, token in enumerate(tokens):
         token.then(lambda number=number: went_on.append(number), turns.append)  # type: ignore[misc]
     return tokens
@@ -136,7 +136,7 @@ def test_one_that_fails_does_not_keep_the_others_from_going_on() -> None:
     went_on: list[int] = []
     turns: list[Any] = []
     tokens = waiting(2, went_on, turns)
-    bad = DelayedEnd(lambda code: code)
+    bad = DelayedBase(lambda code: code)
 
     def fail() -> None:
         raise RuntimeError("no")
@@ -158,7 +158,7 @@ def test_without_memory_for_the_turn_all_still_wait() -> None:
             raise failures.pop()
         turns.append(call)
 
-    tokens = [DelayedEnd(lambda code: code) for _ in range(3)]
+    tokens = [DelayedBase(lambda code: code) for _ in range(3)]
     for number, token in enumerate(tokens):
         token.then(lambda number=number: went_on.append(number), soon)  # type: ignore[misc]
     completed = [token for token in tokens if token.complete("answer")]

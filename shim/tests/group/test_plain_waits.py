@@ -15,7 +15,7 @@ import pytest
 from kafka_shim import scheduler
 from kafka_shim.api import TABLE
 from kafka_shim.cext.messages import decode
-from kafka_shim.cext.request_end import DelayedEnd
+from kafka_shim.cext.replies import DelayedBase
 from kafka_shim.dispatch import Dispatcher
 from kafka_shim.embedded import Broker
 from kafka_shim.group.classic import ClassicGroup
@@ -60,7 +60,7 @@ class Application:
         self.numbers: dict[bytes, bytes] = {}
         self.ids: list[str] = []
         self.joined: dict[str, Any] = {}
-        self.waiting: list[tuple[int, int, DelayedEnd]] = []
+        self.waiting: list[tuple[int, int, DelayedBase]] = []
 
     def _told(self, frame: bytes) -> bytes:
         return ID.sub(lambda found: self.numbers.setdefault(found[0], b"%d" % len(self.numbers)), frame)

@@ -169,9 +169,9 @@ def test_an_append_whose_readers_find_no_memory_is_one_all_the_same(
 # The hooks are the whole process's, so this one is a child.
 WITHOUT_MEMORY = """
 import _testcapi
-from kafka_shim.cext.log_end import LogEnd
+from kafka_shim.cext.log_base import LogBase
 
-log, told = LogEnd.__new__(LogEnd), [[number] for number in range(100)]
+log, told = LogBase.__new__(LogBase), [[number] for number in range(100)]
 log._readers = {one.clear: None for one in told}
 wake = log._wake
 _testcapi.set_nomemory(0, 0)

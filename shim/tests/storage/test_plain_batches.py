@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_shim.cext.batch import scan
-from kafka_shim.cext.log_end import Appended
+from kafka_shim.cext.log_base import Appended
 from kafka_shim.cext.many_logs import PartitionBatch
 from kafka_shim.cext.records import build, scan_plain
 from kafka_shim.cext.tests import oracle

@@ -1,4 +1,4 @@
-"""The end of a partition's log, where nearly all batches are appended in one pass. Contracts are in log_end.pyi."""
+"""The end of a partition's log, where nearly all batches are appended in one pass. Contracts are in log_base.pyi."""
 
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -25,7 +25,7 @@ from kafka_shim.cext.batch cimport (
 )
 from kafka_shim.cext.bigendian cimport load_i16, load_i32, load_i64, store_i32, store_i64, store_u16
 from kafka_shim.cext.records cimport is_plain, unpacks_plain
-from kafka_shim.cext.segment cimport SegmentEnd
+from kafka_shim.cext.segment cimport SegmentBase
 
 cdef enum:
     NO_OFFSET = -1
@@ -66,7 +66,7 @@ cdef class Verification:
         return 0
 
 
-cdef class ProducerEnd:
+cdef class ProducerBase:
     cdef int64_t _last_sequence(self) except -2:
         cdef Py_ssize_t count = len(self.batches)
         if count == 0:
@@ -77,11 +77,11 @@ cdef class ProducerEnd:
 def encode_producers(list entries not None, Py_ssize_t header_bytes):
     cdef bytearray encoded = bytearray(header_bytes + SNAPSHOT_ENTRY_BYTES * len(entries))
     cdef uint8_t* p = <uint8_t*><char*>encoded + header_bytes
-    cdef ProducerEnd entry
+    cdef ProducerBase entry
     cdef tuple batch
     cdef int64_t last_offset
     for one in entries:
-        entry = <ProducerEnd?>one
+        entry = <ProducerBase?>one
         store_i64(p, entry.producer_id)
         store_u16(p + 8, <uint16_t>entry.epoch)
         if entry.batches:
@@ -101,7 +101,7 @@ def encode_producers(list entries not None, Py_ssize_t header_bytes):
     return encoded
 
 
-cdef class ProducersEnd:
+cdef class ProducersBase:
     def verify(
         self, int64_t producer_id, int32_t base_sequence, int32_t producer_epoch, bint supports_epoch_bump,
         int64_t now_ms
@@ -115,7 +115,7 @@ cdef class ProducersEnd:
         self, object producer_id, int32_t base_sequence, int32_t producer_epoch, bint supports_epoch_bump,
         int64_t now_ms
     ):
-        cdef ProducerEnd entry = self.entries.get(producer_id)
+        cdef ProducerBase entry = self.entries.get(producer_id)
         cdef Verification guard
         if entry is not None:
             if producer_epoch < entry.epoch:
@@ -139,7 +139,7 @@ cdef class ProducersEnd:
         raise NotImplementedError("abstract: the refusal of a batch of an older epoch")
 
     cdef bint _follows(
-        self, ProducerEnd entry, object producer_id, int32_t epoch, int32_t sequence, bint is_transactional,
+        self, ProducerBase entry, object producer_id, int32_t epoch, int32_t sequence, bint is_transactional,
         object verification
     ) except -1:
         """Whether a batch is the next one of its producer beyond doubt."""
@@ -159,7 +159,7 @@ cdef class ProducersEnd:
         return is_open or (guard is not None and guard is verification)
 
     cdef int _apply_data(
-        self, ProducerEnd entry, object producer_id, int32_t epoch, int32_t sequence, bint is_transactional,
+        self, ProducerBase entry, object producer_id, int32_t epoch, int32_t sequence, bint is_transactional,
         int64_t base_offset, int32_t last_offset_delta, int64_t max_timestamp_ms, Py_ssize_t cached_batches
     ) except -1:
         # Each number is an object only once, also where it is two.
@@ -189,7 +189,7 @@ cdef class ProducersEnd:
         return 0
 
 
-cdef class EpochsEnd:
+cdef class EpochsBase:
     pass
 
 
@@ -201,7 +201,7 @@ cdef int _tell(callback) except -1:
     return 0
 
 
-cdef class LogEnd:
+cdef class LogBase:
     cdef bint _is_ready(self) except -1:
         return (
             self._plain_of is self.config
@@ -225,7 +225,7 @@ cdef class LogEnd:
 
     cdef int _advance_to(self, int64_t end_offset, int64_t size_bytes, int64_t now_ms) except -1:
         self.appended_records += end_offset - self.log_end_offset
-        self.log_end_offset = (<ProducersEnd>self.producers).next_offset = end_offset
+        self.log_end_offset = (<ProducersBase>self.producers).next_offset = end_offset
         self.appended_bytes += size_bytes
         if self._readers is not None:
             self._wake()
@@ -266,12 +266,12 @@ cdef class LogEnd:
         cdef int16_t attributes
         cdef bint is_transactional
         cdef bint is_good
-        cdef ProducersEnd states = <ProducersEnd?>self.producers
-        cdef ProducerEnd entry = None
-        cdef SegmentEnd segment
+        cdef ProducersBase states = <ProducersBase?>self.producers
+        cdef ProducerBase entry = None
+        cdef SegmentBase segment
         if not self._is_plain or not self._is_ready():
             return NO_OFFSET
-        segment = <SegmentEnd?>self.segments[len(self.segments) - 1]
+        segment = <SegmentBase?>self.segments[len(self.segments) - 1]
         # What costs little comes first: the CRC and the walk of a large batch would else be done twice.
         if size_bytes < BATCH_HEADER_SIZE or not segment.has_room(size_bytes, self.config):
             return NO_OFFSET
@@ -327,9 +327,9 @@ cdef class LogEnd:
         cdef int64_t max_timestamp_ms
         cdef int32_t epoch
         cdef int16_t attributes
-        cdef ProducersEnd states = <ProducersEnd?>self.producers
-        cdef ProducerEnd entry = None
-        cdef SegmentEnd segment
+        cdef ProducersBase states = <ProducersBase?>self.producers
+        cdef ProducerBase entry = None
+        cdef SegmentBase segment
         if (
             size_bytes < BATCH_HEADER_SIZE
             or not self._is_ready()
@@ -348,7 +348,7 @@ cdef class LogEnd:
             entry = states.entries.get(producer_id)
             if entry is None or not attributes & TRANSACTIONAL_FLAG or epoch < entry.epoch:
                 return None
-        segment = <SegmentEnd?>self.segments[len(self.segments) - 1]
+        segment = <SegmentBase?>self.segments[len(self.segments) - 1]
         last_offset = base_offset + load_i32(p + AT_LAST_OFFSET_DELTA)
         max_timestamp_ms = load_i64(p + AT_MAX_TIMESTAMP)
         if not segment.takes(size_bytes, last_offset, max_timestamp_ms, self.config):
@@ -381,9 +381,9 @@ cdef class LogEnd:
         cdef int64_t size_bytes = len(marker)
         cdef int64_t offset = self.log_end_offset
         cdef int64_t first_offset
-        cdef ProducersEnd states = <ProducersEnd?>self.producers
-        cdef ProducerEnd entry
-        cdef SegmentEnd segment
+        cdef ProducersBase states = <ProducersBase?>self.producers
+        cdef ProducerBase entry
+        cdef SegmentBase segment
         if size_bytes < BATCH_HEADER_SIZE or self._is_log_append_time or not self._is_ready():
             return NO_OFFSET
         entry = states.entries.get(producer_id)
@@ -396,7 +396,7 @@ cdef class LogEnd:
             or (states._verifications and producer_id in states._verifications)
         ):
             return NO_OFFSET
-        segment = <SegmentEnd?>self.segments[len(self.segments) - 1]
+        segment = <SegmentBase?>self.segments[len(self.segments) - 1]
         if not segment.takes(size_bytes, offset, now_ms, self.config):
             return NO_OFFSET
         store_i64(p + AT_BASE_OFFSET, offset)

@@ -3,7 +3,7 @@ rules."""
 
 from typing import Any
 
-class SessionEnd:
+class SessionBase:
     """The base of `FetchSession`."""
 
     session_id: int
@@ -22,7 +22,7 @@ class SessionEnd:
     def take_turn(self) -> int:
         """Returns the last place in the order of the session."""
 
-class CachedEnd:
+class CachedBase:
     """The base of `CachedPartition`."""
 
     topic: str | bytes

@@ -48,7 +48,7 @@ class Appended:
 class Verification:
     """A pending verification for (partition, producer id) (KIP-890; B9; Kafka: VerificationGuard). It is compared by
     identity: if a marker arrives during the verification, the guard is removed and no longer matches. Made by
-    `ProducersEnd.verify`."""
+    `ProducersBase.verify`."""
 
     @property
     def producer_id(self) -> int: ...
@@ -63,7 +63,7 @@ class Verification:
     @property
     def created_ms(self) -> int: ...
 
-class ProducerEnd:
+class ProducerBase:
     """The fields of one producer id that an append reads and changes. `ProducerEntry` documents them."""
 
     producer_id: int
@@ -73,11 +73,11 @@ class ProducerEnd:
     txn_first_offset: int
     batches: list[tuple[int, int, int, int, int]]
 
-def encode_producers(entries: list[ProducerEnd], header_bytes: int) -> bytearray:
+def encode_producers(entries: list[ProducerBase], header_bytes: int) -> bytearray:
     """Return room for a header, and then the entries of a producer snapshot (`storage.producer_snapshot`), 46 bytes
     each. Two hundred thousand take milliseconds."""
 
-class ProducersEnd:
+class ProducersBase:
     """The fields of a partition's producers that an append reads and changes. `Producers` documents them."""
 
     entries: dict[int, Any]
@@ -94,13 +94,13 @@ class ProducersEnd:
 
     def _stale_epoch(self, epoch: int, entry: Any) -> Exception: ...
 
-class EpochsEnd:
+class EpochsBase:
     """The base of `storage.epochs.LeaderEpochs`."""
 
     latest: int
     """The newest epoch; -1: there is none."""
 
-class LogEnd:
+class LogBase:
     """The fields and methods of a partition that an append uses. `LocalLog` documents the fields.
 
     `append_data`, for C callers (`many_logs`, `plain_produce`), appends a client's batch. It returns None, and has
@@ -109,11 +109,11 @@ class LogEnd:
     - the partition is online; its limits are those of its configuration, which is a plain one (`_is_plain`) and lets no
       append wait (`_waits_for_disk`); the newest leader epoch has begun;
     - the batch is plain (`cext.records.scan_plain`), in writable memory, and its segment takes it
-      (`SegmentEnd.append_plain`);
+      (`SegmentBase.append_plain`);
     - the batch has no producer id; or a known one with this or an older epoch, and the next sequence number. If it
       opens a transaction, `verification` is the guard of that producer. If it belongs to no transaction, none is open.
 
-    `put` writes, as in `SegmentEnd.append_plain`. Its errors are raised; the state in memory is unchanged then.
+    `put` writes, as in `SegmentBase.append_plain`. Its errors are raised; the state in memory is unchanged then.
     `cached_batches` is the number of batches that are kept of a producer."""
 
     key: tuple[str, int]
@@ -132,7 +132,7 @@ class LogEnd:
     config: Any
     segments: list[Any]
     epochs: Any
-    """An `EpochsEnd`."""
+    """An `EpochsBase`."""
     producers: Any
     _readers: Any
     _plain_of: object

@@ -1,7 +1,7 @@
 from libc.stdint cimport int32_t, int64_t
 
 
-cdef class SessionEnd:
+cdef class SessionBase:
     cdef public int32_t session_id
     cdef public int32_t epoch
     cdef public bint by_id
@@ -15,7 +15,7 @@ cdef class SessionEnd:
     cdef public tuple reader
 
 
-cdef class CachedEnd:
+cdef class CachedBase:
     cdef public object topic
     cdef public str name
     cdef public int32_t partition
@@ -28,4 +28,4 @@ cdef class CachedEnd:
     cdef public int64_t segment_base
     cdef public int64_t turn
     cdef public object log
-    cdef public SessionEnd session
+    cdef public SessionBase session

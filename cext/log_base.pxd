@@ -21,7 +21,7 @@ cdef class Verification:
     cdef int lower_to(self, int32_t base_sequence, int32_t producer_epoch) except -1
 
 
-cdef class ProducerEnd:
+cdef class ProducerBase:
     cdef public int64_t producer_id
     cdef public int32_t epoch
     cdef public int32_t coordinator_epoch
@@ -32,7 +32,7 @@ cdef class ProducerEnd:
     cdef int64_t _last_sequence(self) except -2
 
 
-cdef class ProducersEnd:
+cdef class ProducersBase:
     cdef public dict entries
     cdef public int64_t next_offset
     # First offset of each open transaction -> producer id, ascending.
@@ -46,21 +46,21 @@ cdef class ProducersEnd:
         int64_t now_ms
     )
     cdef bint _follows(
-        self, ProducerEnd entry, object producer_id, int32_t epoch, int32_t sequence, bint is_transactional,
+        self, ProducerBase entry, object producer_id, int32_t epoch, int32_t sequence, bint is_transactional,
         object verification
     ) except -1
     cdef int _apply_data(
-        self, ProducerEnd entry, object producer_id, int32_t epoch, int32_t sequence, bint is_transactional,
+        self, ProducerBase entry, object producer_id, int32_t epoch, int32_t sequence, bint is_transactional,
         int64_t base_offset, int32_t last_offset_delta, int64_t max_timestamp_ms, Py_ssize_t cached_batches
     ) except -1
 
 
-cdef class EpochsEnd:
+cdef class EpochsBase:
     # -1: there is none.
     cdef public int64_t latest
 
 
-cdef class LogEnd:
+cdef class LogBase:
     # (topic, partition)
     cdef public tuple key
     cdef public int64_t log_start_offset
@@ -76,7 +76,7 @@ cdef class LogEnd:
     cdef public object sync_error
     cdef public object config
     cdef public list segments
-    cdef public EpochsEnd epochs
+    cdef public EpochsBase epochs
     cdef public object producers
     cdef public object _readers
     # Of the configuration `_plain_of`.
@@ -92,13 +92,13 @@ cdef class LogEnd:
     cdef bint _is_ready(self) except -1
     cdef int _advance_to(self, int64_t end_offset, int64_t size_bytes, int64_t now_ms) except -1
     cdef Appended _appended(self, int64_t base_offset, int64_t size_bytes)
-    # `append_data` of the batch of `size_bytes` at `p`, which is as `SegmentEnd.put_at` has it. Returns its base
+    # `append_data` of the batch of `size_bytes` at `p`, which is as `SegmentBase.put_at` has it. Returns its base
     # offset, or -1 if there is something to decide, and then nothing has happened.
     cdef int64_t append_at(
         self, object put, object whole, Py_ssize_t start, uint8_t* p, int64_t size_bytes, int64_t now_ms,
         object verification, Py_ssize_t cached_batches, bint may_be_compressed
     ) except -2
-    # `append_data` and `put_own` of log_end.pyi.
+    # `append_data` and `put_own` of log_base.pyi.
     cdef Appended append_data(
         self, object put, object records, int64_t now_ms, object verification, Py_ssize_t cached_batches
     )

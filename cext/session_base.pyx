@@ -1,16 +1,16 @@
-"""What each append and each Fetch has to do with a fetch session. Contracts are in session_end.pyi."""
+"""What each append and each Fetch has to do with a fetch session. Contracts are in session_base.pyi."""
 
 
-cdef class SessionEnd:
+cdef class SessionBase:
     def take_turn(self):
         cdef int64_t turn = self.next_turn
         self.next_turn = turn + 1
         return turn
 
 
-cdef class CachedEnd:
+cdef class CachedBase:
     def mark_changed(self):
-        cdef SessionEnd session = self.session
+        cdef SessionBase session = self.session
         if session is None:
             return
         try:

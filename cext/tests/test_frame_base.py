@@ -5,7 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from kafka_shim.cext.request_end import FrameEnd, Reply
+from kafka_shim.cext.frame_base import FrameBase
+from kafka_shim.cext.replies import Reply
 
 PRODUCE, METADATA = 0, 3
 
@@ -15,7 +16,7 @@ def frame(api_key: int, text: bytes) -> bytes:
     return len(body).to_bytes(4) + body
 
 
-class Receiver(FrameEnd):
+class Receiver(FrameBase):
     """What it does in order, in `done`. The dispatcher has what comes of each frame by its text."""
 
     def __init__(self, outcomes: dict[bytes, Any] | None = None) -> None:
