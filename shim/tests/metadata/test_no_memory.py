@@ -24,6 +24,10 @@ from kafka_shim.tests.metadata.opened import Opened
 from kafka_shim.tests.no_memory import no_memory_left, runs_out
 from kafka_shim.turns import at_once
 
+# CPython 3.14 may end a `with os.scandir(...)` before its first step; the directory is closed all the same.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:Exception ignored while finalizing scandir:pytest.PytestUnraisableExceptionWarning"
+)
 # More calls than any change makes behind its append.
 MOST_CALLS = 600
 
