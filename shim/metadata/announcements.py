@@ -4,6 +4,7 @@ access_announcements.py ACLs, users, quotas and delegation tokens."""
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 
 from kafka_shim.metadata.authors import said_of
 from kafka_shim.plurals import counted
@@ -41,10 +42,11 @@ def announcements(records: Sequence[Any], image: Image) -> list[str]:
 
 
 def announce(lines: Sequence[str], by: Author | None = None) -> None:
-    """Write the lines, once the change is made."""
-    who = said_of(by) if lines and by is not None else ""
-    for line in lines:
-        logger.info("%s%s", line, who)
+    """Write the lines of a change that is made. It stays, so its request does not fail for want of a line."""
+    with suppress(MemoryError):
+        who = said_of(by) if lines and by is not None else ""
+        for line in lines:
+            logger.info("%s%s", line, who)
 
 
 def warn_of_idle(records: Sequence[Any]) -> None:

@@ -284,9 +284,10 @@ class MetadataStore(ReplicationControl, ConfigurationControl):
         in Kafka a NoOpRecord follows, so that the metadata's last offset includes the upgrade. `by` as for `commit`."""
         from kafka_shim.protocol.records.no_op_record import NoOpRecord
 
+        lines = [f"levels of features change: {KRAFT_VERSION}=1"]
         self._log.upgrade_kraft_version(self._own_voter(), self._clock.now_ms())
         self.commit([NoOpRecord()])
-        announce([f"levels of features change: {KRAFT_VERSION}={self.kraft_version}"], by)
+        announce(lines, by)
 
     def _own_voter(self) -> Voter:
         from kafka_shim.protocol.records.voters_record import Endpoint, KRaftVersionFeature, Voter

@@ -79,6 +79,30 @@ def test_a_topic_made_on_demand_and_a_level_of_a_feature_are_told_with_who_asked
         assert "(by " not in line
 
 
+def test_a_change_whose_line_finds_no_memory_is_answered(broker, caplog, monkeypatch):
+    """The change stays: an error would have the client make it again."""
+
+    def find_no_memory(record):
+        unwritten.append(record.getMessage())
+        raise MemoryError
+
+    caplog.set_level(logging.INFO)
+    unwritten = []
+    with broker.cluster() as cluster:
+        broker.create_topic("t", 1)
+        monkeypatch.setattr(logging.getLogger("kafka_shim.metadata"), "filters", [find_no_memory])
+        deleted = cluster.any().request(make("DeleteTopics", topics=[{"name": "t"}], timeout_ms=30_000))
+        assert not deleted.responses[0].error_code
+        for feature, upgrade_type in (("transaction.version", 2), ("kraft.version", 1)):
+            updates = [{"feature": feature, "max_version_level": 1, "upgrade_type": upgrade_type}]
+            assert not cluster.any().request(make("UpdateFeatures", feature_updates=updates)).error_code
+    assert unwritten == [
+        f"topic t is deleted{BY}",
+        f"levels of features change: transaction.version=1{BY}",
+        f"levels of features change: kraft.version=1{BY}",
+    ]
+
+
 @pytest.mark.parametrize("name", ["ssl.keystore.password", "listener.name.x.ssl.key.password", "who.knows"])
 def test_secrets_are_not_told(caplog, name):
     caplog.set_level(logging.INFO)
