@@ -309,27 +309,31 @@ async def _serve(
 async def _run(
     server: Server, first: dict[str, Any], asked: asyncio.Event, on_started: Callable[[Server], None] | None
 ) -> None:
-    """Serve until the end is asked for, and stop."""
-    if first:
-        try:
-            await _store_first_records(server, first)
-        except BaseException:
-            await server.stop()
-            raise
-    collector = collect_in_parts(server.broker)
+    """Serve until the end is asked for, and stop; also where nobody can be told that the broker serves."""
     try:
-        sys.stdout.write(server.ready_line + "\n")
-        sys.stdout.flush()
-    except (OSError, UnicodeError) as error:
-        await server.stop()
-        reason = not_in_encoding(error) if isinstance(error, UnicodeError) else error.strerror
-        raise ConfigError(f"cannot write the ready line to the standard output: {reason}") from error
-    if on_started is not None:
-        on_started(server)
-    from kafka_shim.first_uses import import_in_slices
+        if first:
+            await _store_first_records(server, first)
+        collector = collect_in_parts(server.broker)
+        _write_ready_line(server)
+        if on_started is not None:
+            on_started(server)
+        from kafka_shim.first_uses import import_in_slices
 
-    imports = import_in_slices(server.broker)
+        imports = import_in_slices(server.broker)
+    except BaseException:
+        await server.stop()
+        raise
     await asked.wait()
     collector.stop()
     imports.stop()
     await server.end()
+
+
+def _write_ready_line(server: Server) -> None:
+    """Raises ConfigError."""
+    try:
+        sys.stdout.write(server.ready_line + "\n")
+        sys.stdout.flush()
+    except (OSError, UnicodeError) as error:
+        reason = not_in_encoding(error) if isinstance(error, UnicodeError) else error.strerror
+        raise ConfigError(f"cannot write the ready line to the standard output: {reason}") from error

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import threading
+from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ from typing import Any
 import pytest
 
 from kafka_shim import Broker, embedded, serve
+from kafka_shim.server import Server
 from kafka_shim.storage import recovery
 from kafka_shim.storage.data_dir import CLEAN_SHUTDOWN
 from kafka_shim.storage.loader import Loader
@@ -31,6 +34,15 @@ def crashed(tmp_path: Path) -> Path:
             produce(client, "t", partition, batch(b"a"))
     (tmp_path / CLEAN_SHUTDOWN).unlink()
     return tmp_path
+
+
+@pytest.fixture
+def signals_kept() -> Iterator[None]:
+    """`serve` takes them for good."""
+    actions = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
+    yield
+    for number, action in actions.items():
+        signal.signal(number, action)
 
 
 @pytest.fixture
@@ -58,6 +70,7 @@ def everything_is_there(directory: Path, recovered: list[str]) -> None:
         assert all(fetch(client, "t", partition, 0).high_watermark == 1 for partition in range(PARTITIONS))
 
 
+@pytest.mark.usefixtures("signals_kept")
 def test_a_signal_ends_a_start_that_recovers(
     crashed: Path,
     recovered: list[str],
@@ -71,18 +84,14 @@ def test_a_signal_ends_a_start_that_recovers(
         if len(recovered) == 1:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    actions = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
     with monkeypatch.context() as patch:
         patch.setattr(recovery, "load", signalled)
-        try:
-            assert serve.serve(listen="127.0.0.1:0", data_dir=str(crashed), log_level="WARNING") == 0
-        finally:
-            for number, action in actions.items():
-                signal.signal(number, action)
+        assert serve.serve(listen="127.0.0.1:0", data_dir=str(crashed), log_level="WARNING") == 0
     assert "ready" not in capsys.readouterr().out
     everything_is_there(crashed, recovered)
 
 
+@pytest.mark.usefixtures("signals_kept")
 def test_a_signal_ends_a_start_that_looks_at_its_directories(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
@@ -100,14 +109,9 @@ def test_a_signal_ends_a_start_that_looks_at_its_directories(
         if len(looked_at) == 1:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    actions = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
     with monkeypatch.context() as patch:
         patch.setattr(Loader, "_found", signalled)
-        try:
-            assert serve.serve(listen="127.0.0.1:0", data_dir=str(tmp_path), log_level="WARNING") == 0
-        finally:
-            for number, action in actions.items():
-                signal.signal(number, action)
+        assert serve.serve(listen="127.0.0.1:0", data_dir=str(tmp_path), log_level="WARNING") == 0
     assert "ready" not in capsys.readouterr().out
     assert len(looked_at) == 1
     with Broker(data_dir=tmp_path) as broker, Connection(broker.bootstrap_servers) as client:
@@ -143,6 +147,7 @@ def replayed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.parametrize("log", ["t-0", "__cluster_metadata-0"])
+@pytest.mark.usefixtures("signals_kept")
 def test_a_signal_ends_a_start_in_the_middle_of_one_log(
     long_log: Path, replayed: list[str], monkeypatch: pytest.MonkeyPatch, log: str
 ) -> None:
@@ -154,15 +159,10 @@ def test_a_signal_ends_a_start_in_the_middle_of_one_log(
             os.kill(os.getpid(), signal.SIGTERM)
         return result
 
-    actions = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
     before = open_files()
     with monkeypatch.context() as patch:
         patch.setattr(recovery, "replay_batch", signalled)
-        try:
-            assert serve.serve(listen="127.0.0.1:0", data_dir=str(long_log), log_level="WARNING") == 0
-        finally:
-            for number, action in actions.items():
-                signal.signal(number, action)
+        assert serve.serve(listen="127.0.0.1:0", data_dir=str(long_log), log_level="WARNING") == 0
     assert replayed.count(log) == 1
     assert open_files() == before
     one_log_is_there(long_log, replayed)
@@ -250,3 +250,17 @@ def test_an_embedded_start_that_is_given_up_ends(
     late.join(60)
     assert not late.is_alive()
     everything_is_there(crashed, recovered)
+
+
+def test_a_broker_that_cannot_be_told_ready_stops_cleanly(
+    tmp_path: Path, signals_kept: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As in an image whose output ends behind the ready line. The next start had to recover."""
+
+    def fail(server: Server) -> None:
+        assert server.ready_line.startswith("ready ")
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    assert serve.serve(listen="127.0.0.1:0", data_dir=str(tmp_path), log_level="ERROR", on_started=fail) == 1
+    assert capsys.readouterr().err == "error: Broken pipe\n"
+    assert (tmp_path / CLEAN_SHUTDOWN).exists()
