@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 from dataclasses import dataclass
+from tempfile import TemporaryDirectory
 from xml.etree import ElementTree
 
 from layers import FORMS, LAYERS, PYTHON, REPORTS, Step
@@ -60,8 +61,9 @@ class Result:
 class Runner:
     """Runs layers and keeps their results. The output of a layer in a lane is printed when the layer has ended."""
 
-    def __init__(self, extra: Sequence[str] = ()) -> None:
+    def __init__(self, extra: Sequence[str], variables: dict[str, str]) -> None:
         self._extra = extra
+        self._variables = variables
         self._printing = threading.Lock()
         self.results: list[Result] = []
 
@@ -120,7 +122,7 @@ class Runner:
             step.report.unlink(missing_ok=True)
             command = [*command, *self._extra]
         path = os.pathsep.join([str(PYTHON.parent), os.environ.get("PATH", "")])  # cython-lint runs pycodestyle by name
-        environment = {**os.environ, "PATH": path, "KAFKA_SHIM_WERROR": "1", **step.variables}
+        environment = {**os.environ, "PATH": path, "KAFKA_SHIM_WERROR": "1", **self._variables, **step.variables}
         done = subprocess.run(
             command,
             cwd=step.cwd,
@@ -133,6 +135,14 @@ class Runner:
         if done.returncode != 0:
             print(f"--- {step.name} failed (exit status {done.returncode})", flush=True, file=out)
         return done.returncode == 0
+
+
+def bytecode(folder: str) -> dict[str, str]:
+    """Returns the variables by which Python writes bytecode to a folder, if the environment forbids it beside the
+    sources. Thousands of processes would compile all that they import, each half a second or more.
+    """
+    is_forbidden = os.environ.get("PYTHONDONTWRITEBYTECODE")
+    return {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": folder} if is_forbidden else {}
 
 
 def counts(report: Path | None) -> dict[str, int]:
@@ -186,11 +196,12 @@ def main(arguments: list[str]) -> int:
         return 2
     REPORTS.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
-    runner = Runner(extra)
-    for name in arguments:
-        together, behind = FORMS.get(name, ((), (name,)))
-        runner.in_lanes(together)
-        runner.in_turn(behind)
+    with TemporaryDirectory(prefix="bytecode-", dir=REPORTS.parent) as folder:
+        runner = Runner(extra, bytecode(folder))
+        for name in arguments:
+            together, behind = FORMS.get(name, ((), (name,)))
+            runner.in_lanes(together)
+            runner.in_turn(behind)
     results = runner.results
     failed = [step for result in results for step in result.failed]
     skipped = sum(result.counts["skipped"] for result in results)
