@@ -72,7 +72,7 @@ def described(cluster: Cluster, query: Query) -> dict[str, Any]:
     else:
         ends = _end_offsets(cluster, committed.keys() | holders.keys())
         known = {
-            each: (committed.get(each), ends[each] - committed[each] if each in ends and each in committed else None)
+            each: (committed.get(each), _lag(ends.get(each), committed.get(each)))
             for each in committed.keys() | holders.keys()
         }
     chosen = sorted(known)
@@ -133,7 +133,7 @@ def _lags(cluster: Cluster, groups: list[Listed]) -> dict[str, tuple[int, int]]:
                 }
     ends = _end_offsets(cluster, {each for offsets in committed.values() for each in offsets})
     found = {
-        name: (sum(max(0, ends[each] - offset) for each, offset in offsets.items() if each in ends), len(offsets))
+        name: (sum(_lag(ends.get(each), offset) or 0 for each, offset in offsets.items()), len(offsets))
         for name, offsets in committed.items()
     }
     for node, names in _some_at_once(shares):
@@ -143,6 +143,12 @@ def _lags(cluster: Cluster, groups: list[Listed]) -> dict[str, tuple[int, int]]:
                 lags = [each.lag for topic in group.topics for each in topic.partitions if each.lag >= 0]
                 found[group.group_id] = sum(lags), len(lags)
     return found
+
+
+def _lag(end: int | None, committed: int | None) -> int | None:
+    """A group may have committed beyond the end, as of a topic that was made anew: it is not behind there, and no other
+    partition is less so."""
+    return None if end is None or committed is None else max(0, end - committed)
 
 
 def _some_at_once(by_node: dict[int, list[str]]) -> Iterator[tuple[int, Sequence[str]]]:

@@ -113,6 +113,17 @@ def test_documentation_of_apache_kafka_is_shown_without_its_tags(documentation: 
     assert plain(documentation) == shown
 
 
+def test_offsets_beyond_the_end_take_nothing_from_the_lag_of_others(console: Console, broker: Broker) -> None:
+    """The page of the group had another lag than the list of groups."""
+    broker.create_topic("t", 2)
+    broker.produce("t", "a", partition=0)
+    with broker.cluster() as cluster:
+        commit_offsets(cluster, "g", {("t", 0): 0, ("t", 1): 15})
+    group = get(console, "group", name="g")
+    assert [one["lag"] for one in group["offsets"]] == [1, 0]
+    assert [group["lag"]] == [one["lag"] for one in get(console, "groups")["groups"]] == [1]
+
+
 @pytest.mark.usefixtures("looked_up")
 def test_how_far_a_share_group_is_behind(console: Console, client: Connection) -> None:
     make_topic(client, "t", 1)
