@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 
 from kafka_shim.group.records import GroupRecord
 from kafka_shim.plurals import counted
@@ -36,9 +37,10 @@ def announcements(records: Sequence[Record], is_member: Callable[[str, str], boo
 
 
 def announce(lines: Sequence[str]) -> None:
-    """Write the lines, once the change is made."""
-    for line in lines:
-        logger.info("%s", line)
+    """Write the lines of a change that is made. It stays, so its request does not fail for want of a line."""
+    with suppress(MemoryError):
+        for line in lines:
+            logger.info("%s", line)
 
 
 def _lines(records: Sequence[Record], is_member: Callable[[str, str], bool]) -> Iterator[str]:

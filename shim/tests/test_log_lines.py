@@ -79,28 +79,51 @@ def test_a_topic_made_on_demand_and_a_level_of_a_feature_are_told_with_who_asked
         assert "(by " not in line
 
 
-def test_a_change_whose_line_finds_no_memory_is_answered(broker, caplog, monkeypatch):
+@pytest.fixture
+def unwritten(caplog, monkeypatch):
+    """From when it is called with the name of a logger, memory ends for each line of it. Returns these lines."""
+
+    def end_memory(name):
+        caplog.set_level(logging.INFO)
+        found = []
+
+        def find_no_memory(record):
+            found.append(record.getMessage())
+            raise MemoryError
+
+        monkeypatch.setattr(logging.getLogger(name), "filters", [find_no_memory])
+        return found
+
+    return end_memory
+
+
+def test_a_change_whose_line_finds_no_memory_is_answered(broker, unwritten):
     """The change stays: an error would have the client make it again."""
-
-    def find_no_memory(record):
-        unwritten.append(record.getMessage())
-        raise MemoryError
-
-    caplog.set_level(logging.INFO)
-    unwritten = []
     with broker.cluster() as cluster:
         broker.create_topic("t", 1)
-        monkeypatch.setattr(logging.getLogger("kafka_shim.metadata"), "filters", [find_no_memory])
+        found = unwritten("kafka_shim.metadata")
         deleted = cluster.any().request(make("DeleteTopics", topics=[{"name": "t"}], timeout_ms=30_000))
         assert not deleted.responses[0].error_code
         for feature, upgrade_type in (("transaction.version", 2), ("kraft.version", 1)):
             updates = [{"feature": feature, "max_version_level": 1, "upgrade_type": upgrade_type}]
             assert not cluster.any().request(make("UpdateFeatures", feature_updates=updates)).error_code
-    assert unwritten == [
+    assert found == [
         f"topic t is deleted{BY}",
         f"levels of features change: transaction.version=1{BY}",
         f"levels of features change: kraft.version=1{BY}",
     ]
+
+
+def test_a_member_whose_line_finds_no_memory_has_joined(broker, unwritten):
+    """All groups of its partition were read again, and their members told NOT_COORDINATOR meanwhile."""
+    member = {"member_id": "A" * 22, "member_epoch": 0, "rebalance_timeout_ms": 60_000, "topic_partitions": []}
+    request = make("ConsumerGroupHeartbeat", group_id="g", subscribed_topic_names=["t"], **member)
+    with broker.cluster() as cluster:
+        connection = cluster.coordinator("g")
+        found = unwritten("kafka_shim.group")
+        joined = connection.request(request)
+        assert (joined.error_code, joined.member_epoch) == (0, 2)
+    assert found[0].startswith(f"member {'A' * 22} joins consumer group g, ")
 
 
 @pytest.mark.parametrize("name", ["ssl.keystore.password", "listener.name.x.ssl.key.password", "who.knows"])
