@@ -48,16 +48,10 @@ def authorized(
     allowed = authorizer.allowed(principal, host, operation, resource_type, names)
     audit_log = broker.audit_log
     if audit_log is not None and (len(allowed) != len(names) or audit_log.shows_allowed()):
-        audit_log.note(
-            context.api_key,
-            principal,
-            host,
-            operation,
-            resource_type,
-            names,
-            allowed,
-            logs_denied=logs_denied,
-        )
+        from kafka_shim.security.audit_log import Asked
+
+        asked = Asked(context.api_key, principal, host, operation, resource_type)
+        audit_log.note(asked, names, allowed, logs_denied=logs_denied)
     return allowed
 
 

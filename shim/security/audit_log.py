@@ -8,6 +8,7 @@ one line says how many.
 from __future__ import annotations
 
 import logging
+from typing import NamedTuple
 
 from kafka_shim.line_limit import LineLimit
 from kafka_shim.protocol.api_keys import API_KEYS
@@ -27,6 +28,16 @@ MAX_LINES_PER_SECOND = 100
 MAX_SHOWN = 256
 
 
+class Asked(NamedTuple):
+    """Who asked for which operation on resources of which type, by a request of which API."""
+
+    api_key: int
+    principal: str
+    host: str
+    operation: AclOperation
+    resource_type: ResourceType
+
+
 class AuditLog:
     """Owned by the broker. Event-loop thread only."""
 
@@ -40,38 +51,18 @@ class AuditLog:
         """Whether permissions are logged too."""
         return logger.isEnabledFor(logging.DEBUG)
 
-    def note(
-        self,
-        api_key: int,
-        principal: str,
-        host: str,
-        operation: AclOperation,
-        resource_type: ResourceType,
-        names: Collection[str],
-        allowed: Collection[str],
-        *,
-        logs_denied: bool,
-    ) -> None:
+    def note(self, asked: Asked, names: Collection[str], allowed: Collection[str], *, logs_denied: bool) -> None:
         """Log a decision about `names`, of which `allowed` are."""
         shows_allowed = self.shows_allowed()
         for name in names:
             if name in allowed:
                 if shows_allowed:
-                    line = self._line(api_key, principal, host, operation, resource_type, name, "Allowed")
-                    logger.debug("%s", line)
+                    logger.debug("%s", self._line(asked, name, "Allowed"))
             elif logs_denied and self._denials.has_room(MAX_LINES_PER_SECOND):
-                logger.info("%s", self._line(api_key, principal, host, operation, resource_type, name, "Denied"))
+                logger.info("%s", self._line(asked, name, "Denied"))
 
-    def _line(
-        self,
-        api_key: int,
-        principal: str,
-        host: str,
-        operation: AclOperation,
-        resource_type: ResourceType,
-        name: str,
-        verdict: str,
-    ) -> str:
+    def _line(self, asked: Asked, name: str, verdict: str) -> str:
+        api_key, principal, host, operation, resource_type = asked
         kind = "".join(word.capitalize() for word in resource_type.name.split("_"))
         line = (
             f"Principal = {printable(principal, MAX_SHOWN)} is {verdict} operation = {operation.name} "
