@@ -41,7 +41,7 @@ def fill(bootstrap: str, topic: str, rows: Iterable[dict[str, Any]]) -> None:
         producer.poll(0)
     late = producer.flush(60)
     if late or failed:
-        what = f"{late} records have no answer after 60 s, {len(failed)} were refused: {failed[:1]}"
+        what = f"records without an answer after 60 s: {late}, refused: {len(failed)} {failed[:1]}"
         raise RuntimeError(f"{topic}: {what}")
 
 

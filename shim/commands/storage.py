@@ -140,7 +140,7 @@ def info(directory: str, as_json: bool) -> None:
         for feature, level in found["features"].items():
             click.echo(f"feature {feature}: {level}{names.get((feature, level), '')}")
         for topic, partitions in found["topics"].items():
-            click.echo(f"topic {topic}: {partitions} partition{'' if partitions == 1 else 's'}")
+            click.echo(f"topic {topic}: {counted(partitions, 'partition')}")
 
 
 IDENTITY = ("cluster.id", "node.id", "directory.id", "version")

@@ -142,8 +142,8 @@ class ShareStateShard:
         return [ShareRecord(key, None) for key in self.states if key[1] not in known]
 
     def cold(self, interval_ms: int, now_ms: int) -> list[SharePartitionKey]:
-        """Returns the share partitions whose newest snapshot is as old as the interval. None if all are such snapshots
-        already: the system is idle."""
+        """Returns the share partitions whose newest snapshot is as old as the interval: none of them if all are such
+        snapshots already, because the system is idle."""
         states = self.states
         if all(state.create_timestamp_ms != state.write_timestamp_ms for state in states.values()):
             return []
