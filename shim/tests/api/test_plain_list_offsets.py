@@ -3,7 +3,6 @@ those of the handler."""
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +15,7 @@ from kafka_shim.errors import ErrorCode
 from kafka_shim.protocol.headers import encode_request_frame
 from kafka_shim.targets.requests import make
 from kafka_shim.tests.frames import FrameClient, counted
+from kafka_shim.tests.odd_requests import OddRequests
 from kafka_shim.tests.produced import batch, make_topic, produce
 from kafka_shim.wire_client import Connection
 
@@ -58,14 +58,13 @@ def fill(client: Connection) -> None:
     client.request(make("DeleteRecords", topics=topics, timeout_ms=30_000), 2)
 
 
-class Traffic:
+class Traffic(OddRequests):
     """What consumers ask: mostly for ends, and what is wrong now and then."""
 
-    def __init__(self, seed: int) -> None:
-        self.chance = random.Random(seed)
+    PART = 0.02
 
-    def _rarely(self, wrong: Any, right: Any, part: float = 0.02) -> Any:
-        return wrong if self.chance.random() < part else right
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
 
     def _partition(self, index: int) -> dict[str, Any]:
         return {
@@ -92,17 +91,6 @@ class Traffic:
                 row["current_leader_epoch"] = -1
         frame = encode_request_frame(make("ListOffsets", **fields), version, 7, self._rarely("é", "client"))
         return self._bent(frame)
-
-    def _bent(self, frame: bytes) -> bytes:
-        how = self._rarely(self.chance.choice(["short", "long", "changed"]), "right", 0.04)
-        body = bytearray(frame[4:])
-        if how == "short":
-            del body[self.chance.randrange(min(20, len(body) - 1), len(body)) :]
-        elif how == "long":
-            body += b"\1\2\3"
-        elif how == "changed":
-            body[self.chance.randrange(min(20, len(body) - 1), len(body))] ^= 1 << self.chance.randrange(8)
-        return len(body).to_bytes(4) + bytes(body)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -22,6 +22,7 @@ from kafka_shim.internal_topics import GROUP_METADATA_TOPIC
 from kafka_shim.protocol.headers import encode_request_frame
 from kafka_shim.targets.requests import make, protocols
 from kafka_shim.tests.frames import FrameClient, counted
+from kafka_shim.tests.odd_requests import OddRequests
 from kafka_shim.tests.produced import make_topic
 from kafka_shim.wire_client import Connection
 
@@ -69,11 +70,11 @@ def join_modern(client: Connection, group: str) -> dict[str, Any]:
     return {"group_id": group, "epoch": joined.member_epoch, "member_id": "m", "instance_id": None}
 
 
-class Traffic:
+class Traffic(OddRequests):
     """What consumers commit: mostly what is right, and wrong in everything now and then."""
 
     def __init__(self, client: Connection, seed: int) -> None:
-        self.chance = random.Random(seed)
+        super().__init__(seed)
         self.ids = {name: make_topic(client, name, PARTITIONS) for name in ("t", "u")}
         client.request(make("FindCoordinator", key_type=0, coordinator_keys=["any"]), 4)
         nobody = {"epoch": -1, "member_id": "", "instance_id": None}
@@ -81,9 +82,6 @@ class Traffic:
         self.members += [join(client, "classic"), join(client, "static", "one"), join(client, "é")]
         self.members += [join_modern(client, "modern"), join_modern(client, "modern-2")]
         self.members.append(join(client, "completing", is_synced=False))
-
-    def _rarely(self, wrong: Any, right: Any, part: float = 0.015) -> Any:
-        return wrong if self.chance.random() < part else right
 
     def _partition(self) -> dict[str, Any]:
         some = self.chance.choice([None, "", "m", "metadata " * 9, MARK, MARK])
@@ -123,18 +121,6 @@ class Traffic:
 
     def _named(self, name: str, version: int) -> dict[str, Any]:
         return {"topic_id": self.ids.get(name, UNKNOWN_ID)} if version >= 10 else {"name": name}
-
-    def _bent(self, frame: bytes) -> bytes:
-        """The same, or with a body that is too short, too long or changed."""
-        how = self._rarely(self.chance.choice(["short", "long", "changed"]), "right", 0.04)
-        body = bytearray(frame[4:])
-        if how == "short":
-            del body[self.chance.randrange(20, len(body)) :]
-        elif how == "long":
-            body += b"\1\2\3"
-        elif how == "changed":
-            body[self.chance.randrange(20, len(body))] ^= 1 << self.chance.randrange(8)
-        return len(body).to_bytes(4) + bytes(body)
 
 
 def state_of(broker: Broker) -> dict[str, Any]:

@@ -3,7 +3,6 @@ handler."""
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,6 +17,7 @@ from kafka_shim.protocol.headers import encode_request_frame
 from kafka_shim.protocol.message import ZERO_UUID
 from kafka_shim.targets.requests import make
 from kafka_shim.tests.frames import FrameClient, counted
+from kafka_shim.tests.odd_requests import OddRequests
 from kafka_shim.tests.produced import make_topic
 from kafka_shim.wire_client import Connection
 
@@ -66,14 +66,14 @@ def fill(client: Connection) -> dict[str, bytes]:
     return ids
 
 
-class Traffic:
+class Traffic(OddRequests):
     """What clients ask: mostly what is right, and wrong in everything now and then."""
 
-    def __init__(self, ids: dict[str, bytes], seed: int) -> None:
-        self.ids, self.chance = ids, random.Random(seed)
+    PART = 0.02
 
-    def _rarely(self, wrong: Any, right: Any, part: float = 0.02) -> Any:
-        return wrong if self.chance.random() < part else right
+    def __init__(self, ids: dict[str, bytes], seed: int) -> None:
+        super().__init__(seed)
+        self.ids = ids
 
     def _topics(self, version: int) -> Any:
         if version >= ALL_TOPICS and self.chance.random() < 0.4:
@@ -106,17 +106,6 @@ class Traffic:
             fields["require_stable"] = self.chance.choice([False, False, True])
         frame = encode_request_frame(make("OffsetFetch", **fields), version, 7, self._rarely("é", "client"))
         return self._bent(frame)
-
-    def _bent(self, frame: bytes) -> bytes:
-        how = self._rarely(self.chance.choice(["short", "long", "changed"]), "right", 0.04)
-        body = bytearray(frame[4:])
-        if how == "short":
-            del body[self.chance.randrange(min(20, len(body) - 1), len(body)) :]
-        elif how == "long":
-            body += b"\1\2\3"
-        elif how == "changed":
-            body[self.chance.randrange(min(20, len(body) - 1), len(body))] ^= 1 << self.chance.randrange(8)
-        return len(body).to_bytes(4) + bytes(body)
 
 
 @pytest.mark.parametrize("seed", range(4))

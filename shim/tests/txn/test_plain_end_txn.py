@@ -21,6 +21,7 @@ from kafka_shim.protocol.headers import encode_request_frame
 from kafka_shim.targets.requests import make
 from kafka_shim.targets.waiting import wait_until
 from kafka_shim.tests.frames import FrameClient, counted
+from kafka_shim.tests.odd_requests import OddRequests
 from kafka_shim.tests.produced import batch, fetch, fetch_request, make_topic
 from kafka_shim.txn.marking import MOST_MARKERS_AT_ONCE
 from kafka_shim.txn.transaction import COMPLETE_COMMIT, ONGOING, PREPARE_COMMIT
@@ -52,12 +53,12 @@ def _loaded() -> Iterator[None]:
     END.plain, END.handle = k26_end_txn.PLAIN, k26_end_txn.handle
 
 
-class Traffic:
+class Traffic(OddRequests):
     """What transactional producers send: mostly what is right, and wrong in everything now and then."""
 
     def __init__(self, broker: Broker, admin: Connection, seed: int) -> None:
         self._broker = broker
-        self.chance = random.Random(seed)
+        super().__init__(seed)
         for name, configs in TOPICS.items():
             make_topic(admin, name, PARTITIONS, **configs)
         for kind in (0, 1):
@@ -72,9 +73,6 @@ class Traffic:
 
     def slot(self, name: str) -> Any:
         return self._broker.state.transactions._log.slots[name]
-
-    def _rarely(self, wrong: Any, right: Any, part: float = 0.015) -> Any:
-        return wrong if self.chance.random() < part else right
 
     def round(self, version: int) -> list[bytes]:
         """A part of a transaction, and its end."""
@@ -134,18 +132,6 @@ class Traffic:
             committed=self._rarely(False, True, 0.15),
         )
         return self._bent(encode_request_frame(ask, version, 7, self._rarely("é", "client")))
-
-    def _bent(self, frame: bytes) -> bytes:
-        """The same, or with a body that is too short, too long or changed."""
-        how = self._rarely(self.chance.choice(["short", "long", "changed"]), "right", 0.04)
-        body = bytearray(frame[4:])
-        if how == "short":
-            del body[self.chance.randrange(20, len(body)) :]
-        elif how == "long":
-            body += b"\1\2\3"
-        elif how == "changed":
-            body[self.chance.randrange(20, len(body))] ^= 1 << self.chance.randrange(8)
-        return len(body).to_bytes(4) + bytes(body)
 
 
 def state_of(broker: Broker) -> dict[str, Any]:
