@@ -12,6 +12,7 @@ from kafka_shim.history.operations import ASSIGN, FAIL, OK, POLL, SEND
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from typing import Any
 
     from kafka_shim.history.evidence import Evidence
     from kafka_shim.history.operations import Operation
@@ -61,36 +62,31 @@ def unseen(evidence: Evidence) -> Iterator[Found]:
 
 def aborted_reads(history: Sequence[Operation], evidence: Evidence) -> Iterator[Found]:
     """Finds values of failed operations that a read_committed reader got (G1a)."""
-    for operation in history:
-        if not operation.committed_reads:
-            continue
-        for op in operation.ops:
-            if op[0] != POLL:
-                continue
-            for name, records in op[1].items():
-                writers = evidence.keys[name].writers
-                for offset, value in records:
-                    writer = writers.get(value)
-                    if writer is not None and writer.outcome == FAIL:
-                        yield (
-                            ABORTED_READ,
-                            f"line {operation.index} read {value!r} at {name}:{offset}, aborted by line {writer.index}",
-                        )
+    for operation, name, offset, value in _committed_reads(history):
+        writer = evidence.keys[name].writers.get(value)
+        if writer is not None and writer.outcome == FAIL:
+            yield (
+                ABORTED_READ,
+                f"line {operation.index} read {value!r} at {name}:{offset}, aborted by line {writer.index}",
+            )
 
 
 def precommitted_reads(history: Sequence[Operation], evidence: Evidence) -> Iterator[Found]:
     """Finds read_committed operations that read their own writes. At that time the writes cannot be committed yet."""
+    for operation, name, offset, value in _committed_reads(history):
+        if evidence.keys[name].writers.get(value) is operation:
+            yield PRECOMMITTED_READ, f"line {operation.index} read its own {value!r} at {name}:{offset}"
+
+
+def _committed_reads(history: Sequence[Operation]) -> Iterator[tuple[Operation, str, int, Any]]:
+    """Yields (operation, key, offset, value) of all that read_committed readers got."""
     for operation in history:
-        if not operation.committed_reads:
-            continue
-        for op in operation.ops:
-            if op[0] != POLL:
-                continue
-            for name, records in op[1].items():
-                writers = evidence.keys[name].writers
-                for offset, value in records:
-                    if writers.get(value) is operation:
-                        yield PRECOMMITTED_READ, f"line {operation.index} read its own {value!r} at {name}:{offset}"
+        if operation.committed_reads:
+            for op in operation.ops:
+                if op[0] == POLL:
+                    for name, records in op[1].items():
+                        for offset, value in records:
+                            yield operation, name, offset, value
 
 
 def inconsistent_offsets(evidence: Evidence) -> Iterator[Found]:
