@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -210,6 +211,18 @@ def test_a_token_can_be_used_and_is_gone(node: Opened, memory_ends: Callable[[],
     assert removed == [token.token_id]
     with pytest.raises(KafkaError):
         tokens.renew("User:a", secret, -1)
+
+
+def test_a_token_whose_line_finds_no_memory_is_removed(
+    node: Opened, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The request failed, and its client was told next that there is no such token."""
+    tokens = DelegationTokens(node.store, node.config, node.clock)
+    _, secret = tokens.create("User:a", "User:a", [], -1)
+    monkeypatch.setattr(logging.getLogger("kafka_shim.security"), "filters", [no_memory_left])
+    caplog.set_level(logging.INFO, "kafka_shim.security")
+    assert tokens.expire("User:a", secret, -1) == node.clock.now_ms()
+    assert not list(tokens)
 
 
 def test_quotas_hold_although_memory_ended_after_their_record(node: Opened, memory_ends: Callable[[], None]) -> None:
