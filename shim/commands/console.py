@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
@@ -20,6 +21,15 @@ if TYPE_CHECKING:
 
 # Requests that are answered at the same time: a few browsers, each with six connections.
 MOST_REQUESTS = 32
+
+
+class Metrics(NamedTuple):
+    """Where the metrics of the broker are, and how they are asked for."""
+
+    url: str
+    authority: str | None
+    certificate: str | None
+    token_file: str | None
 
 
 @click.command(name="console", help="Serve a web page that shows a cluster: topics, records, groups, transactions.")
@@ -97,7 +107,8 @@ def group(
     from kafka_shim.log_format import set_up_logging
 
     _require_urls({"--metrics": metrics_url, "--schema-registry": schema_registry})
-    _require_together(metrics_url, metrics_ca, metrics_certificate, metrics_token_file, tls_certificate, tls_key)
+    metrics = Metrics(metrics_url, metrics_ca, metrics_certificate, metrics_token_file)
+    _require_together(metrics, tls_certificate, tls_key)
     try:
         address = parse_address(http)
     except ValueError as error:
@@ -108,7 +119,7 @@ def group(
             warn_of_strange(command_config)
         schemas = Schemas(schema_registry, files)
         sessions = Sessions(bootstrap, properties)
-        read_metrics = _metrics(metrics_url, metrics_ca, metrics_certificate, metrics_token_file)
+        read_metrics = _reader_of(metrics)
         tls = None if tls_certificate is None else _tls(tls_certificate, tls_key)
     except (ConfigError, SchemaError, ValueError, OSError) as error:
         raise click.ClickException(str(error)) from None
@@ -147,18 +158,11 @@ def _require_urls(urls: Mapping[str, str]) -> None:
             raise click.BadParameter("the URL must begin with http:// or https://", param_hint=option)
 
 
-def _require_together(
-    metrics_url: str,
-    metrics_ca: str | None,
-    metrics_certificate: str | None,
-    metrics_token_file: str | None,
-    tls_certificate: str | None,
-    tls_key: str | None,
-) -> None:
+def _require_together(metrics: Metrics, tls_certificate: str | None, tls_key: str | None) -> None:
     """Raise a usage error for an option that would do nothing without another one."""
-    if (metrics_ca or metrics_certificate) and not metrics_url.startswith("https://"):
+    if (metrics.authority or metrics.certificate) and not metrics.url.startswith("https://"):
         raise click.UsageError("--metrics-ca and --metrics-certificate need --metrics https://...")
-    if metrics_token_file and not metrics_url:
+    if metrics.token_file and not metrics.url:
         raise click.UsageError("--metrics-token-file needs --metrics")
     if tls_key and not tls_certificate:
         raise click.UsageError("--tls-key needs --tls-certificate")
@@ -211,10 +215,9 @@ def _load_chain(context: ssl.SSLContext, option: str, certificate: str, key: str
         raise ValueError(f"{given}: {error.strerror}") from None
 
 
-def _metrics(
-    url: str, authority: str | None, certificate: str | None, token_file: str | None
-) -> Callable[[], bytes] | None:
+def _reader_of(metrics: Metrics) -> Callable[[], bytes] | None:
     """Return what reads the broker's metrics, if something does. Raises ValueError, which names the files."""
+    url, authority, certificate, token_file = metrics
     if not url:
         return None
     import ssl
