@@ -27,6 +27,7 @@ from kafka_shim.targets import make
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming import StreamingQuery
 
 HISTORY, OUT, AUDITED = "history", "orders-taxed", "audited"
 PARTITIONS = 2
@@ -80,10 +81,10 @@ def generate(bootstrap: str, orders: int) -> None:
         time.sleep(0.2)
 
 
-def _stop_when_done(query: object, writer: threading.Thread) -> None:
+def _stop_when_done(query: StreamingQuery, writer: threading.Thread) -> None:
     writer.join()
-    query.processAllAvailable()  # type: ignore[attr-defined]
-    query.stop()  # type: ignore[attr-defined]
+    query.processAllAvailable()
+    query.stop()
 
 
 @click.command(help=(__doc__ or "").partition("\n")[0])

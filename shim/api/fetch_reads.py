@@ -217,23 +217,23 @@ def _read_entry(
 def _read_one(context: Context, request: FetchRequest, entry: PartitionRead, reads: FetchReads, left_bytes: int) -> int:
     """Fill one partition's response. Returns the size of its records in bytes. Raises KafkaError."""
     broker, asked, answer = context.broker, entry.asked, entry.answer
-    topic: str | bytes | None = asked.topic
+    topic = asked.topic
     has_gone = False
-    if topic.__class__ is bytes:
+    if isinstance(topic, bytes):
         found = broker.metadata.image.topics_by_id.get(topic)
         if found is not None:
             asked.name = found.name
         has_gone = found is None
-        topic = asked.name
-        if topic is None:
+        if asked.name is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
+        topic = asked.name
     # As in Kafka a fetch that waits keeps the rights that it came with. What its session knows to have no news was
     # allowed by the same ACLs (FetchSession.read_by).
     if broker.authorizer is not None and not reads.is_again:
-        _require_read(context, request, topic)  # type: ignore[arg-type]
+        _require_read(context, request, topic)
     if has_gone:
-        _refuse_deleted(context, topic, asked.partition)  # type: ignore[arg-type]
-    entry.log = log = broker.logs.get(topic, asked.partition)  # type: ignore[arg-type]
+        _refuse_deleted(context, topic, asked.partition)
+    entry.log = log = broker.logs.get(topic, asked.partition)
     entry.end_offset = log.log_end_offset
     entry.start_offset = log.log_start_offset
     if request.min_bytes > 1:
