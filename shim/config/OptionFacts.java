@@ -1,5 +1,5 @@
 // Prints one tab-separated line for each option of Kafka: table, name, type, default, check, importance, how it changes;
-// of the clients' options the table CLIENT and the name.
+// of the clients' options the table CLIENT and the name. A table is in the order in which Kafka defines its options.
 // Run by shim/config/transcribe.py against the released jars; facts only, no descriptions.
 
 import java.lang.reflect.Field;
@@ -20,7 +20,7 @@ public class OptionFacts {
     }
 
     private static void print(String table, ConfigDef options) {
-        for (String name : new TreeSet<>(options.names())) {
+        for (String name : options.names()) {
             ConfigDef.ConfigKey key = options.configKeys().get(name);
             String value = !key.hasDefault() ? "\u0001" : key.defaultValue == null ? "\u0000"
                 : ConfigDef.convertToString(key.defaultValue, key.type);

@@ -15,7 +15,8 @@ TARGET = Path(__file__).with_name("generated_rows.py")
 HEAD = '''"""Every option of Kafka 4.3.1, as facts. Written by kafka_shim.config.transcribe: do not edit.
 
 Rows are (name, type, default, check, importance, how it may change at run time). `REQUIRED` stands for no default,
-None for a default of null; checks are in Kafka's words. `CLIENT_NAMES`: the options of producers, consumers and Admin.
+None for a default of null; checks are in Kafka's words. Kafka defines and parses the options of a table in this order.
+`CLIENT_NAMES`: the options of producers, consumers and Admin.
 """
 # ruff: noqa: E501 one row a line
 # fmt: off

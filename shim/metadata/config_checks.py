@@ -29,6 +29,8 @@ from kafka_shim.config import (
 )
 from kafka_shim.durations import by_duration_ms
 from kafka_shim.errors import ErrorCode, KafkaError
+from kafka_shim.java_order import order_strings
+from kafka_shim.metadata import option_order
 from kafka_shim.metadata.config_entries import effective_topic_value, static_broker_value
 from kafka_shim.metadata.features import CORDONED_DIRECTORIES, METADATA_VERSION
 from kafka_shim.metadata.thread_counts import check_thread_counts
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from kafka_shim.metadata.store import MetadataStore
 
 
+_RESET = "share.auto.offset.reset"
 _INTEGER = re.compile(r"[+-]?\d{1,100}")
 
 
@@ -56,10 +59,10 @@ def node_id_of(name: str) -> int:
 
 def check_topic(metadata: MetadataStore, options: Mapping[str, str]) -> None:
     """Check the options of a topic. Raises INVALID_CONFIG."""
-    unknown = next((name for name in options if name not in TOPIC_OPTIONS), None)
+    unknown = _unknown(TOPIC_OPTIONS, options)
     if unknown is not None:
         raise invalid(f"Unknown topic config name: {unknown}")
-    values = _parsed(TOPIC_OPTIONS, options)
+    values = _parsed(option_order.TOPIC, TOPIC_OPTIONS, options)
     lags = {}
     for name in ("min.compaction.lag.ms", "max.compaction.lag.ms"):
         given = values.get(name)
@@ -94,7 +97,8 @@ def check_broker(metadata: MetadataStore, options: Mapping[str, str], *, is_defa
         proposed = resolve(proposed, {**given, **proposed})
     except ConfigError as err:
         raise bad_request(str(err)) from err
-    rows = {name: row for name in options if (row := dynamic_option(name)) is not None}
+    given_names = option_order.by_definition(option_order.BROKER, options)
+    rows = {name: row for name in given_names if (row := dynamic_option(name)) is not None}
     try:
         values: dict[str, Any] = {name: row.parse(typed[name]) for name, row in rows.items()}
     except ConfigError as err:
@@ -155,10 +159,10 @@ def check_client_metrics(name: str, options: Mapping[str, str]) -> None:
     """Check the options of a client metrics subscription. Raises INVALID_REQUEST or INVALID_CONFIG."""
     if not name:
         raise bad_request("Subscription name can't be empty")
-    unknown = next((option for option in options if option not in CLIENT_METRICS_OPTIONS), None)
+    unknown = _unknown(CLIENT_METRICS_OPTIONS, options)
     if unknown is not None:
         raise bad_request(f"Unknown client metrics configuration: {unknown}")
-    values = _parsed(CLIENT_METRICS_OPTIONS, options)
+    values = _parsed(option_order.CLIENT_METRICS, CLIENT_METRICS_OPTIONS, options)
     interval_ms = values.get("interval.ms")
     if interval_ms is not None and not 100 <= interval_ms <= 3_600_000:
         raise bad_request(
@@ -230,20 +234,11 @@ def check_group(metadata: MetadataStore, name: str, options: Mapping[str, str]) 
     """Check the options of a group. Raises INVALID_REQUEST or INVALID_CONFIG."""
     if not name:
         raise bad_request("Default group resources are not allowed.")
-    unknown = next((option for option in options if option not in GROUP_OPTIONS), None)
+    # Kafka looks for it among the options given and the defaults of all.
+    unknown = _unknown(GROUP_OPTIONS, dict.fromkeys((*GROUP_OPTIONS, *options)))
     if unknown is not None:
         raise invalid(f"Unknown group config name: {unknown}")
-    values = _parsed(GROUP_OPTIONS, options)
-    reset = values.get("share.auto.offset.reset", "latest")
-    if reset not in ("latest", "earliest"):
-        try:
-            by_duration_ms(reset)
-        except ValueError:
-            name = "share.auto.offset.reset"
-            raise invalid(
-                f"Invalid value {reset} for configuration {name}: Invalid value `{reset}` for configuration {name}. "
-                "The value must be either 'earliest', 'latest' or of the format 'by_duration:<PnDTnHnMn.nS>'."
-            ) from None
+    values = _parsed(option_order.GROUP, GROUP_OPTIONS, options)
     for option, (least, most) in _GROUP_BOUNDS.items():
         if option not in values:
             continue
@@ -261,16 +256,38 @@ def _group_value(metadata: MetadataStore, values: Mapping[str, Any], option: str
     return int(values.get(option) or static_broker_value(metadata.config, f"group.{option}") or 0)
 
 
-def _parsed(table: Mapping[str, Option], options: Mapping[str, str]) -> dict[str, Any]:
+def _unknown(table: Mapping[str, Option], options: Iterable[str]) -> str | None:
+    """Return the option that Kafka names of those that it does not know."""
+    return next((name for name in order_strings(options) if name not in table), None)
+
+
+def _parsed(kind: str, table: Mapping[str, Option], options: Mapping[str, str]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
     try:
-        return {name: table[name].parse(text) for name, text in options.items()}
+        for name in option_order.by_definition(kind, options):
+            values[name] = table[name].parse(options[name])
+            if name == _RESET:
+                _check_reset(values[name])
     except ConfigError as err:
         raise invalid(str(err)) from err
+    return values
+
+
+def _check_reset(value: str) -> None:
+    if value in ("latest", "earliest"):
+        return
+    try:
+        by_duration_ms(value)
+    except ValueError:
+        raise ConfigError(
+            f"Invalid value {value} for configuration {_RESET}: Invalid value `{value}` for configuration {_RESET}. "
+            "The value must be either 'earliest', 'latest' or of the format 'by_duration:<PnDTnHnMn.nS>'."
+        ) from None
 
 
 def _set(names: Iterable[str]) -> str:
-    """Format names as Java prints a set."""
-    return f"[{', '.join(names)}]"
+    """Format names as Java prints a HashSet."""
+    return f"[{', '.join(order_strings(names))}]"
 
 
 def invalid(reason: str) -> KafkaError:

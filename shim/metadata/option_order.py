@@ -1,7 +1,8 @@
-"""The order in which DescribeConfigs lists options: that of the Java HashMap in which Kafka has the parsed values.
+"""Orders of options that a client sees.
 
-A client that shows an answer as it came, as those on librdkafka do, shows this order. Names of one bucket are in the
-order of Kafka's definition. That of most is the alphabet; the others are below.
+DescribeConfigs lists them as in the Java HashMap in which Kafka has the parsed values; a client that shows an answer as
+it came, as those on librdkafka do, shows this order. Names of one bucket are in the order of Kafka's definition. Kafka
+also parses values in the order of the definition, so that of two wrong ones its answer tells of the earlier.
 
 Source: ConfigHelperUtils, AbstractConfig.nonInternalValues and ConfigDef.parse of Kafka 4.3.1.
 """
@@ -10,53 +11,47 @@ from __future__ import annotations
 
 import functools
 
-from kafka_shim.config import BROKER_OPTIONS, GROUP_OPTIONS, TOPIC_OPTIONS
+from kafka_shim.config import BROKER_OPTIONS, DEFINITIONS, GROUP_OPTIONS, TOPIC_OPTIONS
 from kafka_shim.java_order import order_strings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
-# Options that Kafka defines before one of their bucket that comes earlier in the alphabet.
-_EARLY_OF_TOPICS = ("segment.bytes", "retention.ms", "flush.messages", "max.compaction.lag.ms", "retention.bytes")
-_EARLY_OF_BROKERS = """
-    remote.log.metadata.manager.listener.name group.consumer.max.session.timeout.ms
-    num.recovery.threads.per.data.dir ssl.keystore.type metadata.log.segment.bytes
-    fetch.purgatory.purge.interval.requests group.streams.num.standby.replicas
-    remote.log.manager.fetch.max.bytes.per.second remote.log.manager.copy.quota.window.size.seconds
-    sasl.oauthbearer.scope group.consumer.max.size max.connections remote.fetch.max.wait.ms
-    transaction.partition.verification.enable replica.fetch.response.max.bytes group.max.session.timeout.ms
-    early.start.listeners log.message.timestamp.before.max.ms
-    transaction.abort.timed.out.transaction.cleanup.interval.ms log.cleaner.min.cleanable.ratio ssl.keystore.key
-    remote.log.storage.manager.class.name socket.receive.buffer.bytes replica.fetch.min.bytes
-    producer.purgatory.purge.interval.requests group.share.max.assignment.interval.ms num.io.threads
-    sasl.mechanism.controller.protocol share.fetch.purgatory.purge.interval.requests log.cleaner.enable
-    transaction.state.log.min.isr remote.log.metadata.manager.impl.prefix replica.fetch.backoff.ms
-    socket.connection.setup.timeout.ms remote.log.manager.expiration.thread.pool.size ssl.keymanager.algorithm
-    share.coordinator.threads metadata.log.max.snapshot.interval.ms compression.lz4.level log.roll.hours
-    remote.log.metadata.manager.class.path group.share.max.size metadata.log.dir process.roles broker.id
-    max.request.partition.size.limit offsets.topic.compression.codec
-    sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms
-"""
+    from kafka_shim.config import Option
+
+TOPIC, GROUP, CLIENT_METRICS, BROKER = "TOPIC", "GROUP", "CLIENT_METRICS", "BROKER"
 
 
-def _ordered(names: Iterable[str], early: Iterable[str] = ()) -> tuple[str, ...]:
-    return tuple(order_strings([*early, *sorted(set(names).difference(early))]))
+@functools.cache
+def _places(kind: str) -> dict[str, int]:
+    """Return the place of each option in Kafka's definition."""
+    return {row[0] or "": place for place, row in enumerate(DEFINITIONS[kind])}
+
+
+def by_definition(kind: str, names: Iterable[str]) -> list[str]:
+    """Return options of a kind in the order in which Kafka parses them, those that it does not know last."""
+    places = _places(kind)
+    return sorted(names, key=lambda name: places.get(name, len(places)))
+
+
+def _described(kind: str, options: Mapping[str, Option]) -> tuple[str, ...]:
+    return tuple(order_strings(by_definition(kind, (name for name in options if not options[name].is_internal))))
 
 
 @functools.cache
 def topic_options() -> tuple[str, ...]:
     """Return the options of topics that are not internal."""
-    return _ordered((name for name, option in TOPIC_OPTIONS.items() if not option.is_internal), _EARLY_OF_TOPICS)
+    return _described(TOPIC, TOPIC_OPTIONS)
 
 
 @functools.cache
 def broker_options() -> tuple[str, ...]:
     """Return the options of brokers that are not internal."""
-    names = (name for name, option in BROKER_OPTIONS.items() if not option.is_internal)
-    return _ordered(names, _EARLY_OF_BROKERS.split())
+    return _described(BROKER, BROKER_OPTIONS)
 
 
 @functools.cache
 def group_options() -> tuple[str, ...]:
-    return _ordered(GROUP_OPTIONS)
+    """Return the options of groups."""
+    return _described(GROUP, GROUP_OPTIONS)

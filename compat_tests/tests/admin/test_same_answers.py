@@ -268,6 +268,10 @@ ALTERATIONS = [
     (TOPIC, "known_a", [("foo", DELETE, None)]),
     (TOPIC, "known_a", [("foo", APPEND, "1")]),
     (TOPIC, "known_a", [("min.compaction.lag.ms", SET, "10"), ("max.compaction.lag.ms", SET, "5")]),
+    # Of several that are wrong the answer names one, which is not the first in the request.
+    (TOPIC, "known_a", [("cleanup.policy", SET, "foo"), ("segment.ms", SET, "")]),
+    (TOPIC, "known_a", [("retention.ms", SET, "x"), ("zzz", SET, "1")]),
+    (TOPIC, "known_a", [("foo", SET, "1"), ("bar", SET, "1"), ("zzz", SET, "1")]),
     (TOPIC, "known_a", []),
     (TOPIC, "nope", [("retention.ms", SET, "5")]),
     (TOPIC, "nope", [("foo", SET, "5")]),
@@ -303,6 +307,14 @@ ALTERATIONS = [
         )
     ),
     *(
+        (BROKER, name, [(option, SET, "x") for option in options])
+        for name in ("1", "")
+        for options in (
+            ("log.retention.ms", "background.threads"),
+            ("transaction.state.log.num.partitions", "group.streams.max.size", "max.request.partition.size.limit"),
+        )
+    ),
+    *(
         (BROKER, name, [(f"sasl.kerberos.{option}", SET, value)])
         for name in ("1", "")
         for option, value in (
@@ -323,6 +335,7 @@ ALTERATIONS = [
     (METRICS, "sub", [("metrics", APPEND, "a.b")]),
     (METRICS, "sub", [("metrics", SET, "*")]),
     (METRICS, "sub", [("zzz", SET, "1")]),
+    (METRICS, "sub", [("zzz", SET, "1"), ("foo", SET, "1"), ("bar", SET, "1")]),
     (METRICS, "", [("metrics", SET, "*")]),
     *(
         (GROUP, "g", [(name, SET, value)])
@@ -344,6 +357,9 @@ ALTERATIONS = [
             ("zzz", "1"),
         )
     ),
+    (GROUP, "g", [("share.heartbeat.interval.ms", SET, "x"), ("share.session.timeout.ms", SET, "x")]),
+    (GROUP, "g", [("streams.heartbeat.interval.ms", SET, "-5"), ("share.auto.offset.reset", SET, "foo")]),
+    (GROUP, "g", [("zzz", SET, "1"), ("foo", SET, "1"), ("bar", SET, "1")]),
     (GROUP, "", [("consumer.session.timeout.ms", SET, "50000")]),
     (LOGGER, "1", [("root", SET, "INFO")]),
     (LOGGER, "1", [("no.such", SET, "INFO")]),

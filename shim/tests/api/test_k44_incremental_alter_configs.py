@@ -44,6 +44,28 @@ def test_options_are_set_and_unset_in_every_version(client, version):
     assert option(client, TOPIC, "t", "retention.ms") == ("604800000", 5)
 
 
+@pytest.mark.parametrize(
+    ("kind", "name", "changes", "named"),
+    [
+        (TOPIC, "t", {"cleanup.policy": "foo", "segment.ms": "x"}, "value x for configuration segment.ms"),
+        (TOPIC, "t", {"foo": "1", "bar": "1", "zzz": "1"}, "name: bar"),
+        (GROUP, "g", {"streams.heartbeat.interval.ms": "-5", "share.auto.offset.reset": "no"}, "reset: Invalid value"),
+        (BROKER, "", {"log.retention.ms": "x", "background.threads": "y"}, "value y for configuration background"),
+        (
+            BROKER,
+            "",
+            {"transaction.state.log.num.partitions": "1", "group.streams.max.size": "1"},
+            "[group.streams.max.size, transaction.state.log.num.partitions]",
+        ),
+    ],
+)
+def test_of_several_wrong_options_the_one_is_named_that_kafka_names(client, kind, name, changes, named):
+    """Kafka parses values in the order of its definition, and has names in sets (ConfigDef.parse)."""
+    code, text = alter(client, kind, name, *((option, SET, value) for option, value in changes.items()))
+    assert code in (ErrorCode.INVALID_CONFIG, ErrorCode.INVALID_REQUEST)
+    assert named in text
+
+
 def test_a_change_that_only_memory_has_is_not_told_as_stored_when_it_comes_again(broker, client):
     broker.faults.arm("log.before_fsync", "oserror", "EIO")
     for _ in range(2):
