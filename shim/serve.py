@@ -239,6 +239,54 @@ def collect_in_parts(broker: Broker) -> Collector:
     return collector
 
 
+class _End:
+    """What ends this process: SIGTERM, SIGINT and SIGHUP, and the end of the standard input where a parent wants that.
+
+    During a start Python calls the handlers at once: the loop would not until a partition is recovered."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self.is_asked = asyncio.Event()
+        # Those that came, in order.
+        self.signals: list[int] = []
+        self._server: Server | None = None
+        self._starting: asyncio.Task[None] | None = None
+        numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+        # nohup has SIGHUP ignored
+        self._taken = [one for one in numbers if one != signal.SIGHUP or signal.getsignal(one) is not signal.SIG_IGN]
+        for number in self._taken:
+            signal.signal(number, self._on_signal_at_start)
+        # As Java does: who started this process may have blocked them.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
+
+    def ask(self) -> None:
+        self.is_asked.set()
+        if self._starting is not None:
+            self._starting.cancel()  # nothing once it is done
+
+    def begin_start(self, server: Server, cluster_id: str | None) -> asyncio.Task[None]:
+        """Returns the task of the server's start, which ends with CancelledError once the end is asked for."""
+        self._server = server
+        self._starting = asyncio.ensure_future(server.start(cluster_id))
+        if self.signals:
+            server.give_up()
+        return self._starting
+
+    def start_is_over(self) -> None:
+        for number in self._taken:
+            self._loop.add_signal_handler(number, self._on_signal, number)
+
+    def _on_signal_at_start(self, number: int, _: object) -> None:
+        self.signals.append(number)
+        if self._server is not None:
+            self._server.give_up()
+        self._loop.call_soon_threadsafe(self.ask)
+
+    def _on_signal(self, number: int) -> None:
+        self.signals.append(number)
+        self.ask()
+
+
 async def _serve(
     config: BrokerConfig,
     faults: Faults,
@@ -247,33 +295,7 @@ async def _serve(
 ) -> int:
     keep_memory(KEPT_MEMORY_BYTES)
     loop = asyncio.get_running_loop()
-    asked = asyncio.Event()
-    signals: list[int] = []
-    starting: asyncio.Task[None] | None = None
-
-    def ask() -> None:
-        asked.set()
-        if starting is not None:
-            starting.cancel()  # nothing once it is done
-
-    def on_signal(number: int) -> None:
-        signals.append(number)
-        ask()
-
-    def on_signal_at_start(number: int, _: object) -> None:
-        # Python calls it at once. The loop would not until a partition is recovered.
-        signals.append(number)
-        if server is not None:
-            server.give_up()
-        loop.call_soon_threadsafe(ask)
-
-    server: Server | None = None
-    ends = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-    # nohup has SIGHUP ignored
-    taken = [one for one in ends if one != signal.SIGHUP or signal.getsignal(one) is not signal.SIG_IGN]
-    for number in taken:
-        signal.signal(number, on_signal_at_start)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, ends)  # as Java does: who started this process may have blocked them
+    end = _End(loop)
     first: dict[str, Any] = {}
     if RECORDS_ON_STDIN in os.environ:
         import json
@@ -281,24 +303,20 @@ async def _serve(
         first = json.loads(sys.stdin.readline())
         config.acl_principals = tuple(one["principal"] for one in first["acls"])
     if STOP_WITH_STDIN in os.environ:
-        loop.add_reader(sys.stdin.fileno(), ask)
+        loop.add_reader(sys.stdin.fileno(), end.ask)
     server = Server(config, faults=faults)
-    starting = asyncio.ensure_future(server.start(cluster_id))
-    if signals:
-        server.give_up()
     try:
         try:
-            await starting
+            await end.begin_start(server, cluster_id)
         finally:
-            for number in taken:
-                loop.add_signal_handler(number, on_signal, number)
+            end.start_is_over()
     except asyncio.CancelledError:
-        if not (signals or asked.is_set()):
+        if not (end.signals or end.is_asked.is_set()):
             raise
         logger.info("told to stop during the start")
     else:
-        await _run(server, first, asked, on_started)
-    if os.environ.get(STOP_WITH_STDIN) == REMOVE and not signals:
+        await _run(server, first, end.is_asked, on_started)
+    if os.environ.get(STOP_WITH_STDIN) == REMOVE and not end.signals:
         import shutil
 
         for directory in config.log_dirs:  # the owner of which was the process that is gone
