@@ -49,7 +49,7 @@ class BrokerProcess:
         if not sys.executable or getattr(sys, "frozen", False):  # this command would run the program once more
             raise RuntimeError("no Python can run a broker in a process here: take one in a thread, Broker()")
         from kafka_shim.config import is_password
-        from kafka_shim.serve import DESCRIPTORS, RECORDS_ON_STDIN, REMOVE, STOP_WITH_STDIN
+        from kafka_shim.serve import DESCRIPTORS
 
         secrets = {name: text for name, text in options.items() if is_password(name)}
         # -P: `-m` would look in the working directory first, where a program may have a queue.py of its own.
@@ -57,22 +57,14 @@ class BrokerProcess:
         for name, text in options.items():
             if name not in secrets:
                 command += ["-o", f"{name}={text}"]
-        environment = dict(os.environ)
-        environment["PYTHONPATH"] = os.pathsep.join(_module_path())
-        for name in (ENVIRONMENT, *FOR_PROGRAM):
-            environment.pop(name, None)
-        environment[STOP_WITH_STDIN] = REMOVE if removes_data else "1"
-        if faults:
-            environment[ENVIRONMENT] = faults
-        if records:
-            environment[RECORDS_ON_STDIN] = "1"
+        environment = _environment(faults, has_records=bool(records), removes_data=removes_data)
         self._said: deque[str] = deque(maxlen=KEPT_LINES)
         fill_standard_descriptors()
         with _properties_file(secrets) as number:
             if secrets:
                 command += ["--config", f"{DESCRIPTORS}{number}"]
             self._parent = os.getpid()
-            self.popen = child = subprocess.Popen(
+            self.popen = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -99,14 +91,19 @@ class BrokerProcess:
             self.kill()
             raise TimeoutError(f"the broker did not start within {START_SECONDS:g} s")
         if not self.ready.startswith("ready "):
-            try:
-                how = f"ended with status {child.wait(END_SECONDS)}"
-            except subprocess.TimeoutExpired:
-                child.kill()
-                child.wait()
-                how = f"closed its output before it was ready, and was killed {END_SECONDS:g} s later"
-            self._close()
+            how = self._end_of_unready()
             raise RuntimeError(f"the broker's process {how}: {self._last_words()}")
+
+    def _end_of_unready(self) -> str:
+        """Wait for the end of a child that closed its output without being ready. Returns how it ended."""
+        try:
+            how = f"ended with status {self.popen.wait(END_SECONDS)}"
+        except subprocess.TimeoutExpired:
+            self.popen.kill()
+            self.popen.wait()
+            how = f"closed its output before it was ready, and was killed {END_SECONDS:g} s later"
+        self._close()
+        return how
 
     def _give_up(self, is_late: threading.Event) -> None:
         """End a child that is not ready: who waits for its first line reads the end of its output."""
@@ -181,6 +178,22 @@ class BrokerProcess:
             if pipe is not None:
                 with suppress(OSError):  # what a child that ended has not read cannot be written
                     pipe.close()
+
+
+def _environment(faults: str | None, *, has_records: bool, removes_data: bool) -> dict[str, str]:
+    """The variables of the child: those of this process, but for what concerns this process alone."""
+    from kafka_shim.serve import RECORDS_ON_STDIN, REMOVE, STOP_WITH_STDIN
+
+    found = dict(os.environ)
+    found["PYTHONPATH"] = os.pathsep.join(_module_path())
+    for name in (ENVIRONMENT, *FOR_PROGRAM):
+        found.pop(name, None)
+    found[STOP_WITH_STDIN] = REMOVE if removes_data else "1"
+    if faults:
+        found[ENVIRONMENT] = faults
+    if has_records:
+        found[RECORDS_ON_STDIN] = "1"
+    return found
 
 
 def _module_path() -> list[str]:
