@@ -58,15 +58,6 @@ class Run:
         self.producer: tuple[int, int] | None = None
         self.pending: set[str] = set()
 
-    def attempt(self, step: Callable[[], Any]) -> tuple[bool, Any]:
-        """Whether the step was acknowledged, and its answer."""
-        try:
-            return True, step()
-        except (KafkaError, OSError):
-            if not self.injector.fired:
-                raise
-            return False, None
-
     def value(self) -> str:
         self.number += 1
         return f"v{self.number}"
@@ -77,10 +68,10 @@ class Run:
         name = f"made-{self.random.randrange(4)}"
         topics = self.node.metadata.image.topics
         if name in topics:
-            done, _ = self.attempt(lambda: self.node.metadata.delete_topic(name))
+            done, _ = self.injector.attempt(lambda: self.node.metadata.delete_topic(name))
             assert not done or name not in topics
         else:
-            done, _ = self.attempt(lambda: self.node.metadata.create_topic(name, 2, 1, {"retention.ms": "7"}))
+            done, _ = self.injector.attempt(lambda: self.node.metadata.create_topic(name, 2, 1, {"retention.ms": "7"}))
             assert not done or name in topics
 
     def configure(self) -> None:
@@ -88,26 +79,28 @@ class Run:
         record = ConfigRecord(
             resource_type=RESOURCE_TOPIC, resource_name="orders", name="retention.ms", value=f"{10**12 + self.number}"
         )
-        done, _ = self.attempt(lambda: self.node.metadata.alter_configs([record]))
+        done, _ = self.injector.attempt(lambda: self.node.metadata.alter_configs([record]))
         stored = self.node.metadata.image.config_of(RESOURCE_TOPIC, "orders").get("retention.ms")
         assert not done or stored == record.value
 
     def commit_offset(self) -> None:
         group = f"g{self.random.randrange(3)}"
         self.number += 1
-        done, code = self.attempt(lambda: self.node.commit(group, "orders", self.number))
+        done, code = self.injector.attempt(lambda: self.node.commit(group, "orders", self.number))
         assert not done or code == 0 or self.injector.fired, code
         if done and code == 0:
             self.offsets[group] = self.number
 
     def produce(self) -> None:
         if self.producer is None:
-            done, self.producer = self.attempt(lambda: self.node.call(self.node.init, "app"))
+            done, self.producer = self.injector.attempt(lambda: self.node.call(self.node.init, "app"))
             if not done:
                 self.producer = None
                 return
         value, producer, partition = self.value(), self.producer, self.random.randrange(2)
-        done, _ = self.attempt(lambda: self.node.call(self.node.produce, "app", producer, "orders", partition, value))
+        done, _ = self.injector.attempt(
+            lambda: self.node.call(self.node.produce, "app", producer, "orders", partition, value)
+        )
         if done:
             self.pending.add(value)
         else:
@@ -120,7 +113,7 @@ class Run:
             return
         producer, values = self.producer, self.pending
         self.producer, self.pending = None, set()
-        done, _ = self.attempt(lambda: self.node.call(self.node.end, "app", producer, commit))
+        done, _ = self.injector.attempt(lambda: self.node.call(self.node.end, "app", producer, commit))
         if not done:
             self.either.append(values) if commit else self.hidden.update(values)
         elif commit:

@@ -69,6 +69,15 @@ class Injector:
         number = getattr(errno, "ENOSPC" if self.kind == "SHORT" else self.kind)
         raise OSError(number, os.strerror(number))
 
+    def attempt(self, step: Callable[[], Any]) -> tuple[bool, Any]:
+        """Whether the step was acknowledged, and its answer. Raises what fails without a fault."""
+        try:
+            return True, step()
+        except (KafkaError, OSError):
+            if not self.fired:
+                raise
+            return False, None
+
     @contextmanager
     def installed(self) -> Iterator[None]:
         """Patch what storage calls; calls of other modules go through uncounted."""

@@ -98,27 +98,18 @@ class Run:
         self.unsure_commits: set[int] = set()
         self.altered: int | None = None
 
-    def attempt(self, step: Callable[[], Any]) -> tuple[bool, Any]:
-        """Whether the step was acknowledged, and its answer."""
-        try:
-            return True, step()
-        except (KafkaError, OSError):
-            if not self.injector.fired:
-                raise
-            return False, None
-
     # --- records and members of the share partition
 
     def append(self) -> None:
         count = self.random.randrange(1, 5)
-        done, _ = self.attempt(lambda: self.node.produce(count))
+        done, _ = self.injector.attempt(lambda: self.node.produce(count))
         if done:
             end = self.node.logs.get("t", 0).log_end_offset
             self.appended |= set(range(end - count, end))
 
     def take(self) -> None:
         name = self.random.choice(MEMBERS)
-        done, got = self.attempt(lambda: self.node.acquire(name, 6, 3))
+        done, got = self.injector.attempt(lambda: self.node.acquire(name, 6, 3))
         if done:
             offsets = {offset for first, last, _ in got for offset in range(first, last + 1)}
             self.check_delivery(offsets)
@@ -166,7 +157,7 @@ class Run:
         epoch = self.sharers.get(name, 0)
         leaves = bool(epoch) and self.random.random() < 0.3
         asked = -1 if leaves else epoch or 0
-        done, answer = self.attempt(lambda: self.node.beat(name, asked, None if asked else ["t", "u"]))
+        done, answer = self.injector.attempt(lambda: self.node.beat(name, asked, None if asked else ["t", "u"]))
         if not done:
             self.sharers[name] = None
         elif leaves:
@@ -182,7 +173,9 @@ class Run:
         joining = {} if epoch else {"topology": TOPOLOGY}
         asked = -1 if leaves else epoch or 0
         given = {} if leaves else {**none, **joining}
-        done, answer = self.attempt(lambda: self.node.call(lambda: self.node.streams(STREAMS, name, asked, **given)))
+        done, answer = self.injector.attempt(
+            lambda: self.node.call(lambda: self.node.streams(STREAMS, name, asked, **given))
+        )
         if not done:
             self.streamers[name] = None
         elif leaves:
@@ -196,7 +189,7 @@ class Run:
             return
         offset = self.random.randrange(1000)
         epoch = self.streamers[member] or 0
-        done, code = self.attempt(lambda: self.node.commit(STREAMS, "t", offset, member, epoch))
+        done, code = self.injector.attempt(lambda: self.node.commit(STREAMS, "t", offset, member, epoch))
         if done and code == 0:
             self.committed, self.unsure_commits = offset, set()
         else:
@@ -208,11 +201,11 @@ class Run:
         offset = self.random.randrange(1000)
         share, topic_id = self.node.groups.share, self.node.metadata.image.topics["u"].topic_id
         if self.random.random() < 0.3:
-            done, _ = self.attempt(self._remove_altered)
+            done, _ = self.injector.attempt(self._remove_altered)
             self.altered = None if done else -1
         else:
             work = lambda: self.node.finish(share.alter_offsets("altered", {topic_id: {0: offset, 1: offset}}))  # noqa: E731
-            done, answer = self.attempt(work)
+            done, answer = self.injector.attempt(work)
             self.altered = offset if done and not answer[0] else -1
             assert self.altered >= 0 or self.injector.fired, answer
 
@@ -230,8 +223,8 @@ class Run:
             (4, self.streams_member),
             (3, self.commit),
             (2, self.alter),
-            (1, lambda: self.attempt(self.node.state.coordinator.prune)),
-            (1, lambda: self.attempt(self.node.state.coordinator.snapshot_cold)),
+            (1, lambda: self.injector.attempt(self.node.state.coordinator.prune)),
+            (1, lambda: self.injector.attempt(self.node.state.coordinator.snapshot_cold)),
             (1, self.restart),
         ]
         self.random.choices([one for _, one in steps], [weight for weight, _ in steps])[0]()
