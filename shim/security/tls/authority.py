@@ -12,6 +12,18 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 VALID = datetime.timedelta(days=30)
+# It may be the certificate of a client, too: the one that a truststore holds.
+AUTHORITY_USAGE = x509.KeyUsage(
+    digital_signature=True,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    key_cert_sign=True,
+    crl_sign=True,
+    encipher_only=False,
+    decipher_only=False,
+)
 HOSTS = ("localhost", "127.0.0.1", "::1")
 
 
@@ -45,6 +57,8 @@ class CertificateAuthority:
         days: int = VALID.days,
         is_authority: bool = False,
     ) -> x509.Certificate:
+        """With the key identifiers and the key usage that RFC 5280 asks for: OpenSSL's strict check wants them, which
+        Python's clients make from 3.13 on."""
         now = datetime.datetime.now(datetime.UTC)
         until = now + datetime.timedelta(days=days)
         builder = (
@@ -56,7 +70,11 @@ class CertificateAuthority:
             .not_valid_before(min(now, until) - datetime.timedelta(days=1))
             .not_valid_after(until)
             .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
         )
+        if is_authority:
+            builder = builder.add_extension(AUTHORITY_USAGE, critical=True)
         if hosts:
             builder = builder.add_extension(x509.SubjectAlternativeName([_host(one) for one in hosts]), critical=False)
         return builder.sign(self._key, hashes.SHA256())

@@ -172,6 +172,16 @@ def test_sasl_runs_inside_tls(secured: Broker, authority: CertificateAuthority):
         assert "User:alice" in principals(secured)
 
 
+def test_a_strict_client_trusts_the_authority(secured: Broker, authority: CertificateAuthority):
+    """Python's default contexts are strict from 3.13 on: they found no authority key identifier."""
+    context = ssl.create_default_context(cadata=authority.certificate)
+    context.verify_flags |= ssl.VERIFY_X509_STRICT
+    host, _, port = address(secured, "SSL").rpartition(":")
+    bare = socket.create_connection((host, int(port)), timeout=60)
+    with bare, context.wrap_socket(bare, server_hostname=host) as client:
+        assert client.version() == "TLSv1.3"
+
+
 @pytest.mark.option("ssl.principal.mapping.rules")
 def test_a_certificate_makes_a_principal_by_the_rules(secured: Broker, authority, tmp_path: Path):
     with tls_connection(secured, authority, client=authority.issue("carol"), tmp_path=tmp_path) as client:
