@@ -45,7 +45,6 @@ cdef class DispatcherBase:
     cdef Reply _followed(self, ApiBase api, int32_t api_key, FollowUp done)
     cdef Context _context(self, object session, RequestHeader* header, object client_id, object done)
     cdef bint _goes_in_steps(self, int32_t api_key, Py_ssize_t frame_bytes) noexcept
-    cdef void _count(self, int32_t api_key) noexcept
     cdef bint _is_plain(self) except -1
     cdef bint _shows_requests(self) except -1
     cdef object _serve(self, Context context, ApiBase api, object request)

@@ -38,6 +38,10 @@ cdef class RequestCounts:
         return iter(self.keys())
 
 
+cdef inline void count(RequestCounts counts, int32_t api_key) noexcept:
+    counts._counts[api_key] += 1    # the parser of headers has bounded the key
+
+
 cdef class ApiBase:
     pass
 
@@ -100,12 +104,12 @@ cdef class DispatcherBase:
         if api.plain is not None and is_admitted and self._is_plain():
             done = api.plain.serve(self.broker, session, &header, client_id, request_frame)
             if type(done) is bytes:
-                self._count(header.api_key)
+                count(self._requests, header.api_key)
                 if self.has_own_encode:
                     self._answered(header.api_key, api.plain.answered, api.plain.answered_code)
                 return done
             if isinstance(done, DelayedBase):
-                self._count(header.api_key)
+                count(self._requests, header.api_key)
                 return self._delay(self._context(session, &header, client_id, None), api, None, done)
             if isinstance(done, FollowUp):
                 return self._followed(api, header.api_key, done)
@@ -132,7 +136,7 @@ cdef class DispatcherBase:
 
     cdef Reply _followed(self, ApiBase api, int32_t api_key, FollowUp done):
         try:
-            self._count(api_key)
+            count(self._requests, api_key)
             if self.has_own_encode:
                 self._answered(api_key, api.plain.answered, api.plain.answered_code)
             return _reply([done.answer], done)
@@ -164,10 +168,7 @@ cdef class DispatcherBase:
         quotas = self.broker.quotas
         if quotas is not None:
             self._meter(context, quotas, frame_bytes)
-        self._count(context.api_key)
-
-    cdef void _count(self, int32_t api_key) noexcept:
-        self._requests._counts[api_key] += 1    # the parser of headers has bounded the key
+        count(self._requests, context.api_key)
 
     cdef bint _is_plain(self) except -1:
         """Whether a request is only to be served: nobody logs it, meters it or arms a fault for it."""

@@ -5,7 +5,6 @@ from libc.stdint cimport int32_t, int64_t
 
 
 @cython.final
-@cython.freelist(16)
 cdef class Context:
     cdef public object broker
     cdef public object session
@@ -21,7 +20,6 @@ cdef class Context:
 
 
 @cython.final
-@cython.freelist(16)
 cdef class Outcome:
     cdef public object response
     cdef public object flushes
@@ -52,7 +50,6 @@ cdef class DelayedBase:
 
 
 @cython.final
-@cython.freelist(16)
 cdef class Reply:
     cdef public object parts
     cdef public object follow_up

@@ -7,6 +7,8 @@ from kafka_shim.cext.late_answers cimport LateAnswer
 from itertools import islice
 
 
+@cython.final
+@cython.freelist(16)
 cdef class Context:
     def __init__(
         self, broker, session, int32_t api_key, int32_t api_version, int32_t correlation_id, client_id,
@@ -41,6 +43,8 @@ cdef class Context:
         return self.session.peer_host
 
 
+@cython.final
+@cython.freelist(16)
 cdef class Outcome:
     def __init__(self, response, flushes=(), follow_up=None):
         self.response = response
@@ -191,6 +195,8 @@ def wake_first(completed not None, Py_ssize_t most):
         del completed[0]
 
 
+@cython.final
+@cython.freelist(16)
 cdef class Reply:
     def __init__(self, parts, follow_up=None, waiting=None, bint is_abandonable=False, bint is_delayed=False):
         self.parts = parts
