@@ -196,7 +196,7 @@ def main(arguments: list[str]) -> int:
         return 2
     REPORTS.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
-    with TemporaryDirectory(prefix="bytecode-", dir=REPORTS.parent) as folder:
+    with TemporaryDirectory(prefix="bytecode-", dir=REPORTS.parent, ignore_cleanup_errors=True) as folder:
         runner = Runner(extra, bytecode(folder))
         for name in arguments:
             together, behind = FORMS.get(name, ((), (name,)))

@@ -339,7 +339,7 @@ async def _run(
 
         imports = import_in_slices(server.broker)
     except BaseException:
-        await server.stop()
+        await server.end()
         raise
     await asked.wait()
     collector.stop()
