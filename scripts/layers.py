@@ -18,10 +18,17 @@ PYTHON = ROOT / ".venv" / "bin" / "python"
 COVERED = ROOT / "build" / "coverage" / "unit"
 UNIT_TREES = ("cext/tests", "shim/tests")
 # What the other Python versions run: tests without sockets, child processes or clients, which their small environments
-# lack.
+# lack; and those of TLS and HTTPS, of which Python's library does a part, another one in each version.
 PURE_TREES = (
     "cext/tests",
     *(f"shim/tests/{name}" for name in ("protocol", "storage", "metadata", "group", "txn", "history")),
+)
+TLS_TREES = (
+    "shim/tests/http",
+    "shim/tests/monitoring/test_https.py",
+    "shim/tests/security/test_tls.py",
+    "shim/tests/security/test_token_endpoints.py",
+    "shim/tests/test_tls_handshakes.py",
 )
 NOT_PURE = "shim/tests/txn/test_stepwise.py"
 QUICK = "not soak and not slow and not alone and not java"
@@ -149,8 +156,8 @@ def quick_clients() -> list[Step]:
 
 
 def pythons() -> list[Step]:
-    """The pure unit tests on the other Python versions."""
-    chosen = (*PURE_TREES, f"--ignore={NOT_PURE}", "-m", "not soak and not java and not slow and not alone")
+    """The pure unit tests, and those of TLS, on the other Python versions."""
+    chosen = (*PURE_TREES, *TLS_TREES, f"--ignore={NOT_PURE}", "-m", "not soak and not java and not slow and not alone")
     return [
         pytest(f"unit-{python.parent.parent.name.removeprefix('.venv-')}", *chosen, python=python)
         for python in sorted(ROOT.glob(".venv-3.*/bin/python"))
