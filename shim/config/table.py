@@ -320,7 +320,7 @@ def _option(row: tuple[str | None, ...], idle: dict[str, str]) -> Option:
 
 def _options(rows: Iterable[tuple[str | None, ...]], reasons: dict[str, tuple[str, ...]]) -> dict[str, Option]:
     idle = effects.by_name(reasons)
-    return {row[0] or "": _option(row, idle) for row in sorted(rows, key=lambda row: row[0] or "")}
+    return {row[0] or "": _option(row, idle) for row in rows}
 
 
 _TOPIC_OPTION_OF = {broker: topic for topic, synonyms in SYNONYMS.items() for broker, _ in synonyms}
@@ -340,12 +340,11 @@ _OWN_DEFAULTS = {
     for name in ("group.initial.rebalance.delay.ms", "socket.listen.backlog.size")
 }
 _BROKER_ROWS = tuple((*row[:2], _OWN_DEFAULTS.get(row[0] or "", row[2]), *row[3:]) for row in generated_rows.BROKER)
+# Each table is in the order in which Kafka defines and parses its options.
 BROKER_OPTIONS = _options((*_BROKER_ROWS, *_OWN_ROWS), effects.BROKER_IDLE)
 TOPIC_OPTIONS = _options(generated_rows.TOPIC, effects.TOPIC_IDLE)
 GROUP_OPTIONS = _options(generated_rows.GROUP, effects.GROUP_IDLE)
 CLIENT_METRICS_OPTIONS = _options(generated_rows.CLIENT_METRICS, effects.CLIENT_METRICS_IDLE)
-# The rows of each kind of option in the order in which Kafka defines and parses them.
-DEFINITIONS = {kind: getattr(generated_rows, kind) for kind in ("BROKER", "TOPIC", "GROUP", "CLIENT_METRICS")}
 # The options of Kafka's producers, consumers and Admin.
 CLIENT_NAMES = frozenset(generated_rows.CLIENT_NAMES)
 # Broker options that can only be stored dynamically, not set in server.properties (QuotaConfig.brokerQuotaConfigs).

@@ -30,9 +30,9 @@ from kafka_shim.config import (
 from kafka_shim.durations import by_duration_ms
 from kafka_shim.errors import ErrorCode, KafkaError
 from kafka_shim.java_order import order_strings
-from kafka_shim.metadata import option_order
 from kafka_shim.metadata.config_entries import effective_topic_value, static_broker_value
 from kafka_shim.metadata.features import CORDONED_DIRECTORIES, METADATA_VERSION
+from kafka_shim.metadata.option_order import by_definition
 from kafka_shim.metadata.thread_counts import check_thread_counts
 from kafka_shim.patterns import compile_pattern
 
@@ -62,7 +62,7 @@ def check_topic(metadata: MetadataStore, options: Mapping[str, str]) -> None:
     unknown = _unknown(TOPIC_OPTIONS, options)
     if unknown is not None:
         raise invalid(f"Unknown topic config name: {unknown}")
-    values = _parsed(option_order.TOPIC, TOPIC_OPTIONS, options)
+    values = _parsed(TOPIC_OPTIONS, options)
     lags = {}
     for name in ("min.compaction.lag.ms", "max.compaction.lag.ms"):
         given = values.get(name)
@@ -97,7 +97,7 @@ def check_broker(metadata: MetadataStore, options: Mapping[str, str], *, is_defa
         proposed = resolve(proposed, {**given, **proposed})
     except ConfigError as err:
         raise bad_request(str(err)) from err
-    given_names = option_order.by_definition(option_order.BROKER, options)
+    given_names = by_definition(BROKER_OPTIONS, options)
     rows = {name: row for name in given_names if (row := dynamic_option(name)) is not None}
     try:
         values: dict[str, Any] = {name: row.parse(typed[name]) for name, row in rows.items()}
@@ -162,7 +162,7 @@ def check_client_metrics(name: str, options: Mapping[str, str]) -> None:
     unknown = _unknown(CLIENT_METRICS_OPTIONS, options)
     if unknown is not None:
         raise bad_request(f"Unknown client metrics configuration: {unknown}")
-    values = _parsed(option_order.CLIENT_METRICS, CLIENT_METRICS_OPTIONS, options)
+    values = _parsed(CLIENT_METRICS_OPTIONS, options)
     interval_ms = values.get("interval.ms")
     if interval_ms is not None and not 100 <= interval_ms <= 3_600_000:
         raise bad_request(
@@ -238,7 +238,7 @@ def check_group(metadata: MetadataStore, name: str, options: Mapping[str, str]) 
     unknown = _unknown(GROUP_OPTIONS, dict.fromkeys((*GROUP_OPTIONS, *options)))
     if unknown is not None:
         raise invalid(f"Unknown group config name: {unknown}")
-    values = _parsed(option_order.GROUP, GROUP_OPTIONS, options)
+    values = _parsed(GROUP_OPTIONS, options)
     for option, (least, most) in _GROUP_BOUNDS.items():
         if option not in values:
             continue
@@ -261,10 +261,10 @@ def _unknown(table: Mapping[str, Option], options: Iterable[str]) -> str | None:
     return next((name for name in order_strings(options) if name not in table), None)
 
 
-def _parsed(kind: str, table: Mapping[str, Option], options: Mapping[str, str]) -> dict[str, Any]:
+def _parsed(table: Mapping[str, Option], options: Mapping[str, str]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     try:
-        for name in option_order.by_definition(kind, options):
+        for name in by_definition(table, options):
             values[name] = table[name].parse(options[name])
             if name == _RESET:
                 _check_reset(values[name])

@@ -293,7 +293,7 @@ def group_entries(metadata: MetadataStore, name: str) -> Iterable[Entry]:
 def client_metrics_entries(metadata: MetadataStore, name: str) -> Iterable[Entry]:
     """Return all options of a client metrics subscription. It need not exist."""
     stored = metadata.image.config_of(RESOURCE_CLIENT_METRICS, name)
-    for option in CLIENT_METRICS_OPTIONS.values():
+    for option in sorted(CLIENT_METRICS_OPTIONS.values(), key=lambda one: one.name):
         value = option.default
         synonyms = []
         if option.name in stored:
