@@ -18,11 +18,12 @@ PYTHON = ROOT / ".venv" / "bin" / "python"
 COVERED = ROOT / "build" / "coverage" / "unit"
 UNIT_TREES = ("cext/tests", "shim/tests")
 # What the other Python versions run: tests without sockets, child processes or clients, which their small environments
-# lack; and those of TLS and HTTPS, of which Python's library does a part, another one in each version.
+# lack.
 PURE_TREES = (
     "cext/tests",
     *(f"shim/tests/{name}" for name in ("protocol", "storage", "metadata", "group", "txn", "history")),
 )
+# And those of TLS and HTTPS: Python's library does a part of these, and is stricter in newer versions.
 TLS_TREES = (
     "shim/tests/http",
     "shim/tests/monitoring/test_https.py",
